@@ -1,0 +1,159 @@
+"""When a method breaks: the paper's divergence rule, headroom and divergence probability."""
+
+from dataclasses import dataclass
+from math import isnan, sqrt
+from statistics import NormalDist
+
+import numpy as np
+
+from ib_core.errors import InvalidSpec
+from ib_core.metrics.crossing import first_above
+from ib_core.metrics.curve import RateCurve
+from ib_core.metrics.means import ROUNDING, MeanCurves, mean_curves
+from ib_core.metrics.reading import Floats, Reading
+
+
+def divergence_threshold(eb: MeanCurves) -> Floats:
+    """Return the mean loss above which a method counts as diverged, [curves].
+
+    Mid-point of EB's lowest and highest finite mean loss over the grid.
+
+    Means that are not finite are left out: with one the threshold would be infinite and nothing
+    would ever diverge. NaN where EB has no finite mean. If EB's highest mean is at its smallest
+    rate (too slow, not too fast), the rule may never fire; the paper's Piano-midi is such a case.
+    """
+    highest = np.where(np.isnan(eb.mean), -np.inf, eb.mean).max(axis=1)
+    # Halves first: the sum of two huge losses would overflow.
+    middle: Floats = eb.best_mean / 2 + np.where(np.isinf(highest), np.nan, highest) / 2
+    return middle
+
+
+def paper_threshold(eb: RateCurve) -> float | None:
+    """Return the divergence threshold of EB's curve as one number, None if there is none."""
+    threshold = float(divergence_threshold(mean_curves(eb))[0])
+    return None if isnan(threshold) else threshold
+
+
+@dataclass(frozen=True, slots=True)
+class DivergenceRate:
+    """Where a method diverges: on the grid, and interpolated in log lr."""
+
+    grid: Reading
+    interpolated: Reading
+
+
+def divergence_rate(curves: MeanCurves, threshold: Floats) -> DivergenceRate:
+    """Return the rate at which a method diverges.
+
+    The first grid learning rate above the method's best one whose mean loss exceeds the
+    divergence threshold or is not finite.
+
+    No such rate: "at least" the highest rate tried. Every mean above the threshold: "at most" the
+    lowest rate tried.
+
+    Args:
+        curves: The method's means.
+        threshold: From `divergence_threshold`, [curves].
+
+    Returns:
+        That grid rate; and, interpolated: The learning rate above the method's best one at which
+        its mean loss crosses the divergence threshold, interpolated in log lr; the grid rate
+        itself where the mean is not finite.
+    """
+    if np.isnan(threshold[0]):
+        undefined = Reading.undefined(
+            curves.shape, "There is no threshold: no mean loss of EB is finite."
+        )
+        return DivergenceRate(undefined, undefined)
+    crossing = first_above(curves.log_lrs, curves.mean, threshold, curves.best_index)
+    with np.errstate(invalid="ignore"):
+        ever_below = curves.best_mean <= threshold + ROUNDING * np.abs(threshold)
+    side = np.where(ever_below, np.where(crossing.found, 0, 1), -1)
+    lost = np.isnan(threshold)
+
+    def reading(rate: Floats) -> Reading:
+        known = np.where(ever_below, rate, curves.lrs[0])
+        return Reading.of(np.where(lost, np.nan, known), side, _divergence_note(int(side[0])))
+
+    at_grid = curves.lrs[crossing.index]
+    between = np.where(crossing.found, 10**crossing.position, at_grid)
+    return DivergenceRate(reading(at_grid), reading(between))
+
+
+def _divergence_note(side: int) -> str:
+    notes = {
+        0: "",
+        1: "Above the grid: no rate beyond the best one exceeds the threshold.",
+        -1: "Below the grid: every mean exceeds the threshold or is not finite.",
+    }
+    return notes[side]
+
+
+def headroom(method: Reading, eb: Reading) -> Reading:
+    """Return how many times higher a method's learning rate can be than EB's.
+
+    The method's divergence rate divided by EB's.
+
+    "At least" where only the method outlasts the grid, "at most" where only EB does; undefined
+    where both do, because two bounds of the same side bound no ratio.
+    """
+    side = np.sign(method.side - eb.side)
+    unbounded = (method.side == eb.side) & (method.side != 0)
+    value = np.where(unbounded, np.nan, method.value / eb.value)
+    note = ""
+    if np.isnan(value[0]):
+        note = method.note or eb.note
+        if unbounded[0]:
+            note = "Neither this method nor EB diverges on the grid."
+    return Reading.of(value, side, note)
+
+
+def largest_stable_lr(curves: MeanCurves, stable_share: float = 1.0) -> Reading:
+    """Return the highest learning rate that is safe together with every lower one.
+
+    The largest grid learning rate such that at it and at every lower one the share of diverged
+    seeds is at most 1 - q, q = 1.
+
+    "At least" if that is the highest rate tried; "at most" the lowest rate if already that one
+    is unstable.
+
+    Args:
+        curves: The method's shares of diverged seeds.
+        stable_share: q, the share of seeds that must not diverge.
+    """
+    if not 0 < stable_share <= 1:
+        raise InvalidSpec(f"q is a share in (0, 1], not {stable_share}.", field="stable_share")
+    unstable = curves.diverged > 1 - stable_share + ROUNDING
+    last = curves.lrs.size - 1
+    first_unstable = np.where(unstable.any(axis=1), unstable.argmax(axis=1), last + 1)
+    side = np.where(first_unstable == 0, -1, np.where(first_unstable > last, 1, 0))
+    return Reading.of(curves.lrs[np.maximum(first_unstable - 1, 0)], side)
+
+
+@dataclass(frozen=True, slots=True)
+class Proportion:
+    """A share with its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def divergence_probability(diverged: int, n: int, level: float = 0.95) -> Proportion:
+    """Return how likely a seed is to diverge at one learning rate.
+
+    Share of the seeds that diverged at a learning rate, with the Wilson score interval.
+
+    Unlike mean plus and minus a standard error, that interval is sound for few seeds and for none
+    or all of them: 0 of 5 gives 0 to 0.43, not "never".
+    """
+    if not 0 <= diverged <= n or n < 1:
+        raise InvalidSpec(f"{diverged} of {n} seeds is not a share.", field="diverged")
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share = diverged / n
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2) / (1 + z * z / n)
+    # At the ends centre and half agree up to rounding only.
+    low = 0.0 if diverged == 0 else centre - half
+    high = 1.0 if diverged == n else centre + half
+    return Proportion(share, low, high)

@@ -1,0 +1,183 @@
+"""Mean curves, observed and resampled: the arrays every metric is computed from.
+
+A seed decides initial weights and batch order for every rate and every method, so it is the unit
+of chance: one bootstrap draw picks seeds, and the picked seeds are used at all rates of all
+methods together. A draw is a row of weights, and every resampled mean is one matrix product.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ib_core.errors import InvalidSpec
+from ib_core.metrics.curve import RateCurve
+from ib_core.metrics.reading import Floats, Ints
+
+# Sums of equal numbers in different order differ in the last bits; that is no difference.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class MeanCurves:
+    """Curves of one method over the same rates: row 0 as observed, then its resamples.
+
+    Attributes:
+        lrs: Learning rates, ascending, [rates].
+        mean: Mean loss, NaN where a seed is not finite, [curves, rates].
+        capped: Mean of ``min(loss, initial loss)``, NaN if unknown, [curves, rates].
+        initial: Mean initial loss, NaN if unknown, [curves].
+        diverged: Share of seeds that diverged, [curves, rates].
+        most_seeds: The largest number of seeds at one rate; below 2 resampling tells nothing.
+    """
+
+    lrs: Floats
+    mean: Floats
+    capped: Floats
+    initial: Floats
+    diverged: Floats
+    most_seeds: int = 1
+
+    @classmethod
+    def of(
+        cls,
+        lrs: ArrayLike,
+        mean: ArrayLike,
+        *,
+        initial: float | None = None,
+        diverged: ArrayLike | None = None,
+    ) -> "MeanCurves":
+        """Build the curve of a method from bare means, as if each were one seed's loss."""
+        rates = np.asarray(lrs, dtype=np.float64)
+        if rates.ndim != 1 or not rates.size or np.any(np.diff(rates) <= 0) or not rates[0] > 0:
+            raise InvalidSpec("Learning rates must be positive and ascending.", field="lrs")
+        means = np.atleast_2d(np.asarray(mean, dtype=np.float64))
+        if means.shape[-1] != rates.size:
+            raise InvalidSpec(
+                f"{rates.size} learning rates need as many means, not {means.shape[-1]}.",
+                field="mean",
+            )
+        finite = np.isfinite(means)
+        start = np.nan if initial is None else initial
+        return cls(
+            lrs=rates,
+            mean=np.where(finite, means, np.nan),
+            capped=np.where(finite, np.minimum(means, start), start),
+            initial=np.full(len(means), start),
+            diverged=np.atleast_2d(
+                np.asarray(~finite if diverged is None else diverged, dtype=np.float64)
+            ),
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of a metric of these curves, [curves]."""
+        return self.initial.shape
+
+    @property
+    def log_lrs(self) -> Floats:
+        """Decimal logarithms of the learning rates."""
+        return np.log10(self.lrs)
+
+    @property
+    def best_mean(self) -> Floats:
+        """The lowest finite mean, l*; NaN where no mean is finite."""
+        lowest = np.where(np.isnan(self.mean), np.inf, self.mean).min(axis=-1)
+        return np.where(np.isinf(lowest), np.nan, lowest)
+
+    @property
+    def best_index(self) -> Ints:
+        """Index of the lowest rate whose mean is the best mean, 0 where no mean is finite."""
+        best = self.best_mean
+        with np.errstate(invalid="ignore"):
+            reached = self.mean <= (best + ROUNDING * np.abs(best))[..., None]
+        first: Ints = reached.argmax(axis=-1)
+        return first
+
+
+def draw_weights(n_seeds: int, resamples: int, rng_seed: int) -> Floats:
+    """How often each seed is drawn, [1 + resamples, seeds]; row 0 is the data as observed.
+
+    A resample draws one seed less than there are: that makes the spread of resampled means
+    unbiased, where drawing all of them makes it too small by (n - 1)/n.
+    """
+    rng = np.random.default_rng(rng_seed)
+    drawn = rng.multinomial(n_seeds - 1, np.full(n_seeds, 1 / n_seeds), size=resamples)
+    return np.vstack([np.ones((1, n_seeds)), drawn])
+
+
+def mean_curves(
+    curve: RateCurve, *, seeds: Sequence[int] | None = None, weights: Floats | None = None
+) -> MeanCurves:
+    """Average a curve over its seeds, once for every row of weights.
+
+    Args:
+        curve: The method's results; rates may have different seeds.
+        seeds: What the columns of `weights` stand for; by default the curve's own seeds.
+        weights: [curves, seeds] from `draw_weights`; by default only the observed curve.
+    """
+    columns = {seed: i for i, seed in enumerate(curve.seeds if seeds is None else seeds)}
+    rows = np.ones((1, len(columns))) if weights is None else weights
+    cells = _cells(curve, columns)
+    average = SeedAverage(cells["present"], rows)
+    bad = (rows @ (cells["present"] - cells["finite"])) > 0
+    mean = np.where(bad, np.nan, average(cells["loss"]))
+    # A rate none of whose seeds was drawn keeps its observed mean, which may be NaN.
+    mean = np.where(average.drawn, mean, mean[0])
+    return MeanCurves(
+        lrs=np.array(curve.lrs),
+        mean=np.where(np.isfinite(mean), mean, np.nan),
+        capped=average(cells["capped"]),
+        initial=_mean_initial(cells["initial"], cells["present"], rows),
+        diverged=average(cells["diverged"]),
+        most_seeds=max(point.n for point in curve.points),
+    )
+
+
+class SeedAverage:
+    """Weighted means over the seeds present at each rate; a rate with none drawn is as observed.
+
+    Args:
+        present: 1 where a seed counts at a rate, else 0, [seeds, rates].
+        weights: From `draw_weights`, [curves, seeds].
+    """
+
+    def __init__(self, present: Floats, weights: Floats) -> None:
+        self._weights = weights
+        self._total = weights @ present
+        self.drawn = self._total > 0
+
+    def __call__(self, cells: Floats) -> Floats:
+        """Average a table that is 0 where `present` is, [seeds, rates] to [curves, rates]."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean: Floats = (self._weights @ cells) / np.where(self.drawn, self._total, 1)
+        return np.where(self.drawn, mean, mean[0])
+
+
+def _mean_initial(initial: Floats, present: Floats, weights: Floats) -> Floats:
+    total = weights @ present.sum(axis=1)
+    mean: Floats = (weights @ initial.sum(axis=1)) / np.where(total > 0, total, 1)
+    return np.where(total > 0, mean, mean[0])
+
+
+def _cells(curve: RateCurve, columns: dict[int, int]) -> dict[str, Floats]:
+    """Tables [seeds, rates], 0 where a seed is absent; NaN throughout if a start is unknown."""
+    names = ("present", "finite", "loss", "capped", "initial", "diverged")
+    table = np.zeros((len(names), len(columns), len(curve.points)))
+    for k, point in enumerate(curve.points):
+        for result in point.results:
+            loss, capped = result.finite_loss, result.capped_loss
+            known = capped is not None
+            table[:, columns[result.seed], k] = (
+                1.0,
+                loss is not None,
+                loss or 0.0,
+                capped if known else np.nan,
+                result.initial_loss if known else np.nan,
+                result.diverged,
+            )
+    cells = dict(zip(names, table, strict=True))
+    if np.isnan(cells["initial"]).any():
+        cells["capped"] = cells["initial"] = np.full_like(cells["initial"], np.nan)
+    return cells

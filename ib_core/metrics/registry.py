@@ -1,0 +1,264 @@
+"""Every robustness number with its definition, as data for screens, the API and exports."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ib_core.metrics.budget import expected_best
+from ib_core.metrics.cost import overhead_bound
+from ib_core.metrics.divergence import (
+    divergence_probability,
+    divergence_rate,
+    divergence_threshold,
+    headroom,
+    largest_stable_lr,
+)
+from ib_core.metrics.paired import better_than, paired_differences
+from ib_core.metrics.sensitivity import (
+    best_lr,
+    best_mean,
+    lr_sensitivity,
+    lr_sensitivity_normalised,
+    robust_range,
+)
+from ib_core.metrics.wilcoxon import signed_rank
+
+PAPER = "Fagan & Iyengar 2018, Robust Implicit Backpropagation"
+OURS = "Etascope"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A number and what it means.
+
+    Attributes:
+        name: Stable name, the key in the API.
+        title: What a screen calls it.
+        unit: What it is counted in; empty for a plain number.
+        better: Whether a higher or a lower number speaks for a method, or neither.
+        definition: One or two sentences; the function's docstring quotes them.
+        citation: Where the definition comes from.
+        function: What computes it.
+    """
+
+    name: str
+    title: str
+    unit: str
+    better: Literal["higher", "lower", "neither"]
+    definition: str
+    citation: str
+    function: Callable[..., Any]
+
+
+_ALL = (
+    Metric(
+        name="best_lr",
+        title="Best rate",
+        unit="learning rate",
+        better="neither",
+        definition=(
+            "The grid learning rate with the lowest mean loss, the lowest such rate if several tie."
+        ),
+        citation=PAPER,
+        function=best_lr,
+    ),
+    Metric(
+        name="best_mean",
+        title="Best mean loss",
+        unit="loss",
+        better="lower",
+        definition=(
+            "The lowest mean loss over the grid, leaving out rates with a seed that is not finite."
+        ),
+        citation=PAPER,
+        function=best_mean,
+    ),
+    Metric(
+        name="divergence_threshold",
+        title="Divergence threshold",
+        unit="loss",
+        better="neither",
+        definition="Mid-point of EB's lowest and highest finite mean loss over the grid.",
+        citation=f"{PAPER}, Sec. 5, footnote",
+        function=divergence_threshold,
+    ),
+    Metric(
+        name="divergence_rate",
+        title="Divergence rate",
+        unit="learning rate",
+        better="higher",
+        definition=(
+            "The first grid learning rate above the method's best one whose mean loss exceeds "
+            "the divergence threshold or is not finite."
+        ),
+        citation=f"{PAPER}, Sec. 5, footnote",
+        function=divergence_rate,
+    ),
+    Metric(
+        name="divergence_rate_interpolated",
+        title="Divergence rate, interpolated",
+        unit="learning rate",
+        better="higher",
+        definition=(
+            "The learning rate above the method's best one at which its mean loss crosses the "
+            "divergence threshold, interpolated in log lr; the grid rate itself where the "
+            "mean is not finite."
+        ),
+        citation=OURS,
+        function=divergence_rate,
+    ),
+    Metric(
+        name="headroom",
+        title="Headroom over EB",
+        unit="times",
+        better="higher",
+        definition="The method's divergence rate divided by EB's.",
+        citation=f"{PAPER}, Sec. 5",
+        function=headroom,
+    ),
+    Metric(
+        name="lr_sensitivity",
+        title="LR sensitivity",
+        unit="loss",
+        better="lower",
+        definition=(
+            "Mean over the log-spaced range of learning rates of lc - l*, where lc = "
+            "min(loss, initial loss), the initial loss if not finite, averaged over the "
+            "seeds, and l* is the best mean loss."
+        ),
+        citation="Wortsman et al. 2023, arXiv:2309.14322",
+        function=lr_sensitivity,
+    ),
+    Metric(
+        name="lr_sensitivity_normalised",
+        title="LR sensitivity, normalised",
+        unit="share",
+        better="lower",
+        definition=(
+            "LR sensitivity divided by l0 - l*, initial loss minus best mean loss: 0 if every "
+            "learning rate does as well as the best, near 1 if hardly any other one learns."
+        ),
+        citation=OURS,
+        function=lr_sensitivity_normalised,
+    ),
+    Metric(
+        name="robust_range",
+        title="Robust range",
+        unit="decades",
+        better="higher",
+        definition=(
+            "Decades of learning rate around the best one in which lc <= l* + d * (l0 - l*), "
+            "d = 0.1, with lc = min(loss, initial loss) averaged over the seeds, l* the best "
+            "mean loss and l0 the initial loss; the ends are interpolated in log lr."
+        ),
+        citation=OURS,
+        function=robust_range,
+    ),
+    Metric(
+        name="robust_low",
+        title="Robust range, lower end",
+        unit="learning rate",
+        better="lower",
+        definition="Lower end of the interval behind the robust range, interpolated in log lr.",
+        citation=OURS,
+        function=robust_range,
+    ),
+    Metric(
+        name="robust_high",
+        title="Robust range, upper end",
+        unit="learning rate",
+        better="higher",
+        definition="Upper end of the interval behind the robust range, interpolated in log lr.",
+        citation=OURS,
+        function=robust_range,
+    ),
+    Metric(
+        name="largest_stable_lr",
+        title="Largest stable rate",
+        unit="learning rate",
+        better="higher",
+        definition=(
+            "The largest grid learning rate such that at it and at every lower one the share "
+            "of diverged seeds is at most 1 - q, q = 1."
+        ),
+        citation=OURS,
+        function=largest_stable_lr,
+    ),
+    Metric(
+        name="expected_best",
+        title="Expected best of k rates",
+        unit="loss",
+        better="lower",
+        definition=(
+            "Expected lowest mean loss among k learning rates drawn at random, with "
+            "replacement, from the grid, with losses capped at the initial loss where that is "
+            "recorded."
+        ),
+        citation="Dodge et al. 2019, Show Your Work, arXiv:1909.03004",
+        function=expected_best,
+    ),
+    Metric(
+        name="better_than_eb",
+        title="Better than EB",
+        unit="yes (1) or no (0)",
+        better="higher",
+        definition=(
+            "Whether the mean over the grid of the mean losses is lower than EB's (the "
+            'paper\'s "15 of 17").'
+        ),
+        citation=f"{PAPER}, Sec. 5",
+        function=better_than,
+    ),
+    Metric(
+        name="divergence_probability",
+        title="Divergence probability",
+        unit="share",
+        better="lower",
+        definition=(
+            "Share of the seeds that diverged at a learning rate, with the Wilson score interval."
+        ),
+        citation="Wilson 1927, J. Am. Stat. Assoc. 22",
+        function=divergence_probability,
+    ),
+    Metric(
+        name="paired_difference",
+        title="Paired difference",
+        unit="loss",
+        better="lower",
+        definition=(
+            "Loss of one method minus loss of the other for the same learning rate and seed; "
+            "negative means the first is better. Means over the finite pairs, with bootstrap "
+            "intervals over seeds."
+        ),
+        citation=OURS,
+        function=paired_differences,
+    ),
+    Metric(
+        name="wilcoxon_p",
+        title="Wilcoxon p",
+        unit="probability",
+        better="neither",
+        definition=(
+            "Two-sided Wilcoxon signed-rank test of the paired differences; zeros are left "
+            "out and ties share their rank. With n seeds p cannot fall below 2 / 2^n: 0.0625 "
+            "for 5."
+        ),
+        citation="Wilcoxon 1945, Biometrics Bulletin 1",
+        function=signed_rank,
+    ),
+    Metric(
+        name="overhead_bound",
+        title="Flop bound on IB's extra time",
+        unit="share",
+        better="lower",
+        definition=(
+            "(2n + c*m) / (3nm) per layer with n inputs and m outputs, c = 10 for relu, 100 "
+            "arctan, 15 hardtanh, 25 smoothstep; weighted by flops over the model, layers "
+            "trained explicitly adding 0."
+        ),
+        citation=f"{PAPER}, Sec. 4.5",
+        function=overhead_bound,
+    ),
+)
+
+METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}

@@ -1,0 +1,44 @@
+"""Paired random numbers: what is random about a trial depends on its seed and on nothing else.
+
+The method's name, the learning rate and the neighbours in a stack are never ingredients, so EB
+and IB with one seed start from the same weights and see the same batches.
+"""
+
+import hashlib
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """Independent generators for the three random parts of a training run."""
+
+    weights: torch.Generator
+    order: torch.Generator
+    dropout: torch.Generator
+
+
+def generator(seed: int, purpose: str) -> torch.Generator:
+    """Return a CPU generator for one purpose of one seed; different purposes never overlap."""
+    digest = hashlib.sha256(f"etascope:{purpose}:{seed}".encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+
+
+def streams(seed: int) -> Streams:
+    """Return the separate generators of the text profile (method.md, section 5)."""
+    return Streams(
+        weights=generator(seed, "weights"),
+        order=generator(seed, "order"),
+        dropout=generator(seed, "dropout"),
+    )
+
+
+def tensor_hash(*tensors: Tensor) -> str:
+    """Return a short hash of the tensors' bits, the proof of pairing kept in a trial's record."""
+    digest = hashlib.sha256()
+    for tensor in tensors:
+        digest.update(str(tuple(tensor.shape)).encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,131 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ib_core.metrics.curve import RateCurve, SeedResult
+from ib_core.metrics.means import MeanCurves
+from ib_core.metrics.paired import better_than, paired_differences
+
+table = st.lists(st.lists(st.floats(0, 10), min_size=3, max_size=3), min_size=2, max_size=2)
+
+
+def verdict(one, two, lrs=(1.0, 2.0, 3.0)):
+    return better_than(MeanCurves.of(lrs, one), MeanCurves.of(lrs, two))
+
+
+def test_pairs_share_rate_and_seed_and_nothing_else_is_compared():
+    first = RateCurve.from_results(
+        [(1.0, SeedResult(1, 0.5)), (1.0, SeedResult(2, 0.7)), (9.0, SeedResult(1, 0.1))]
+    )
+    second = RateCurve.from_results(
+        [(1.0, SeedResult(2, 1.0)), (1.0, SeedResult(3, 9.0)), (2.0, SeedResult(1, 0.1))]
+    )
+    found = paired_differences(first, second)
+    assert [(pair.lr, pair.seed) for pair in found.overall.pairs] == [(1.0, 2)]
+    assert found.points[0].mean == pytest.approx(-0.3)
+    assert (found.points[0].low, found.points[0].high) == (None, None)  # one pair: no interval
+
+
+def test_nothing_in_common_is_an_empty_comparison():
+    one = RateCurve.from_results([(1.0, SeedResult(1, 0.5))])
+    two = RateCurve.from_results([(2.0, SeedResult(1, 0.5))])
+    found = paired_differences(one, two)
+    assert found.points == ()
+    assert found.overall.mean is None
+    assert found.overall.test.p is None
+
+
+def test_pairing_removes_what_the_seeds_have_in_common(make_curve):
+    seeds = [0.1, 5.0, 2.0, 9.0, 7.0]
+    first = make_curve({1.0: [s + 0.10 for s in seeds]})
+    second = make_curve({1.0: seeds})
+    found = paired_differences(first, second).points[0]
+    assert (found.low, found.mean, found.high) == pytest.approx((0.1, 0.1, 0.1))
+    assert found.test.p == pytest.approx(0.0625)
+
+
+def test_a_pair_that_is_not_finite_enters_no_mean_but_is_counted_and_listed(make_curve):
+    first = make_curve({1.0: [1.0, 1.0, None, None]})
+    second = make_curve({1.0: [2.0, math.nan, 1.0, math.inf]})
+    found = paired_differences(first, second).points[0]
+    assert (found.n, found.n_finite, found.mean) == (4, 1, -1.0)
+    assert (found.lower, found.higher) == (2, 1)
+    assert [pair.sign for pair in found.pairs] == [-1, -1, 1, 0]
+
+
+def test_a_rate_without_a_finite_pair_keeps_its_row(make_curve):
+    first = make_curve({1.0: [1.0, 2.0], 2.0: [1.0, 2.0]})
+    second = make_curve({1.0: [2.0, 4.0], 2.0: [None, None]})
+    found = paired_differences(first, second)
+    assert [(point.lr, point.mean, point.lower) for point in found.points] == [
+        (1.0, -1.5, 2),
+        (2.0, None, 2),
+    ]
+    assert found.overall.mean == -1.5
+
+
+@given(table, table)
+def test_differences_change_sign_with_the_order_of_the_methods(make_curve, one, two):
+    first = make_curve(dict(enumerate(one, 1)))
+    second = make_curve(dict(enumerate(two, 1)))
+    there, back = paired_differences(first, second), paired_differences(second, first)
+    assert there.overall.mean == pytest.approx(-back.overall.mean, abs=1e-9)
+    assert there.overall.mean == pytest.approx(np.mean(one) - np.mean(two), abs=1e-9)
+    assert (there.overall.lower, there.overall.higher) == (back.overall.higher, back.overall.lower)
+    assert there.overall.test.p == back.overall.test.p
+
+
+def test_intervals_repeat_with_their_seed_and_hold_the_mean(make_curve):
+    rng = np.random.default_rng(0)
+    first = make_curve({1.0: rng.normal(size=8).tolist(), 3.0: rng.normal(size=8).tolist()})
+    second = make_curve({1.0: rng.normal(size=8).tolist(), 3.0: rng.normal(size=8).tolist()})
+    found = paired_differences(first, second, rng_seed=5)
+    assert found == paired_differences(first, second, rng_seed=5)
+    assert found != paired_differences(first, second, rng_seed=6)
+    for row in (*found.points, found.overall):
+        assert row.low < row.mean < row.high
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "expected"),
+    [
+        ([1.0, 1.0, 1.0], [1.0, 1.0, 2.0], 1.0),
+        ([1.0, 1.0, 4.0], [2.0, 2.0, 1.0], 0.0),  # better at most rates, worse on average
+        ([1.0, 1.0, 1.0], [1.0, 1.0, 1.0], 0.0),
+        ([0.1, 0.2, 0.3], [0.3, 0.2, 0.1], 0.0),  # equal up to rounding is not better
+        ([9.0, 9.0, 9.0], [1.0, 1.0, math.nan], 1.0),
+        ([1.0, 1.0, math.nan], [9.0, 9.0, 9.0], 0.0),
+        ([1.0, 1.0, math.nan], [2.0, 2.0, math.nan], 1.0),
+    ],
+)
+def test_better_than_compares_means_over_the_grid(one, two, expected):
+    assert verdict(one, two).value.tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "reason"),
+    [
+        ([math.nan, 1.0, 1.0], [1.0, 1.0, math.nan], "only its own"),
+        ([math.nan] * 3, [math.nan] * 3, "neither mean is finite"),
+    ],
+)
+def test_what_cannot_be_decided_says_why(one, two, reason):
+    found = verdict(one, two)
+    assert np.isnan(found.value).all()
+    assert reason in found.note
+
+
+def test_only_common_rates_are_compared():
+    method = MeanCurves.of([1.0, 2.0, 50.0], [1.0, 1.0, 1000.0])
+    eb = MeanCurves.of([0.1, 1.0, 2.0], [0.0, 2.0, 2.0])
+    assert better_than(method, eb).value.tolist() == [1.0]
+    apart = better_than(MeanCurves.of([1.0], [1.0]), MeanCurves.of([2.0], [1.0]))
+    assert "no learning rate" in apart.note
+
+
+def test_the_baseline_is_not_compared_with_itself():
+    eb = MeanCurves.of([1.0], [1.0])
+    assert "baseline itself" in better_than(eb, eb).note
