@@ -1,0 +1,136 @@
+"""What a data set is: rows to train on, rows to test on, and one hash of everything that counts."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import platformdirs
+from torch import Tensor
+
+Kind = Literal["table", "images", "music", "toy"]
+
+DATA_DIR_VARIABLE = "ETASCOPE_DATA_DIR"
+
+
+def data_dir() -> Path:
+    """Return the folder that holds data sets; it need not exist yet.
+
+    `ETASCOPE_DATA_DIR` if set, else ``etascope/data`` in the user's data directory.
+    """
+    return _absolute(os.environ.get(DATA_DIR_VARIABLE, ""))
+
+
+@lru_cache
+def _absolute(setting: str) -> Path:
+    # Cached so that a relative setting keeps meaning what it meant before any later chdir.
+    if setting:
+        return Path(setting).expanduser().absolute()
+    return Path(platformdirs.user_data_dir("etascope", appauthor=False)) / "data"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Split:
+    """Rows in the order they are fed; row i of `x` belongs to row i of `y`.
+
+    Attributes:
+        x: Inputs, [rows, ...].
+        y: int64 classes [rows], or float32 targets [rows, out] of a regression.
+    """
+
+    x: Tensor
+    y: Tensor
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def arrays(self) -> tuple[tuple[str, Tensor], ...]:
+        """Return the tensors that make up the rows, each with its name."""
+        return ("x", self.x), ("y", self.y)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """Pieces of music of different lengths, stored one after another.
+
+    ``pieces[i]`` is a view [frames, 88] into `roll`; nothing is copied.
+
+    Attributes:
+        roll: uint8 [all frames, 88], 1 where a note sounds; column 0 is MIDI note 21.
+        lengths: int64 [pieces], frames of each piece.
+    """
+
+    roll: Tensor
+    lengths: Tensor
+    _starts: tuple[int, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        starts = (0, *self.lengths.cumsum(0).tolist())
+        object.__setattr__(self, "_starts", starts)
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def __getitem__(self, index: int) -> Tensor:
+        piece = range(len(self))[index]  # negative indices, and IndexError past the end
+        return self.roll[self._starts[piece] : self._starts[piece + 1]]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[index] for index in range(len(self)))
+
+    def arrays(self) -> tuple[tuple[str, Tensor], ...]:
+        """Return the tensors that make up the pieces, each with its name."""
+        return ("roll", self.roll), ("lengths", self.lengths)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Content:
+    """What a file, whatever its layout, says; the part of a data set that decides results."""
+
+    train: Split | Pieces
+    test: Split | Pieces
+    classes: int | None
+
+    def sha256(self) -> str:
+        """Return a hash of every array, with its type and shape, in the order they are fed.
+
+        Two layouts of the same content hash alike, on any machine: arrays are hashed as
+        little-endian bytes, never as files.
+        """
+        digest = hashlib.sha256(f"classes {self.classes}\n".encode())
+        for part, rows in (("train", self.train), ("test", self.test)):
+            for name, tensor in rows.arrays():
+                array = np.ascontiguousarray(tensor.numpy())
+                array = array.astype(array.dtype.newbyteorder("<"), copy=False)
+                digest.update(f"{part} {name} {array.dtype.str} {array.shape}\n".encode())
+                digest.update(array.data)
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dataset:
+    """A data set in memory. It is shared by all who load it: never write into its tensors.
+
+    Attributes:
+        name: Its key in `DATASETS`.
+        kind: "table", "images", "music" or "toy".
+        train: Rows (or pieces) to train on, in the order they are fed.
+        test: Rows (or pieces) to test on, in the order they are fed.
+        classes: Number of classes; None where targets are not classes.
+        sha256: Hash of the content, the same for every file layout of it.
+        source: Where it comes from.
+        licence: Under what terms.
+    """
+
+    name: str
+    kind: Kind
+    train: Split | Pieces
+    test: Split | Pieces
+    classes: int | None
+    sha256: str
+    source: str
+    licence: str
