@@ -1,0 +1,122 @@
+"""A linear layer with a named activation that can take the implicit step."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ib_core.errors import InvalidSpec
+from ib_core.layers.record import ImplicitLayer, Record
+
+
+class ImplicitLinear(ImplicitLayer):
+    """`sigma(weight z + bias)`: a drop-in for `nn.Linear` followed by its activation.
+
+    Its state dict is that of `nn.Linear`. With `members=K` it is K such layers side by side,
+    weight [K, out, in]; then the input is [K, ..., in], or [..., in] shared by all members
+    through an explicit `expand`.
+
+    Args:
+        in_features: Size of the input z, without the bias's 1.
+        out_features: Number of nodes.
+        activation: A name in `ib_core.updates.ALPHA_RULES`; `"linear"` for none.
+        bias: Whether the nodes have a bias.
+        members: Number of stacked models, None for one plain layer.
+        device: As in torch.
+        dtype: As in torch.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        activation: str = "relu",
+        bias: bool = True,
+        *,
+        members: int | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(
+            in_features,
+            out_features,
+            activation,
+            bias=bias,
+            members=members,
+            device=device,
+            dtype=dtype,
+        )
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Return the nodes' outputs, [..., out]."""
+        if z.shape[-1] != self.in_features:
+            raise InvalidSpec(
+                f"This layer reads {self.in_features} inputs; got a tensor of shape "
+                f"{tuple(z.shape)}, whose last dimension is {z.shape[-1]}."
+            )
+        if not torch.is_grad_enabled():
+            return self.activation.value(affine(z, self.weight, self.bias))
+        out: Tensor = _LinearPass.apply(z, self.weight, self.bias, self)
+        return out
+
+
+def affine(z: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Return `weight z + bias` for one layer or, member by member, for a stack.
+
+    In a stack the result lies in memory as [members, out, rows]. With the small layers of a
+    sweep, batched products and softmaxes over that layout are 4 to 15 times faster, and
+    element-wise work keeps whatever layout it is given.
+    """
+    if weight.dim() == 2:
+        return F.linear(z, weight, bias)
+    rows = as_rows(z, stacked=True)
+    if bias is None:
+        s = torch.bmm(weight, rows.mT)
+    else:
+        s = torch.baddbmm(bias.unsqueeze(-1), weight, rows.mT)
+    return s.mT if z.dim() == 3 else s.mT.reshape(*z.shape[:-1], weight.shape[-2])
+
+
+def as_rows(tensor: Tensor, stacked: bool) -> Tensor:
+    """Flatten everything between the member dimension and the last one, [members?, rows, n]."""
+    if tensor.dim() == (3 if stacked else 2):
+        return tensor
+    return tensor.flatten(1, -2) if stacked else tensor.flatten(0, -2)
+
+
+class _LinearPass(torch.autograd.Function):
+    """Forward and backward of the layer as one node of the graph."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, z: Tensor, weight: Tensor, bias: Tensor | None, layer: ImplicitLinear
+    ) -> Tensor:
+        s = affine(z, weight, bias)
+        ctx.save_for_backward(z, weight, s)
+        ctx.layer, ctx.record = layer, None
+        return s if layer.activation.name == "linear" else layer.activation.value(s)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, b: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        z, weight, s = ctx.saved_tensors
+        layer: ImplicitLinear = ctx.layer
+        shape, stacked = z.shape, weight.dim() == 3
+        z, s, b = (as_rows(part, stacked) for part in (z, s, b))
+        delta = layer.activation.pull_back(b, s)
+        below = None
+        if ctx.needs_input_grad[0]:
+            below = torch.bmm(weight.mT, delta.mT).mT if stacked else delta @ weight
+            below = below.reshape(shape)
+        weight_grad = bias_grad = None
+        if not layer.records_wanted:
+            weight_grad = delta.mT @ z if ctx.needs_input_grad[1] else None
+            bias_grad = delta.sum(-2) if ctx.needs_input_grad[2] else None
+        elif ctx.record is None:
+            ctx.record = Record(z, s, b, delta)
+            layer.records.append(ctx.record)
+        else:
+            ctx.record.add(b, delta)
+        return below, weight_grad, bias_grad, None

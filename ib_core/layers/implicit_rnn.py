@@ -1,0 +1,165 @@
+"""A simple recurrent layer whose time steps are solved together after the backward pass."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ib_core.errors import InvalidSpec
+from ib_core.layers.record import ImplicitLayer, Record
+
+
+class ImplicitRNN(ImplicitLayer):
+    """`h_t = sigma(weight [x_t, h_{t-1}] + bias)`, h_0 = 0.
+
+    Its weight is one matrix [hidden, input + hidden], because a node's implicit problem is about
+    all of its weights: `|z_t|^2` holds x_t, h_{t-1} and the bias's 1. Weights are shared along
+    time; every time step has its own z, s and b, and how their steps merge is the batch rule's
+    business, with rows = batch x time (`updates/step.py`).
+
+    Args:
+        input_size: Features of x_t.
+        hidden_size: Units of h_t.
+        activation: A name in `ib_core.updates.ALPHA_RULES`.
+        bias: Whether the units have a bias.
+        members: Number of stacked models, None for one plain layer.
+        device: As in torch.
+        dtype: As in torch.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        activation: str = "arctan",
+        bias: bool = True,
+        *,
+        members: int | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        self.input_size, self.hidden_size = input_size, hidden_size
+        super().__init__(
+            input_size + hidden_size,
+            hidden_size,
+            activation,
+            bias=bias,
+            members=members,
+            device=device,
+            dtype=dtype,
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return all hidden states.
+
+        Args:
+            x: [time, input] or [batch, time, input]; in a stack with the members in front,
+                [members, batch, time, input].
+
+        Returns:
+            h_1 ... h_T, shaped as x with `hidden` in place of `input`.
+        """
+        plain = self.members is None
+        if x.shape[-1] != self.input_size or x.dim() not in ((2, 3) if plain else (4,)):
+            wanted = "[(batch,) time, input]" if plain else "[members, batch, time, input]"
+            raise InvalidSpec(
+                f"This layer reads {wanted} with {self.input_size} inputs; "
+                f"got a tensor of shape {tuple(x.shape)}."
+            )
+        full = x if not plain else x.view(1, -1, *x.shape[-2:])
+        if torch.is_grad_enabled():
+            h: Tensor = _RecurrentPass.apply(full, self.weight, self.bias, self)
+        else:
+            h = _run(full, self.weight, self.bias, self)[1]
+        return h.permute(1, 2, 0, 3).reshape(*x.shape[:-1], self.hidden_size)
+
+
+def _as_stack(weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """View one plain layer as a stack of one."""
+    if weight.dim() == 3:
+        return weight, bias
+    return weight.unsqueeze(0), None if bias is None else bias.unsqueeze(0)
+
+
+def _run(
+    x: Tensor, weight: Tensor, bias: Tensor | None, layer: ImplicitRNN
+) -> tuple[Tensor, Tensor]:
+    """Return s and h in time-major order, both [time, members, batch, hidden].
+
+    Products with x are done for all time steps at once; only the recurrent half is a loop.
+    """
+    weight, bias = _as_stack(weight, bias)
+    members, batch, time, _ = x.shape
+    inputs = torch.bmm(x.reshape(members, batch * time, -1), weight[..., : layer.input_size].mT)
+    if bias is not None:
+        inputs += bias.unsqueeze(-2)
+    s = inputs.view(members, batch, time, -1).permute(2, 0, 1, 3).contiguous()
+    h = torch.empty_like(s)
+    recurrent = weight[..., layer.input_size :].mT
+    for t in range(time):
+        if t > 0:
+            s[t].baddbmm_(h[t - 1], recurrent)
+        h[t] = layer.activation.value(s[t])
+    return s, h
+
+
+class _RecurrentPass(torch.autograd.Function):
+    """The unrolled layer as one node of the graph; outputs are time-major."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, layer: ImplicitRNN
+    ) -> Tensor:
+        s, h = _run(x, weight, bias, layer)
+        ctx.save_for_backward(x, weight, s, h)
+        ctx.layer, ctx.record = layer, None
+        return h
+
+    @staticmethod
+    @once_differentiable
+    def backward(
+        ctx: Any, grad_h: Tensor
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        x, weight, s, h = ctx.saved_tensors
+        layer: ImplicitRNN = ctx.layer
+        full, _ = _as_stack(weight, None)
+        b, delta = _through_time(grad_h, s, full[..., layer.input_size :], layer)
+        rows = [part.permute(1, 0, 2, 3).flatten(1, 2) for part in (s, b, delta)]
+        z = _inputs_seen(x, h)
+        if weight.dim() == 2:
+            z, *rows = (part.squeeze(0) for part in (z, *rows))
+        below = None
+        if ctx.needs_input_grad[0]:
+            below = torch.matmul(delta, full[..., : layer.input_size]).permute(1, 2, 0, 3)
+        weight_grad = bias_grad = None
+        if not layer.records_wanted:
+            weight_grad = rows[2].mT @ z if ctx.needs_input_grad[1] else None
+            bias_grad = rows[2].sum(-2) if ctx.needs_input_grad[2] else None
+        elif ctx.record is None:
+            ctx.record = Record(z, *rows)
+            layer.records.append(ctx.record)
+        else:
+            ctx.record.add(rows[1], rows[2])
+        return below, weight_grad, bias_grad, None
+
+
+def _through_time(
+    grad_h: Tensor, s: Tensor, recurrent: Tensor, layer: ImplicitRNN
+) -> tuple[Tensor, Tensor]:
+    """Return b_t (what later time steps send back included) and delta_t, time-major."""
+    b = grad_h.contiguous().clone()
+    slope = layer.activation.slope(s)
+    delta = torch.empty_like(b)
+    for t in range(b.shape[0] - 1, -1, -1):
+        if t < b.shape[0] - 1:
+            b[t].baddbmm_(delta[t + 1], recurrent)
+        torch.mul(b[t], slope[t], out=delta[t])
+    return b, delta
+
+
+def _inputs_seen(x: Tensor, h: Tensor) -> Tensor:
+    """Return z_t = [x_t, h_{t-1}] of every time step, [members, time * batch, input + hidden]."""
+    before = torch.cat([torch.zeros_like(h[:1]), h[:-1]]).permute(1, 0, 2, 3)
+    z = torch.cat([x.transpose(1, 2).expand(before.shape[0], -1, -1, -1), before], dim=-1)
+    return z.flatten(1, 2)

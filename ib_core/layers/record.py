@@ -1,0 +1,118 @@
+"""What one pass through a layer leaves behind for the implicit step, and nothing more."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ib_core.errors import InvalidSpec, lookup
+from ib_core.updates.activations import ACTIVATIONS, Activation
+
+
+@dataclass(slots=True)
+class Record:
+    """One backward pass through one layer; stacks have a leading member dimension.
+
+    Attributes:
+        z: The layer's input, [..., rows, in].
+        s: Its pre-activation, [..., rows, out].
+        b: Gradient of the loss at its output (after the activation), [..., rows, out].
+        delta: `b * sigma'(s)`, the explicit alpha, [..., rows, out].
+    """
+
+    z: Tensor
+    s: Tensor
+    b: Tensor
+    delta: Tensor
+
+    @property
+    def rows(self) -> int:
+        """How many data points (times time steps) the layer saw."""
+        return self.s.shape[-2]
+
+    def z_squared(self, bias: bool) -> Tensor:
+        """Return |z|^2, the bias's 1 included where there is a bias, [..., rows, 1]."""
+        squared = self.z.square().sum(-1, keepdim=True)
+        return squared.add_(1.0) if bias else squared
+
+    def add(self, b: Tensor, delta: Tensor) -> None:
+        """Take in a second backward pass through the same forward pass."""
+        self.b = self.b + b
+        self.delta = self.delta + delta
+
+
+def merge(records: list[Record]) -> Record:
+    """Join the records of several passes into one: their rows are one batch."""
+    if len(records) == 1:
+        return records[0]
+    parts = ([getattr(record, name) for record in records] for name in ("z", "s", "b", "delta"))
+    return Record(*(torch.cat(part, dim=-2) for part in parts))
+
+
+class ImplicitLayer(nn.Module):
+    """A layer `sigma(weight z + bias)` whose weights can move by the implicit step.
+
+    On its own it is an ordinary differentiable layer. Once an implicit method has taken it over
+    (`implicit` is true), its backward pass keeps a `Record` in place of the weight gradient.
+
+    Attributes:
+        weight: [out, in], or [members, out, in] in a stack.
+        bias: [out], [members, out], or None.
+        activation: Its `Activation`: value, slope and name.
+        records: What the backward passes since the last step left.
+        implicit: Whether a method has asked for records.
+    """
+
+    bias: nn.Parameter | None
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        activation: str,
+        *,
+        bias: bool = True,
+        members: int | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if in_features < 1 or out_features < 1:
+            raise InvalidSpec(
+                f"A layer needs at least one input and one output; "
+                f"got {in_features} and {out_features}."
+            )
+        self.activation: Activation = lookup("activation", activation, ACTIVATIONS)
+        self.in_features, self.out_features, self.members = in_features, out_features, members
+        stack = () if members is None else (members,)
+        make = {"device": device, "dtype": dtype}
+        self.weight = nn.Parameter(torch.empty(*stack, out_features, in_features, **make))
+        self.bias = nn.Parameter(torch.empty(*stack, out_features, **make)) if bias else None
+        self.records: list[Record] = []
+        self.implicit = False
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw weights uniform +-sqrt(6/(in+out)) and zero biases, as the paper says (App. D.4)."""
+        bound = (6.0 / (self.in_features + self.out_features)) ** 0.5
+        nn.init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    @property
+    def records_wanted(self) -> bool:
+        """Whether the backward pass must keep a record: taken over, and not frozen."""
+        return self.implicit and self.weight.requires_grad
+
+    @property
+    def bias_moves(self) -> bool:
+        """Whether the bias is part of the implicit problem: there is one, and it is not frozen."""
+        return self.bias is not None and self.bias.requires_grad
+
+    def extra_repr(self) -> str:
+        """Show sizes and activation, as torch's layers do."""
+        stack = "" if self.members is None else f", members={self.members}"
+        return (
+            f"{self.in_features}, {self.out_features}, activation={self.activation.name!r}, "
+            f"bias={self.bias is not None}{stack}"
+        )

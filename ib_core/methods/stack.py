@@ -1,0 +1,220 @@
+"""Train K models at once: one optimizer for a stack, a rate and a method per member.
+
+Every method is a gradient-like quantity `g` with `theta' = theta - lr * g` (after clipping):
+`g = grad + mu * theta` for explicit methods, and `(theta - theta') / lr` of eq. (7), that is
+`sum_rows alpha z + mu * theta / (1 + lr*mu)`, for implicit ones. The number of torch calls in a
+step depends on the layers and on the methods present, never on the number of members.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from ib_core.errors import MisuseError, lookup
+from ib_core.layers import ImplicitLayer, Record, merge
+from ib_core.methods.base import METHODS, Member
+from ib_core.methods.moving import Mover, mover_kind
+from ib_core.methods.slots import Slots
+from ib_core.updates import alpha_rule
+from ib_core.updates.step import OUTPUT_ALPHAS, batch_alpha
+
+T = TypeVar("T")
+
+#: Runs one forward and backward pass; returns every member's loss, [members].
+Closure = Callable[[], Tensor]
+
+
+class StackOptimizer:
+    """Moves a stack by one batch at a time.
+
+    Args:
+        model: Its parameters have the members in front, [members, ...].
+        members: How each member is trained, in stack order. Neighbours with one method are
+            solved in one call, so let methods stand together.
+        output_loss: A name in `OUTPUT_ALPHAS`, if the last layer is linear and `ib_plus` may
+            solve it under the task's loss.
+        loss_at_zero: Data loss at theta = 0, for restarts.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        members: Sequence[Member],
+        *,
+        output_loss: str | None = None,
+        loss_at_zero: float | None = None,
+    ) -> None:
+        for member in members:
+            lookup("method", member.method, METHODS)
+        self.slots = Slots(model)
+        if self.slots.members != len(members):
+            raise MisuseError(
+                f"The stack holds {self.slots.members} models but {len(members)} members are given."
+            )
+        self.layers = [layer for layer in model.modules() if isinstance(layer, ImplicitLayer)]
+        for layer in self.layers:
+            layer.implicit = True
+        self.output_loss, self.loss_at_zero = output_loss, loss_at_zero
+        self.steps = 0
+        self._describe(members)
+        self._movers: list[tuple[slice, list[Mover]]] = [
+            (run, [kind(slot.theta[run], self.members[run]) for slot in self.slots])
+            for run, kind in _runs([mover_kind(member) for member in self.members])
+        ]
+
+    def step(self, closure: Closure) -> Tensor:
+        """Move every member by one batch and return the losses before the step, [members]."""
+        losses = closure()
+        with torch.no_grad():
+            lr = self.current_lr()
+            self.collect(lr)
+            self.clip()
+            rates = lr.unsqueeze(1)
+            for run, movers in self._movers:
+                for slot, mover in zip(self.slots, movers, strict=True):
+                    mover.move(slot.theta[run], slot.rows[run], rates[run])
+            self.restart()
+        self.steps += 1
+        return losses
+
+    def keep(self, kept: Tensor) -> None:
+        """Keep only these members (indices, rising); the others stop costing time."""
+        self.slots.keep(kept)
+        self._describe([self.members[i] for i in kept.tolist()])
+        remaining, start = [], 0
+        for run, movers in self._movers:
+            rows = kept[(kept >= run.start) & (kept < run.stop)] - run.start
+            if len(rows):
+                for mover in movers:
+                    mover.keep(rows)
+                remaining.append((slice(start, start + len(rows)), movers))
+                start += len(rows)
+        self._movers = remaining
+
+    def current_lr(self) -> Tensor:
+        """Return every member's rate at this step, decayed where asked for, [members]."""
+        if self._decay is None:
+            return self._lr
+        tau, power = self._decay
+        return self._lr / (1 + self.steps / tau) ** power
+
+    def collect(self, lr: Tensor) -> None:
+        """Fill the slots' gradients from the layers' records and torch's own gradients."""
+        for layer in self.layers:
+            if layer.records:
+                record = merge(layer.records)
+                layer.records.clear()
+                alpha = self._alphas(layer, record, lr)
+                torch.bmm(alpha.mT, record.z, out=self.slots.of(layer.weight).grad)
+                if layer.bias is not None:
+                    torch.sum(alpha, dim=-2, out=self.slots.of(layer.bias).grad)
+        for slot in self.slots:
+            if slot.parameter.grad is not None:  # an explicit part: a convolution, say
+                slot.grad.copy_(slot.parameter.grad)
+                slot.parameter.grad = None
+        if self._mu is not None:
+            self._add_ridge(lr, self._mu)
+
+    def clip(self) -> None:
+        """Scale down the gradients of members whose norm over all parameters exceeds the clip."""
+        if self._clip is None:
+            return
+        factor = (self._clip / (self.slots.grad_norms() + 1e-6)).clamp(max=1.0).unsqueeze(1)
+        for slot in self.slots:
+            slot.rows.mul_(factor)
+
+    def restart(self) -> None:
+        """Set members outside the level set |theta|^2 <= 2*loss(0)/mu to zero (App. C)."""
+        if self._level_set is None:
+            return
+        outside = (self.slots.theta_norms().square() > self._level_set).unsqueeze(1)
+        for slot in self.slots:
+            slot.theta.masked_fill_(outside, 0.0)
+
+    def _alphas(self, layer: ImplicitLayer, record: Record, lr: Tensor) -> Tensor:
+        """Return every member's alphas: explicit ones as they are, implicit ones solved."""
+        if not self._implicit_runs:
+            return record.delta
+        z_sq = record.z_squared(layer.bias is not None)
+        if self._implicit_runs == [slice(0, self.slots.members)]:
+            return self._solve(layer, record, z_sq, lr, self._implicit_runs[0])
+        alpha = record.delta.clone() if record.delta is record.b else record.delta
+        for run in self._implicit_runs:
+            alpha[run] = self._solve(layer, record, z_sq, lr, run)
+        return alpha
+
+    def _solve(
+        self, layer: ImplicitLayer, record: Record, z_sq: Tensor, lr: Tensor, run: slice
+    ) -> Tensor:
+        rate = lr[run].view(-1, 1, 1)
+        mu = 0.0 if self._mu is None else self._mu[run].view(-1, 1, 1)
+        scale = self._rows_scale(run, record.rows)
+        s, b, z_sq = record.s[run], record.b[run], z_sq[run]
+        output = METHODS[self.members[run.start].method].implicit_output
+        if output and layer is self.layers[-1] and self.output_loss is not None:
+            solve = OUTPUT_ALPHAS[self.output_loss]
+            return solve(s, b, z_sq, rate, mu, divisor=record.rows, scale=scale)
+        rule = alpha_rule(layer.activation.name)
+        # Rules are element-wise; handed over as a stack lies in memory, nothing is copied.
+        return batch_alpha(rule, s.mT, b.mT, z_sq.mT, rate, mu, scale=scale).mT
+
+    def _rows_scale(self, run: slice, rows: int) -> float | Tensor:
+        """Return `rows_scale` of a run: a number where all its members use one batch rule."""
+        rules = [member.batch_rule for member in self.members[run]]
+        if len(set(rules)) == 1:
+            return float(rows) if rules[0] == "own" else 1.0
+        scales = [float(rows) if rule == "own" else 1.0 for rule in rules]
+        return self._tensor(scales).view(-1, 1, 1)
+
+    def _add_ridge(self, lr: Tensor, mu: Tensor) -> None:
+        """Add the ridge's part of `g`; implicit layers shrink by 1/(1 + lr*mu)."""
+        implicit = torch.tensor([METHODS[m.method].implicit for m in self.members])
+        shrunk = torch.where(implicit.to(mu.device), mu / (1 + lr * mu), mu).unsqueeze(1)
+        solved = {id(p) for layer in self.layers for p in (layer.weight, layer.bias)}
+        for slot in self.slots:
+            pull = shrunk if id(slot.parameter) in solved else mu.unsqueeze(1)
+            slot.rows.addcmul_(slot.theta, pull)
+
+    def _describe(self, members: Sequence[Member]) -> None:
+        """Turn the members into tensors and runs of neighbours that are treated alike."""
+        self.members = tuple(members)
+        no_limit = float("inf")
+        self._lr = self._tensor([m.lr for m in members])
+        self._mu = self._tensor_unless([m.mu for m in members], 0.0)
+        self._clip = self._tensor_unless(
+            [no_limit if m.clip is None else m.clip for m in members], no_limit
+        )
+        taus = self._tensor_unless([m.decay_tau or no_limit for m in members], no_limit)
+        powers = self._tensor([m.decay_power for m in members])
+        self._decay = None if taus is None else (taus, powers)
+        self._level_set = self._tensor_unless([self._squared_radius(m) for m in members], no_limit)
+        runs = _runs([METHODS[m.method] for m in members])
+        self._implicit_runs = [run for run, method in runs if method.implicit]
+
+    def _squared_radius(self, member: Member) -> float:
+        """Return the bound on |theta|^2 beyond which a member restarts."""
+        if not member.restart:
+            return float("inf")
+        if self.loss_at_zero is None:
+            raise MisuseError("Restarts need loss_at_zero, the data loss at theta = 0 (App. C).")
+        return 2 * self.loss_at_zero / member.mu
+
+    def _tensor(self, values: list[float]) -> Tensor:
+        like = self.slots.like
+        return torch.tensor(values, device=like.device, dtype=like.dtype)
+
+    def _tensor_unless(self, values: list[float], nothing: float) -> Tensor | None:
+        return None if all(value == nothing for value in values) else self._tensor(values)
+
+
+def _runs(keys: Sequence[T]) -> list[tuple[slice, T]]:
+    """Return (slice, key) for every run of equal neighbours."""
+    found, start = [], 0
+    for key, group in groupby(keys):
+        length = len(list(group))
+        found.append((slice(start, start + length), key))
+        start += length
+    return found

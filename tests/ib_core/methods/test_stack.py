@@ -1,0 +1,182 @@
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ib_core import Member, build_optimizer
+from ib_core.errors import MisuseError
+from ib_core.tasks.losses import LOSSES
+from ib_core.tasks.networks import StackedMLP
+
+WIDTHS = (4, 6, 5, 3)
+
+
+def stack(members, seed=1, dtype=torch.float64):
+    torch.manual_seed(seed)
+    one = StackedMLP(WIDTHS, "arctan", "linear", 1).to(dtype)
+    model = StackedMLP(WIDTHS, "arctan", "linear", len(members)).to(dtype)
+    with torch.no_grad():
+        for many, single in zip(model.parameters(), one.parameters(), strict=True):
+            many.copy_(single.expand_as(many))
+    return model, build_optimizer(model, members, output_loss="cross_entropy", loss_at_zero=1.0986)
+
+
+def train(model, optimizer, steps=8, seed=3):
+    draw = torch.Generator().manual_seed(seed)
+    dtype = next(model.parameters()).dtype
+    members = len(optimizer.members)
+    for _ in range(steps):
+        x = torch.randn(7, 4, generator=draw, dtype=dtype).expand(members, 7, 4)
+        y = torch.randint(0, 3, (7,), generator=draw).expand(members, 7)
+
+        def closure(x=x, y=y):
+            losses = LOSSES["cross_entropy"].per_row(model(x), y).mean(-1)
+            losses.sum().backward()
+            return losses.detach()
+
+        losses = optimizer.step(closure)
+    return losses
+
+
+EVERY_KIND = [
+    Member("adam", 0.01),
+    Member("eb", 0.3),
+    Member("eb", 2.0, clip=0.5),
+    Member("eb", 0.5, mu=0.1),
+    Member("ib", 0.3),
+    Member("ib", 30.0, clip=1.0, batch_rule="share"),
+    Member("ib", 3.0, mu=0.2, batch_rule="share"),
+    Member("ib", 3.0, decay_tau=4.0, decay_power=0.7),
+    Member("ib_plus", 10.0),
+    Member("ib_plus", 10.0, mu=0.1, batch_rule="share"),
+    Member("ib_plus", 100.0, mu=0.5, restart=True),
+    Member("momentum", 0.1, momentum=0.8),
+]
+
+
+def test_a_stack_of_k_equals_k_single_runs():
+    together, optimizer = stack(EVERY_KIND)
+    train(together, optimizer)
+    for row, member in enumerate(EVERY_KIND):
+        alone, single = stack([member])
+        train(alone, single)
+        for many, one in zip(together.parameters(), alone.parameters(), strict=True):
+            torch.testing.assert_close(many[row], one[0], rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("broken", range(0, len(EVERY_KIND), 3))
+def test_a_member_that_becomes_nan_leaves_the_others_bitwise_as_they_were(broken):
+    healthy, first = stack(EVERY_KIND, dtype=torch.float32)
+    train(healthy, first)
+    model, optimizer = stack(EVERY_KIND, dtype=torch.float32)
+    with torch.no_grad():
+        next(iter(model.parameters()))[broken, 0, 0] = float("nan")
+    train(model, optimizer)
+    for many, other in zip(model.parameters(), healthy.parameters(), strict=True):
+        for row in range(len(EVERY_KIND)):
+            if row != broken:
+                assert torch.equal(many[row], other[row])
+    assert any(bool(many[broken].isnan().any()) for many in model.parameters())
+
+
+def test_dropping_a_member_leaves_the_others_to_rounding_and_their_state_with_them():
+    whole, first = stack(EVERY_KIND)
+    train(whole, first)
+    train(whole, first, seed=4)
+    model, optimizer = stack(EVERY_KIND)
+    train(model, optimizer)
+    kept = [0, 2, 3, 5, 8, 11]
+    optimizer.keep(torch.tensor(kept))
+    train(model, optimizer, seed=4)
+    for many, other in zip(model.parameters(), whole.parameters(), strict=True):
+        torch.testing.assert_close(many, other[kept], rtol=1e-9, atol=1e-11)
+
+
+class CountCalls(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.calls += 1
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("kinds", [["eb"], ["ib"], ["ib_plus"], ["eb", "ib", "adam", "momentum"]])
+def test_the_number_of_torch_calls_does_not_grow_with_the_members(kinds):
+    counts = []
+    for repeat in (1, 8):
+        members = [Member(kind, 0.1) for kind in kinds for _ in range(repeat)]
+        model, optimizer = stack(members)
+        with CountCalls() as counter:
+            train(model, optimizer, steps=2)
+        counts.append(counter.calls)
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize(
+    ("member", "build"),
+    [
+        (Member("eb", 0.3, mu=0.1), lambda p: torch.optim.SGD(p, lr=0.3, weight_decay=0.1)),
+        (Member("momentum", 0.1), lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)),
+        (Member("adam", 0.01), lambda p: torch.optim.Adam(p, lr=0.01)),
+    ],
+)
+def test_explicit_methods_are_torchs_own(member, build):
+    model, optimizer = stack([member])
+    layers = [nn.Linear(n, m) for n, m in zip(WIDTHS[:-1], WIDTHS[1:], strict=True)]
+    plain = nn.ModuleList(layers).double()
+    with torch.no_grad():
+        for ours, theirs in zip(model.parameters(), plain.parameters(), strict=True):
+            theirs.copy_(ours[0])
+    theirs = build(plain.parameters())
+    train(model, optimizer)
+    draw = torch.Generator().manual_seed(3)
+    for _ in range(8):
+        x = torch.randn(7, 4, generator=draw, dtype=torch.float64)
+        y = torch.randint(0, 3, (7,), generator=draw)
+        for layer in plain[:-1]:
+            x = torch.atan(layer(x))
+        theirs.zero_grad()
+        F.cross_entropy(plain[-1](x), y).backward()
+        theirs.step()
+    for ours, other in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(ours[0], other, rtol=1e-9, atol=1e-11)
+
+
+def test_clipping_is_torchs_norm_over_all_parameters_together():
+    model, optimizer = stack([Member("eb", 1.0, clip=0.05)])
+    before = [p.detach().clone() for p in model.parameters()]
+    train(model, optimizer, steps=1)
+    moved = [(p - q).norm() for p, q in zip(model.parameters(), before, strict=True)]
+    assert torch.stack(moved).norm().item() == pytest.approx(0.05, rel=1e-4)
+
+
+def test_restarts_return_to_zero_outside_the_level_set():
+    model, optimizer = stack([Member("eb", 0.1, mu=2.0, restart=True)])
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(10.0)
+    train(model, optimizer, steps=1)
+    assert all(bool((parameter == 0).all()) for parameter in model.parameters())
+
+
+def test_restarts_without_the_loss_at_zero_are_refused():
+    model = StackedMLP(WIDTHS, "arctan", "linear", 1)
+    with pytest.raises(MisuseError, match="loss_at_zero"):
+        build_optimizer(model, [Member("eb", 0.1, mu=1.0, restart=True)])
+
+
+def test_rates_decay_as_the_formula_says():
+    model, optimizer = stack([Member("eb", 1.0, decay_tau=2.0, decay_power=0.8), Member("eb", 1.0)])
+    train(model, optimizer, steps=3)
+    rates = optimizer.current_lr()
+    assert rates[0].item() == pytest.approx((1 + 3 / 2.0) ** -0.8)
+    assert rates[1].item() == 1.0
+
+
+def test_exact_isgd_does_not_share_a_stack():
+    model = StackedMLP(WIDTHS, "arctan", "linear", 2)
+    with pytest.raises(MisuseError, match="stack of its own"):
+        build_optimizer(model, [Member("isgd", 0.1), Member("eb", 0.1)])
