@@ -1,0 +1,55 @@
+"""A sweep from the shell with nothing but torch: `python -m ib_core digits_mlp --lrs 0.1,1,10`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from statistics import fmean
+
+from ib_core.errors import IBError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Train a grid and print mean losses by method and rate; 2 if the input was bad."""
+    parser = argparse.ArgumentParser(prog="python -m ib_core", description=__doc__)
+    parser.add_argument("task")
+    parser.add_argument("--methods", default="eb,ib", help="as eb,ib")
+    parser.add_argument("--lrs", help="as 0.1,1,10 or from:to:count")
+    parser.add_argument("--seeds", default="3", help="5 means 1 to 5; or a list, 1,2,7")
+    parser.add_argument("--epochs", type=int)
+    given = parser.parse_args(arguments)
+    try:
+        print_table(given)
+    except IBError as error:
+        sys.stderr.write(f"{error.message}\n")
+        return 2
+    return 0
+
+
+def print_table(given: argparse.Namespace) -> None:
+    """Train what was asked for and print it."""
+    from ib_core.sweep.body import specs_of
+    from ib_core.sweep.grid import parse_rates, parse_seeds
+    from ib_core.sweep.local import run_sweep
+
+    body = {
+        "task": given.task,
+        "methods": given.methods.split(","),
+        "learning_rates": parse_rates(given.lrs) if given.lrs else None,
+        "seeds": parse_seeds(given.seeds),
+        "epochs": given.epochs,
+    }
+    (spec,) = specs_of(body)
+    losses: dict[tuple[str, float], list[float]] = {}
+    for result in run_sweep(spec):
+        if result is not None:
+            cell = (result.spec.method, result.spec.lr)
+            losses.setdefault(cell, []).append(result.train_loss)
+    write = sys.stdout.write
+    write("".join(f"{head:>14}" for head in ("learning rate", *spec.methods)) + "\n")
+    for rate in spec.learning_rates:
+        means = [f"{fmean(losses[method, rate]):.4g}" for method in spec.methods]
+        write("".join(f"{cell:>14}" for cell in (f"{rate:g}", *means)) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""What a stack will cost: counted work, divided by speeds measured on this machine.
+
+Work is counted from the network's shape: torch calls, multiplications, element-wise passes,
+implicit solves, parameters touched, and weights streamed through a recurrent loop. The speeds
+come from half a second of measuring (`ib_core.sweep.speed`), kept between runs.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ib_core.datasets import Pieces, load_dataset
+from ib_core.methods.base import METHODS
+from ib_core.sweep.spec import TrialSpec
+from ib_core.sweep.speed import Speed, machine_speed
+from ib_core.tasks import CONV_FILTERS, Recipe, Task, find_task, parameter_count
+
+__all__ = ["Speed", "machine_speed", "stack_memory", "stack_seconds"]
+
+#: Element-wise passes over a layer's outputs in one explicit step (activation, slope, sums).
+PASSES = 9
+#: Passes of one evaluation.
+FORWARD_PASSES = 3
+#: Torch calls (and their share of autograd and Python) a layer: a step, one more solve, a forward.
+CALLS_PER_LAYER, CALLS_PER_SOLVE, CALLS_PER_FORWARD = 26, 45, 6
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the counting needs to know about a network and its data.
+
+    Attributes:
+        widths: Layer widths, input to output.
+        rows: Training rows (frames of music).
+        test_rows: Test rows (frames).
+        steps: Steps an epoch.
+        parameters: Weights and biases.
+        longest: Longest piece's frames, 0 without music.
+    """
+
+    widths: tuple[int, ...]
+    rows: int
+    test_rows: int
+    steps: int
+    parameters: int
+    longest: int = 0
+
+    @property
+    def batch(self) -> float:
+        """Rows a step, on average."""
+        return self.rows / self.steps
+
+    @property
+    def products(self) -> int:
+        """Multiplications a row in one forward pass of the dense layers."""
+        return sum(n * m for n, m in zip(self.widths, self.widths[1:], strict=False))
+
+    @property
+    def outputs(self) -> int:
+        """Numbers a row that leave a layer."""
+        return sum(self.widths[1:])
+
+
+def stack_seconds(members: Sequence[TrialSpec], speed: Speed) -> float:
+    """Return the forecast training time of these trials as one stack, in seconds."""
+    first, count = members[0], len(members)
+    task = find_task(first.task)
+    shape = _shape_of(first)
+    implicit = sum(METHODS[m.method].implicit for m in members)
+    steps = shape.steps * first.epochs
+    inner = (first.options.inner_steps or 1) if METHODS[first.method].exact else 1
+    dense = _step_seconds(shape, first.activation, count, implicit, speed)
+    extra = _loop_seconds(task, shape, count, speed)
+    evaluations = first.epochs + 1 + len(task.evaluate_at)
+    return (
+        speed.start_seconds
+        + steps * inner * (dense + extra)
+        + evaluations * _evaluation_seconds(task, shape, count, speed)
+    )
+
+
+def stack_memory(members: Sequence[TrialSpec]) -> int:
+    """Return the forecast peak memory of these trials as one stack, in bytes, data apart.
+
+    Weights, gradients and optimizer state; what the layers remember of one batch with the
+    temporaries of a solve; and one evaluation chunk.
+    """
+    first, count = members[0], len(members)
+    shape = _shape_of(first)
+    states = Counter(member.method for member in members)
+    copies = 2 * count + states["momentum"] + 2 * states["adam"] + 2 * states["isgd"]
+    rows = max(shape.batch, shape.longest)
+    remembered = count * rows * (shape.widths[0] + 12 * shape.outputs)
+    if find_task(first.task).family == "conv":
+        remembered += count * rows * 12_000
+    chunk = 20_000 * 4 * max(shape.widths) if not shape.longest else 4 * 8_000_000
+    return int(4 * (copies * shape.parameters + remembered + chunk))
+
+
+def _step_seconds(shape: Shape, activation: str, count: int, implicit: int, speed: Speed) -> float:
+    layers = len(shape.widths) - 1
+    calls = layers * (CALLS_PER_LAYER + (CALLS_PER_SOLVE if implicit else 0))
+    outputs = shape.batch * shape.outputs
+    multiplications = 3 * shape.batch * shape.products
+    return (
+        calls * speed.call_seconds
+        + count * multiplications / speed.products_per_second(shape.products / layers)
+        + count * PASSES * outputs / speed.elements_per_second
+        + implicit * outputs * speed.solve_seconds(activation)
+        + count * 4 * shape.parameters / speed.elements_per_second
+    )
+
+
+def _loop_seconds(task: Task, shape: Shape, count: int, speed: Speed) -> float:
+    """Return what a step spends in loops: time steps of a recurrent layer, convolutions."""
+    if task.family == "music":
+        hidden = shape.widths[1]
+        streamed = 2 * count * hidden * hidden / speed.streamed_per_second
+        return shape.batch * (streamed + 5 * speed.call_seconds)
+    if task.family == "conv":
+        return 3 * count * shape.batch * _convolution_products(task) / speed.convolved_per_second
+    return 0.0
+
+
+def _evaluation_seconds(task: Task, shape: Shape, count: int, speed: Speed) -> float:
+    rows = (shape.rows + shape.test_rows) * count
+    seconds = rows * shape.products / speed.products_per_second(shape.products)
+    seconds += rows * FORWARD_PASSES * shape.outputs / speed.elements_per_second
+    seconds += CALLS_PER_FORWARD * len(shape.widths) * (rows / 20_000 + 2) * speed.call_seconds
+    if task.family == "conv":
+        seconds += rows * _convolution_products(task) / speed.convolved_per_second
+    return seconds
+
+
+def _convolution_products(task: Task) -> int:
+    """Return the multiplications a row of both convolutions."""
+    side = {"mnist": 28}.get(task.dataset, 8)
+    total, channels = 0, 1
+    for filters, size in zip(CONV_FILTERS, task.filter_sizes, strict=True):
+        side = side - size + 1
+        total += side * side * channels * filters * size * size
+        side, channels = side // 2, filters
+    return total
+
+
+def _shape_of(trial: TrialSpec) -> Shape:
+    return _shape(
+        trial.task,
+        trial.profile,
+        trial.activation,
+        trial.batch_size,
+        trial.options.width,
+        trial.options.depth,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _shape(
+    name: str,
+    profile: str,
+    activation: str,
+    batch_size: int,
+    width: int | None,
+    depth: int | None,
+) -> Shape:
+    task = find_task(name)
+    recipe = Recipe(profile, activation, batch_size, width, depth)
+    dataset = load_dataset(task.dataset)
+    widths, parameters = task.widths(recipe), parameter_count(task, recipe)
+    train, test = dataset.train, dataset.test
+    if isinstance(train, Pieces) and isinstance(test, Pieces):
+        return Shape(
+            widths,
+            rows=len(train.roll),
+            test_rows=len(test.roll),
+            steps=len(train),
+            parameters=parameters,
+            longest=int(train.lengths.max()),
+        )
+    steps = -(-len(train) // batch_size)
+    return Shape(widths, len(train), len(test), steps, parameters)

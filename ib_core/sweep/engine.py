@@ -1,0 +1,267 @@
+"""The one training loop: a shard of trials, trained together as one stacked program."""
+
+import math
+import time
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ib_core.datasets import load_dataset
+from ib_core.errors import MisuseError
+from ib_core.methods import Member, build_optimizer
+from ib_core.seeding import tensor_hash
+from ib_core.sweep.diagnosis import first_bad_layer
+from ib_core.sweep.environment import choose_device, environment
+from ib_core.sweep.fingerprint import ENGINE_VERSION, fingerprint
+from ib_core.sweep.observer import SILENT, Observer
+from ib_core.sweep.result import CurvePoint, Divergence, Outcome, TrialResult
+from ib_core.sweep.shard import stack_key
+from ib_core.sweep.spec import TrialSpec
+from ib_core.tasks import build_workload, find_task
+from ib_core.tasks.losses import LOSSES
+
+#: A trial has diverged when its loss exceeds this many times its initial value (method.md, 6).
+EXPLODED = 5.0
+#: Seconds between two calls of `Observer.progress`.
+PROGRESS_EVERY = 0.2
+
+
+def run_trials(
+    trials: Sequence[TrialSpec], *, device: str = "cpu", observer: Observer = SILENT
+) -> list[TrialResult | None]:
+    """Train all trials of a shard as one program and return their results in order.
+
+    Divergence is a result, never an exception. A member that becomes non-finite leaves the stack
+    and stops costing time; one that explodes but stays finite trains to its end.
+
+    Args:
+        trials: Trials with one `stack_key`: one task, network, batch size and number of epochs.
+        device: `auto`, `cpu`, `cuda`, `cuda:1` or `mps`.
+        observer: Told about points, ends and progress; may drop trials.
+
+    Returns:
+        One result a trial; None for trials the observer no longer wanted.
+    """
+    if not trials:
+        return []
+    if len({stack_key(trial) for trial in trials}) > 1:
+        raise MisuseError("These trials cannot share a stack; group them with plan_shards first.")
+    return _StackRun(trials, choose_device(device), observer).run()
+
+
+class _StackEmptied(Exception):
+    """Every member has left the stack."""
+
+
+class _StackRun:
+    """The state of one shard's training. `alive[i]` is the trial in row i of the stack."""
+
+    def __init__(
+        self, trials: Sequence[TrialSpec], device: torch.device, observer: Observer
+    ) -> None:
+        self.trials, self.observer, self.device = trials, observer, device
+        # Neighbours with one method are solved in one call, so methods stand together.
+        self.alive = sorted(range(len(trials)), key=lambda i: (trials[i].method, i))
+        first = trials[0]
+        self.task = find_task(first.task)
+        self.dataset = load_dataset(self.task.dataset)
+        recipe = self.task.recipe(
+            first.profile,
+            activation=first.activation,
+            batch_size=first.batch_size,
+            width=first.options.width,
+            depth=first.options.depth,
+        )
+        seeds = [trials[i].seed for i in self.alive]
+        self.workload = build_workload(self.task, self.dataset, recipe, seeds, device)
+        self.model = self.workload.model()
+        members = [member_of(trials[i]) for i in self.alive]
+        self.optimizer = build_optimizer(
+            self.model,
+            members,
+            output_loss=LOSSES[self.task.loss].output if self.task.linear_output else None,
+            loss_at_zero=self.workload.loss_at_zero() if any(m.restart for m in members) else None,
+        )
+        self.redraw_masks = members[0].method == "isgd" and members[0].isgd_form == "authors"
+        self.weight_hashes = {
+            i: tensor_hash(*(parameter[row] for parameter in self.model.parameters()))
+            for row, i in enumerate(self.alive)
+        }
+        self.parameters = self.optimizer.slots.numbers
+        self.step = 0
+        self.total_steps = first.epochs * self.workload.steps_per_epoch
+        self.curves: dict[int, list[CurvePoint]] = {i: [] for i in self.alive}
+        self.divergences: dict[int, Divergence] = {}
+        self.results: list[TrialResult | None] = [None] * len(trials)
+        self.seconds = dict.fromkeys(self.alive, 0.0)
+        self._clock = self._last_progress = time.perf_counter()
+
+    def run(self) -> list[TrialResult | None]:
+        """Train to the end and return all results."""
+        try:
+            self.evaluate()
+            for _ in range(self.trials[0].epochs):
+                self.train_epoch()
+            self.finish(range(len(self.alive)))
+        except _StackEmptied:
+            pass
+        return self.results
+
+    def train_epoch(self) -> None:
+        """Train one epoch and evaluate where the task asks for it and at the end."""
+        per_epoch = self.workload.steps_per_epoch
+        stops = {per_epoch}
+        if self.step == 0:
+            stops |= {max(1, round(part * per_epoch)) for part in self.task.evaluate_at}
+        self.workload.begin_epoch()
+        for step in range(per_epoch):
+            self.workload.load_batch(step)
+            self._first_pass = True
+            self.optimizer.step(self.forward_backward)
+            self.step += 1
+            if step + 1 in stops:
+                self.evaluate()
+            self.report_progress()
+
+    def forward_backward(self) -> Tensor:
+        """Return every member's batch loss after a backward pass; non-finite members leave."""
+        if not self._first_pass and self.redraw_masks:
+            self.workload.draw_masks()
+        losses = self.workload.losses(self.model)
+        total = losses.sum()
+        # One number tells whether all are finite. Inside exact ISGD's inner loop nobody leaves.
+        if self._first_pass and not math.isfinite(total.item()):
+            bad = torch.nonzero(~torch.isfinite(losses.detach())).flatten().tolist()
+            if bad:
+                self.leave_non_finite(bad)
+                return self.forward_backward()
+        self._first_pass = False
+        total.backward()  # type: ignore[no-untyped-call]
+        return losses.detach()
+
+    def evaluate(self) -> None:
+        """Take every member's whole-set losses, note who diverged, drop who is not finite."""
+        found = self.workload.evaluate(self.model)
+        columns = [
+            [None] * len(self.alive) if column is None else column.tolist()
+            for column in (
+                found.train_loss,
+                found.test_loss,
+                found.train_accuracy,
+                found.test_accuracy,
+            )
+        ]
+        epoch = self.step / self.workload.steps_per_epoch
+        points = {
+            index: CurvePoint(self.step, epoch, *numbers)
+            for index, *numbers in zip(self.alive, *columns, strict=True)
+        }
+        for index, point in points.items():
+            self.curves[index].append(point)
+            if point.train_loss > EXPLODED * self.curves[index][0].train_loss:
+                self.divergences.setdefault(index, Divergence(self.step, "loss"))
+        self.observer.points(points)
+        bad = [row for row, index in enumerate(self.alive) if not _finite(points[index])]
+        if bad:
+            self.leave_non_finite(bad)
+
+    def leave_non_finite(self, rows: Sequence[int]) -> None:
+        """Record where these members broke, finish them and go on without them."""
+        for row in rows:
+            index = self.alive[row]
+            where, layer = first_bad_layer(self.optimizer.slots, row)
+            self.divergences.setdefault(index, Divergence(self.step, where, layer))
+            last = self.curves[index][-1]
+            if last.step < self.step:
+                epoch = self.step / self.workload.steps_per_epoch
+                none = None if last.train_accuracy is None else math.nan
+                point = CurvePoint(self.step, epoch, math.nan, math.nan, none, none)
+                self.curves[index].append(point)
+        self.finish(rows)
+        self.drop(rows)
+
+    def report_progress(self) -> None:
+        """Tell the observer now and then how far we are; drop what it no longer wants."""
+        now = time.perf_counter()
+        if now - self._last_progress < PROGRESS_EVERY:
+            return
+        self._last_progress = now
+        unwanted = set(self.observer.progress(self.step / self.total_steps))
+        rows = [row for row, index in enumerate(self.alive) if index in unwanted]
+        if rows:
+            self.drop(rows)
+
+    def drop(self, rows: Sequence[int]) -> None:
+        """Take these rows out of the stack."""
+        self._share_time()
+        gone = set(rows)
+        kept = [row for row in range(len(self.alive)) if row not in gone]
+        self.alive = [self.alive[row] for row in kept]
+        if not kept:
+            raise _StackEmptied
+        indices = torch.tensor(kept, device=self.device)
+        self.optimizer.keep(indices)
+        self.workload.keep(indices)
+
+    def finish(self, rows: Sequence[int]) -> None:
+        """Make these rows' results and hand them out."""
+        self._share_time()
+        made_with = environment(self.device)
+        for row in rows:
+            index = self.alive[row]
+            trial, curve = self.trials[index], self.curves[index]
+            divergence = self.divergences.get(index)
+            result = TrialResult(
+                spec=trial,
+                outcome=Outcome.DIVERGED if divergence else Outcome.COMPLETED,
+                initial_loss=curve[0].train_loss,
+                train_loss=curve[-1].train_loss,
+                test_loss=curve[-1].test_loss,
+                train_accuracy=curve[-1].train_accuracy,
+                test_accuracy=curve[-1].test_accuracy,
+                divergence=divergence,
+                seconds=self.seconds[index],
+                curve=tuple(curve),
+                fingerprint=fingerprint(trial, self.dataset.sha256),
+                record={
+                    **made_with,
+                    "engine": ENGINE_VERSION,
+                    "data": self.dataset.sha256,
+                    "initial_weights": self.weight_hashes[index],
+                    "batch_order": self.workload.order_hash(row),
+                    "parameters": self.parameters,
+                    "stacked_with": len(self.trials),
+                },
+            )
+            self.results[index] = result
+            self.observer.finished(index, result)
+
+    def _share_time(self) -> None:
+        """Charge the time since the last call to those who trained in it, in equal parts."""
+        now = time.perf_counter()
+        for index in self.alive:
+            self.seconds[index] += (now - self._clock) / len(self.alive)
+        self._clock = now
+
+
+def member_of(trial: TrialSpec) -> Member:
+    """Return how the trial's model is trained."""
+    options = trial.options
+    return Member(
+        method=trial.method,
+        lr=trial.lr,
+        clip=trial.clip,
+        mu=trial.mu,
+        batch_rule=trial.batch_rule or "own",
+        momentum=0.9 if options.momentum is None else options.momentum,
+        restart=options.restart,
+        decay_tau=options.decay.tau if options.decay else None,
+        decay_power=options.decay.power if options.decay else 1.0,
+        isgd_form=options.isgd_form or "text",
+        inner_steps=options.inner_steps or 100,
+    )
+
+
+def _finite(point: CurvePoint) -> bool:
+    return math.isfinite(point.train_loss) and math.isfinite(point.test_loss)

@@ -1,0 +1,181 @@
+"""Sweeps worth having by name: the paper's 17 experiments, its UCI table, and a first study.
+
+A preset is one study of one or more sweeps, because its methods may have rates and seeds of
+their own. Rates and seeds are those of the published runs. The text profile's autoencoder is the
+exception: its loss is on another scale (pixels 0..1, not 0..255), so it has a grid of its own,
+found as the paper found its: around where EB's losses are U-shaped (App. D.5).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ib_core.datasets import UCI_NAMES
+from ib_core.tasks import MUSIC_RATES, UCI_RATES
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A named study.
+
+    Attributes:
+        name: `paper/<experiment>` or `first/<task>`.
+        title: Its name on screens.
+        summary: What it asks.
+        text: Bodies of its sweeps in the text profile, as the API takes them.
+        authors: The same for the authors profile; empty where there is none.
+    """
+
+    name: str
+    title: str
+    summary: str
+    text: tuple[Body, ...]
+    authors: tuple[Body, ...] = ()
+
+    def sweeps(self, profile: str = "text") -> tuple[Body, ...]:
+        """Return the bodies of a profile; first studies have one profile only."""
+        return self.authors if profile == "authors" and self.authors else self.text
+
+
+def _bodies(profile: str, *sweeps: Body) -> tuple[Body, ...]:
+    return tuple({"profile": profile, **sweep} for sweep in sweeps)
+
+
+def _both(*sweeps: Body) -> dict[str, tuple[Body, ...]]:
+    return {"text": _bodies("text", *sweeps), "authors": _bodies("authors", *sweeps)}
+
+
+def _music(task: str, clip: float | None) -> dict[str, tuple[Body, ...]]:
+    sweep: Body = {"task": task, "methods": ["eb", "ib"], "clip": clip, "seeds": 5, "epochs": 5}
+    return _both({**sweep, "learning_rates": list(MUSIC_RATES)})
+
+
+_CLASSIFIER: Body = {"task": "mnist_classifier", "methods": ["eb", "ib"], "epochs": 1}
+_TO_TWO = [0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0]
+_AUTOENCODER: Body = {"task": "mnist_autoencoder", "methods": ["eb", "ib"], "seeds": 5, "epochs": 1}
+_AUTHORS_AUTOENCODER = [
+    *(0.0001, 0.001, 0.0025, 0.005, 0.006, 0.007),
+    *(0.008, 0.009, 0.01, 0.0125, 0.015, 0.02),
+]
+_TEXT_AUTOENCODER = [0.1, 0.3, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0, 40.0]
+
+_MUSIC_SETS = {
+    "jsb_chorales": ("JSB Chorales", {"05": None, "06": 8.0, "07": 1.0, "08": 0.1}),
+    "musedata": ("MuseData", {"09": None, "10": 8.0}),
+    "nottingham": ("Nottingham", {"11": None, "12": 8.0}),
+    "piano_midi": ("Piano-midi.de", {"13": None, "14": 8.0, "15": 1.0, "16": 0.1, "17": 0.01}),
+}
+
+
+def _music_presets() -> list[Preset]:
+    found = []
+    for name, (title, experiments) in _MUSIC_SETS.items():
+        for number, clip in experiments.items():
+            clipped = "" if clip is None else f"_clip_{clip}"
+            found.append(
+                Preset(
+                    name=f"paper/{number}_{name}{clipped}",
+                    title=title if clip is None else f"{title}, clip {clip:g}",
+                    summary=f"Next-frame prediction on {title}: EB against IB, 7 rates, 5 seeds.",
+                    **_music(f"music/{name}", clip),
+                )
+            )
+    return found
+
+
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            name="first/digits",
+            title="Handwritten digits: explicit against implicit",
+            summary="How far can the rate be turned on 8x8 digits? Runs in under a minute.",
+            text=_bodies(
+                "text",
+                {
+                    "task": "digits_mlp",
+                    "methods": ["eb", "ib", "ib_plus"],
+                    "learning_rates": [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000],
+                    "seeds": 5,
+                    "epochs": 5,
+                },
+            ),
+        ),
+        Preset(
+            name="paper/01_mnist_classification",
+            title="MNIST classification",
+            summary="A convolutional classifier: EB and IB at 10 rates, 20 seeds; exact ISGD once.",
+            **_both(
+                {**_CLASSIFIER, "learning_rates": _TO_TWO, "seeds": 20},
+                {
+                    **_CLASSIFIER,
+                    "methods": ["isgd"],
+                    "learning_rates": [*_TO_TWO, 5.0, 10.0, 20.0],
+                    "seeds": 1,
+                },
+            ),
+        ),
+        Preset(
+            name="paper/02_mnist_classification_clip_1.0",
+            title="MNIST classification, clip 1",
+            summary="The classifier with clipping at norm 1, 5 seeds (20 at rates 2 and 2.5).",
+            **_both(
+                {
+                    **_CLASSIFIER,
+                    "clip": 1.0,
+                    "learning_rates": [0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0],
+                    "seeds": 5,
+                },
+                {
+                    **_CLASSIFIER,
+                    "clip": 1.0,
+                    "learning_rates": [2.0, 2.5],
+                    "seeds": list(range(6, 21)),
+                },
+            ),
+        ),
+        Preset(
+            name="paper/03_mnist_autoencoder",
+            title="MNIST autoencoder",
+            summary="An eight-layer relu autoencoder: EB against IB at 12 rates, 5 seeds.",
+            text=_bodies("text", {**_AUTOENCODER, "learning_rates": _TEXT_AUTOENCODER}),
+            authors=_bodies("authors", {**_AUTOENCODER, "learning_rates": _AUTHORS_AUTOENCODER}),
+        ),
+        Preset(
+            name="paper/04_mnist_autoencoder_clip_1.0",
+            title="MNIST autoencoder, clip 1",
+            summary="The autoencoder with clipping at norm 1, 5 seeds.",
+            text=_bodies(
+                "text",
+                {**_AUTOENCODER, "clip": 1.0, "learning_rates": [0.3, 1.0, 3.0, 10.0, 30.0, 100.0]},
+            ),
+            authors=_bodies(
+                "authors",
+                {
+                    **_AUTOENCODER,
+                    "clip": 1.0,
+                    "learning_rates": [0.01, 0.05, 0.1, 0.2, 0.3, 0.4],
+                },
+            ),
+        ),
+        *_music_presets(),
+        Preset(
+            name="paper/uci",
+            title="UCI classification",
+            summary="121 small tables, 10 rates, seed 1: the paper's appendix tables.",
+            **_both(
+                *(
+                    {
+                        "task": f"uci/{name}",
+                        "methods": ["eb", "ib"],
+                        "learning_rates": list(UCI_RATES),
+                        "seeds": [1],
+                        "epochs": 10,
+                    }
+                    for name in UCI_NAMES
+                )
+            ),
+        ),
+    )
+}

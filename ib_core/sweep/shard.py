@@ -1,0 +1,96 @@
+"""Which trials can be stacked, how many at once, and what a shard will cost."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from ib_core.methods.base import METHODS
+from ib_core.sweep.cost import machine_speed, stack_memory, stack_seconds
+from ib_core.sweep.spec import TrialSpec
+from ib_core.tasks import find_task
+
+#: Aim of one shard's length: short enough for fine progress and cheap recovery.
+SHARD_SECONDS = 20.0
+#: No shard may need more than this.
+SHARD_BYTES = 2 * 1024**3
+#: Beyond this many members a stack gains nothing and only makes progress coarser.
+MOST_MEMBERS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedShard:
+    """Trials that one worker trains together.
+
+    Attributes:
+        indices: Positions in the list that was planned.
+        seconds: Forecast of its training time on this device.
+        memory_bytes: Forecast of its peak memory, without the data set.
+    """
+
+    indices: tuple[int, ...]
+    seconds: float
+    memory_bytes: int
+
+
+def stack_key(trial: TrialSpec) -> Hashable:
+    """Return what trials of one stack must share: everything that shapes the program.
+
+    Rate, seed, clip, mu and method are the members' own. Exact ISGD runs inner steps and stands
+    alone; pieces of music differ in length, so there every order of pieces stands alone.
+    """
+    exact = METHODS[trial.method].exact
+    ordered_by_seed = find_task(trial.task).family == "music" and trial.profile == "text"
+    return (
+        trial.task,
+        trial.profile,
+        trial.activation,
+        trial.epochs,
+        trial.batch_size,
+        trial.options.width,
+        trial.options.depth,
+        (trial.options.inner_steps, trial.options.isgd_form) if exact else None,
+        trial.seed if ordered_by_seed else None,
+    )
+
+
+def plan_shards(trials: Sequence[TrialSpec], *, device: str = "cpu") -> list[PlannedShard]:
+    """Group trials into shards of about `SHARD_SECONDS` each, within `SHARD_BYTES`.
+
+    Pairs that differ in the method only stay neighbours, so that a half-finished sweep can
+    already be compared.
+    """
+    groups: dict[Hashable, list[int]] = {}
+    for index, trial in enumerate(trials):
+        groups.setdefault(stack_key(trial), []).append(index)
+    speed = machine_speed(device)
+    planned = []
+    for indices in groups.values():
+        indices.sort(key=lambda i: (trials[i].seed, trials[i].lr, trials[i].method))
+        first = trials[indices[0]]
+        size = _stack_size(first, [trials[i] for i in indices])
+        for start in range(0, len(indices), size):
+            part = indices[start : start + size]
+            members = [trials[i] for i in part]
+            planned.append(
+                PlannedShard(
+                    indices=tuple(part),
+                    seconds=stack_seconds(members, speed),
+                    memory_bytes=stack_memory(members),
+                )
+            )
+    return planned
+
+
+def _stack_size(first: TrialSpec, group: list[TrialSpec]) -> int:
+    """Return how many members of the group fit the time target and the memory, at least one."""
+    speed = machine_speed("cpu")
+    fits = 1
+    count = len(group)
+    while fits < count:
+        trying = min(count, fits * 2)
+        sample = group[:trying]
+        if stack_seconds(sample, speed) > SHARD_SECONDS or stack_memory(sample) > SHARD_BYTES:
+            break
+        fits = trying
+    fits = min(fits, MOST_MEMBERS)
+    parts = -(-count // fits)
+    return -(-count // parts)  # equal parts rather than a short last one

@@ -1,0 +1,281 @@
+"""What to train: validated once, frozen afterwards. If a `SweepSpec` exists, it is runnable."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from typing import Any
+
+from ib_core.errors import InvalidSpec, lookup
+from ib_core.methods import METHODS
+from ib_core.sweep.grid import check_rates, check_seeds
+from ib_core.tasks import Task, find_task
+from ib_core.updates import ALPHA_RULES
+
+MOST_TRIALS = 20_000
+PROFILES = ("text", "authors")
+BATCH_RULES = ("own", "share")
+ISGD_FORMS = ("text", "authors")
+
+
+@dataclass(frozen=True, slots=True)
+class Decay:
+    """Decaying rates `lr / (1 + t/tau)^power` (App. C needs .5 < power <= 1)."""
+
+    tau: float
+    power: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Settings few sweeps need. None means: the task's own, or not used by this method.
+
+    Attributes:
+        isgd_form: Exact ISGD's pull towards the old weights, `text` (1/lr) or `authors` (1).
+        inner_steps: Inner gradient steps of exact ISGD.
+        width: Hidden units per layer.
+        depth: Hidden layers.
+        restart: Restart from zero outside the level set of App. C; needs mu > 0.
+        decay: Decaying rates.
+        momentum: Momentum of the `momentum` method.
+    """
+
+    isgd_form: str | None = None
+    inner_steps: int | None = None
+    width: int | None = None
+    depth: int | None = None
+    restart: bool = False
+    decay: Decay | None = None
+    momentum: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSpec:
+    """One training run, in normal form: what its method ignores is None."""
+
+    task: str
+    profile: str
+    method: str
+    batch_rule: str | None
+    activation: str
+    lr: float
+    seed: int
+    clip: float | None
+    mu: float
+    epochs: int
+    batch_size: int
+    options: Options = Options()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON form, which is also what the fingerprint hashes."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "TrialSpec":
+        """Rebuild a trial from `as_dict`."""
+        return cls(**{**data, "options": read_options(data.get("options"))})
+
+
+@dataclass(frozen=True, slots=True)
+class SweepSpec:
+    """A grid of trials on one task: methods x rates x seeds x clips."""
+
+    task: str
+    methods: tuple[str, ...]
+    learning_rates: tuple[float, ...]
+    seeds: tuple[int, ...]
+    epochs: int
+    batch_size: int
+    clips: tuple[float | None, ...] = (None,)
+    mu: float = 0.0
+    batch_rule: str = "own"
+    profile: str = "text"
+    activation: str | None = None
+    device: str = "auto"
+    options: Options = Options()
+
+    @classmethod
+    def create(
+        cls,
+        task: str,
+        *,
+        methods: Iterable[str] = ("eb", "ib"),
+        learning_rates: Iterable[float],
+        seeds: Iterable[int] = (1, 2, 3),
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        clips: Iterable[float | None] = (None,),
+        mu: float = 0.0,
+        batch_rule: str | None = None,
+        profile: str = "text",
+        activation: str | None = None,
+        device: str = "auto",
+        options: Options | Mapping[str, Any] | None = None,
+    ) -> "SweepSpec":
+        """Check every setting, fill in the task's defaults, and return a runnable sweep.
+
+        Raises:
+            IBError: With one sentence that names the setting and what would work.
+        """
+        found = find_task(task)
+        _one_of("profile", profile, PROFILES)
+        defaults = found.defaults(profile)
+        spec = cls(
+            task=task,
+            methods=tuple(methods),
+            learning_rates=check_rates(learning_rates),
+            seeds=check_seeds(seeds),
+            epochs=defaults.epochs if epochs is None else epochs,
+            batch_size=defaults.batch_size if batch_size is None else batch_size,
+            clips=tuple(clips),
+            mu=float(mu),
+            batch_rule=batch_rule or ("own" if profile == "text" else "share"),
+            profile=profile,
+            activation=activation,
+            device=device,
+            options=read_options(options),
+        )
+        _check(spec, found)
+        return spec
+
+    @property
+    def size(self) -> int:
+        """Number of trials."""
+        return len(self.methods) * len(self.learning_rates) * len(self.seeds) * len(self.clips)
+
+    def expand(self) -> list[TrialSpec]:
+        """Return every trial of the grid, in normal form."""
+        task = find_task(self.task)
+        grid = product(self.methods, self.clips, self.learning_rates, self.seeds)
+        return [
+            TrialSpec(
+                task=self.task,
+                profile=self.profile,
+                method=method,
+                batch_rule=self.batch_rule if METHODS[method].solves_rows else None,
+                activation=self.activation or task.activation,
+                lr=lr,
+                seed=seed,
+                clip=clip,
+                mu=self.mu,
+                epochs=self.epochs,
+                batch_size=self.batch_size,
+                options=_options_of(method, self.options),
+            )
+            for method, clip, lr, seed in grid
+        ]
+
+
+def read_options(options: "Options | Mapping[str, Any] | None") -> Options:
+    """Return `Options` from its JSON form; unknown names are refused."""
+    if isinstance(options, Options):
+        return options
+    given = dict(options or {})
+    for name in given:
+        lookup("option", name, Options.__dataclass_fields__, field="options")
+    if isinstance(given.get("decay"), Mapping):
+        given["decay"] = Decay(**given["decay"])
+    return Options(**given)
+
+
+def _options_of(method: str, options: Options) -> Options:
+    """Drop what the method ignores, fill in what it needs: equal trials get equal addresses."""
+    exact, heavy = method == "isgd", method == "momentum"
+    return replace(
+        options,
+        isgd_form=(options.isgd_form or "text") if exact else None,
+        inner_steps=(options.inner_steps or 100) if exact else None,
+        momentum=(0.9 if options.momentum is None else options.momentum) if heavy else None,
+    )
+
+
+def _check(spec: SweepSpec, task: Task) -> None:
+    _check_methods(spec, task)
+    _one_of("batch_rule", spec.batch_rule, BATCH_RULES)
+    _whole("epochs", spec.epochs, 1, 10_000)
+    _whole("batch_size", spec.batch_size, 1, 1_000_000)
+    if task.fixed_batch_size and spec.batch_size != task.fixed_batch_size:
+        raise InvalidSpec(
+            f"{task.name} trains {task.fixed_batch_size} piece at a time; "
+            f"batch_size must be {task.fixed_batch_size}, got {spec.batch_size}.",
+            field="batch_size",
+        )
+    _number("mu", spec.mu, 0.0, 1e6)
+    if not spec.clips or len(set(spec.clips)) < len(spec.clips):
+        raise InvalidSpec("Give each clip once: none, a norm, or both.", field="clip")
+    for clip in spec.clips:
+        if clip is not None:
+            _number("clip", clip, 1e-12, 1e12)
+    if spec.activation is not None:
+        lookup("activation", spec.activation, ALPHA_RULES)
+    _check_options(spec, task)
+    if spec.size > MOST_TRIALS:
+        raise InvalidSpec(
+            f"A sweep holds at most {MOST_TRIALS:,} trials; this one has {spec.size:,}.",
+            field="learning_rates",
+            hint="Split it into several sweeps of one study.",
+        )
+
+
+def _check_methods(spec: SweepSpec, task: Task) -> None:
+    if not spec.methods or len(set(spec.methods)) < len(spec.methods):
+        raise InvalidSpec(
+            f"Give each method once, at least one of: {', '.join(METHODS)}.", field="methods"
+        )
+    for method in spec.methods:
+        lookup("method", method, METHODS, field="methods")
+    if "ib_plus" in spec.methods and not task.linear_output:
+        raise InvalidSpec(
+            f"ib_plus solves a linear output layer, but {task.name} ends in {task.output}. "
+            "Use ib here, or a task with a linear output such as digits_mlp.",
+            field="methods",
+        )
+
+
+def _check_options(spec: SweepSpec, task: Task) -> None:
+    options = spec.options
+    if options.isgd_form is not None:
+        _one_of("options.isgd_form", options.isgd_form, ISGD_FORMS)
+    for name, high in (("inner_steps", 10_000), ("width", 4096), ("depth", 64)):
+        value = getattr(options, name)
+        if value is not None:
+            _whole(f"options.{name}", value, 1, high)
+    for name in ("width", "depth"):
+        if getattr(options, name) is not None and name not in task.adjustable:
+            raise InvalidSpec(
+                f"{task.name} has a fixed {name}; leave options.{name} out.",
+                field=f"options.{name}",
+            )
+    _check_path(spec, options)
+
+
+def _check_path(spec: SweepSpec, options: Options) -> None:
+    """Check what steers the path of the weights: restarts, momentum, decay."""
+    if not isinstance(options.restart, bool):
+        raise InvalidSpec("options.restart must be true or false.", field="options.restart")
+    if options.restart and spec.mu <= 0:
+        raise InvalidSpec("Restarts need mu > 0 (App. C).", field="options.restart")
+    if options.momentum is not None:
+        _number("options.momentum", options.momentum, 0.0, 0.9999)
+    if options.decay is not None:
+        _number("options.decay.tau", options.decay.tau, 1e-6, 1e12)
+        _number("options.decay.power", options.decay.power, 0.5, 1.0)
+
+
+def _one_of(field: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise InvalidSpec(f"{field} must be one of {', '.join(known)}; got {value!r}.", field=field)
+
+
+def _whole(field: str, value: int, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InvalidSpec(
+            f"{field} must be a whole number from {low:,} to {high:,}; got {value}.", field=field
+        )
+
+
+def _number(field: str, value: float, low: float, high: float) -> None:
+    if isinstance(value, bool) or not math.isfinite(value) or not low <= value <= high:
+        raise InvalidSpec(
+            f"{field} must be a number from {low:g} to {high:g}; got {value:g}.", field=field
+        )

@@ -1,0 +1,124 @@
+"""How fast this machine is at the few things training is made of."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import platformdirs
+import torch
+import torch.nn.functional as F
+
+from ib_core.updates import ALPHA_RULES
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Measured speeds of one device with its threads.
+
+    Attributes:
+        call_seconds: One small torch call, its share of autograd and Python included.
+        small_products: Multiplications a second in batched products of small layers.
+        large_products: The same for large layers.
+        elements_per_second: Numbers a second in one element-wise pass.
+        solves: Seconds a number of one implicit solve, by activation.
+        streamed_per_second: Weights a second through a recurrent layer's matrix-vector products.
+        convolved_per_second: Multiplications a second in small convolutions.
+        start_seconds: Building the stack and loading the data.
+    """
+
+    call_seconds: float
+    small_products: float
+    large_products: float
+    elements_per_second: float
+    solves: dict[str, float]
+    streamed_per_second: float
+    convolved_per_second: float
+    start_seconds: float = 0.05
+
+    def products_per_second(self, size: float) -> float:
+        """Return the rate for layers of `size` weights; small ones are all overhead."""
+        share = min(1.0, max(0.0, (size - 500) / 20_000))
+        return self.small_products + share * (self.large_products - self.small_products)
+
+    def solve_seconds(self, activation: str) -> float:
+        """Return the seconds one number's implicit solve takes."""
+        return self.solves.get(activation, max(self.solves.values()))
+
+
+@lru_cache
+def machine_speed(device: str = "cpu") -> Speed:
+    """Return this machine's speed, measured once and kept in the user's cache folder.
+
+    A folder that cannot be written only means measuring again in the next process.
+    """
+    kept = Path(platformdirs.user_cache_dir("etascope", appauthor=False)) / "speed.json"
+    key = f"2 {torch.__version__} {device.partition(':')[0]} {torch.get_num_threads()}"
+    known = _read(kept)
+    if key in known:
+        return Speed(**known[key])
+    speed = measure_speed()
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        partial = kept.with_suffix(f".{time.monotonic_ns()}")
+        partial.write_text(json.dumps({**known, key: asdict(speed)}))
+        partial.replace(kept)
+    except OSError:
+        pass
+    return speed
+
+
+def _read(path: Path) -> dict[str, dict[str, float]]:
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def measure_speed() -> Speed:
+    """Measure, in about half a second on a quiet core."""
+    draw = torch.Generator().manual_seed(1)
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=draw)
+
+    one = normal(1)
+    small_w, small_z = normal(64, 16, 16), normal(64, 16, 100)
+    large_w, large_z = normal(500, 784), normal(784, 100)
+    table = normal(64, 32, 100)
+    s, b, z_sq = normal(16, 100, 32), normal(16, 100, 32), normal(16, 100, 1).square() + 1
+    hidden, weights = normal(8, 1, 300), normal(8, 300, 300)
+    image, filters = normal(100, 10, 12, 12), normal(20, 10, 5, 5)
+    with torch.no_grad():
+        return Speed(
+            call_seconds=2.0 * _seconds(lambda: one + one),
+            small_products=64 * 16 * 16 * 100 / _seconds(lambda: small_w @ small_z),
+            large_products=500 * 784 * 100 / _seconds(lambda: large_w @ large_z),
+            elements_per_second=table.numel() / _seconds(lambda: table.atan()),
+            solves={
+                name: _seconds(lambda rule=rule: rule(s, b, z_sq, 1.0)) / s.numel()
+                for name, rule in ALPHA_RULES.items()
+            },
+            streamed_per_second=weights.numel() / _seconds(lambda: hidden @ weights.mT),
+            convolved_per_second=100
+            * 8
+            * 8
+            * 20
+            * 250
+            / _seconds(lambda: F.conv2d(image, filters)),
+        )
+
+
+def _seconds(work: Callable[[], object], repeats: int = 5) -> float:
+    """Return the best time of one call: noise only ever adds."""
+    work()
+    best, spent = float("inf"), 0.0
+    while repeats > 0 or spent < 0.01:
+        start = time.perf_counter()
+        work()
+        took = time.perf_counter() - start
+        best, spent, repeats = min(best, took), spent + took, repeats - 1
+    return best

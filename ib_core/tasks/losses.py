@@ -1,0 +1,108 @@
+"""Losses of a stack: one number per member and row, averaged by whoever asks."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A loss and what is known about it.
+
+    Attributes:
+        per_row: (outputs [members, rows, out], targets) -> losses [members, rows].
+        classes: Whether targets are classes, so that accuracy has a meaning.
+        output: Its name in `OUTPUT_ALPHAS`, where `ib_plus` can solve it under a linear layer.
+    """
+
+    per_row: Callable[[Tensor, Tensor], Tensor]
+    classes: bool = False
+    output: str | None = None
+
+
+def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Return softmax cross-entropies; targets are classes [members, rows]."""
+    losses: Tensor = _CrossEntropy.apply(outputs, targets)
+    return losses
+
+
+class _CrossEntropy(torch.autograd.Function):
+    """Softmax and log loss as one node, over classes first: a stack's outputs lie that way."""
+
+    @staticmethod
+    def forward(ctx: Any, outputs: Tensor, targets: Tensor) -> Tensor:
+        log_p = torch.log_softmax(outputs.mT, dim=-2)
+        index = targets.unsqueeze(-2)
+        ctx.save_for_backward(log_p, index)
+        return log_p.gather(-2, index).squeeze(-2).neg_()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        log_p, index = ctx.saved_tensors
+        slope = log_p.exp()
+        slope.scatter_add_(-2, index, slope.new_full((1,), -1.0).expand(index.shape))
+        return slope.mul_(grad.unsqueeze(-2)).mT, None
+
+
+def squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Return squared errors, mean over outputs (torch's `mse_loss`)."""
+    return (outputs - targets).square().mean(-1)
+
+
+def half_squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Return `|output - target|^2 / 2`, the loss of Fig. 1."""
+    return (outputs - targets).square().sum(-1) / 2
+
+
+def thousandth_squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Return squared errors / 1000, what the authors' autoencoder runs on pixels 0..255 used."""
+    return squared_error(outputs, targets) / 1000
+
+
+def note_loss(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Return the log loss of 88 note probabilities `(arctan + pi/2) / pi`, mean over notes.
+
+    Targets are 0 or 1. Torch's `binary_cross_entropy` clamps (logs at -100, the gradient's
+    denominator at 1e-12) are part of it: IB uses the gradient before the activation's slope, so
+    they matter where arctan saturates. Torch's own function raises for NaN, ours passes it on.
+    """
+    losses: Tensor = _NoteLoss.apply(outputs, targets)
+    return losses
+
+
+class _NoteLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, outputs: Tensor, targets: Tensor) -> Tensor:
+        p = ((outputs + math.pi / 2) / math.pi).clamp_(0.0, 1.0)
+        ctx.save_for_backward(p, targets)
+        right = torch.where(targets > 0.5, p.log(), (-p).log1p())
+        return right.clamp_(min=-100.0).mean(-1).neg_()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        p, targets = ctx.saved_tensors
+        slope = (p - targets) / (p * (1 - p)).clamp_(min=1e-12)
+        return slope.mul_((grad / (p.shape[-1] * math.pi)).unsqueeze(-1)), None
+
+
+LOSSES: dict[str, Loss] = {
+    "cross_entropy": Loss(cross_entropy, classes=True, output="cross_entropy"),
+    "squared_error": Loss(squared_error, output="squared_error"),
+    "half_squared_error": Loss(half_squared_error, output="half_squared_error"),
+    "thousandth_squared_error": Loss(thousandth_squared_error),
+    "note_loss": Loss(note_loss),
+}
+
+
+def accuracy(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Return the share of rows whose largest output is the target class, [members].
+
+    A row whose largest output is not finite gives no answer and is wrong.
+    """
+    best = outputs.mT.max(dim=-2)
+    hit = (best.indices == targets) & torch.isfinite(best.values)
+    return hit.to(outputs.dtype).mean(-1)

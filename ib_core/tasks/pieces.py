@@ -1,0 +1,140 @@
+"""Feeding music: one piece a step, and every member of a stack the same piece.
+
+A stack holds members with one order of pieces only (one seed where pieces are shuffled): pieces
+differ in length, and padding them to the longest would waste more than stacking saves.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ib_core.datasets import Dataset, Pieces
+from ib_core.errors import MisuseError
+from ib_core.seeding import streams, tensor_hash
+from ib_core.tasks.base import Evaluation, Recipe, Task
+from ib_core.tasks.losses import LOSSES
+from ib_core.tasks.networks import StackedRNN, draw_weights, fill_weights
+
+#: Numbers in one evaluation batch's hidden states; bounds memory, not results.
+EVALUATION_NUMBERS = 8_000_000
+
+
+class PiecesWorkload:
+    """The paper's music tasks; see `Workload`."""
+
+    def __init__(
+        self,
+        task: Task,
+        dataset: Dataset,
+        recipe: Recipe,
+        seeds: Sequence[int],
+        device: torch.device,
+    ) -> None:
+        self.task, self.recipe, self.seeds, self.device = task, recipe, list(seeds), device
+        self.authors = recipe.profile == "authors"
+        if not self.authors and len(set(seeds)) > 1:
+            raise MisuseError("A music stack holds one seed: every seed has its own order.")
+        self.loss = LOSSES[task.loss]
+        assert isinstance(dataset.train, Pieces)
+        assert isinstance(dataset.test, Pieces)
+        self.train = [piece.to(device, torch.float32) for piece in dataset.train]
+        self.test = [piece.to(device, torch.float32) for piece in dataset.test]
+        self.notes, self.hidden = task.widths(recipe)[:2]
+        self.steps_per_epoch = len(self.train)
+        self._order = torch.arange(len(self.train))
+        self._order_stream = streams(self.seeds[0]).order
+        self._hash = ""
+        self._piece = self.train[0]
+
+    def model(self) -> nn.Module:
+        """Return the stack with every member's initial weights."""
+        one = self._build(1)
+        weights = {}
+        for seed in dict.fromkeys(self.seeds):
+            drawing = torch.Generator().manual_seed(seed) if self.authors else streams(seed).weights
+            weights[seed] = draw_weights(one, drawing, authors=self.authors)
+        model = self._build(len(self.seeds))
+        fill_weights(model, weights, self.seeds)
+        return model.to(self.device)
+
+    def begin_epoch(self) -> None:
+        """Draw the next epoch's order."""
+        if not self.authors:
+            self._order = torch.randperm(len(self.train), generator=self._order_stream)
+        self._hash = tensor_hash(torch.tensor(list(self._hash.encode())), self._order)
+
+    def load_batch(self, step: int) -> None:
+        """Make piece `step` of the epoch the present one."""
+        self._piece = self.train[int(self._order[step])]
+
+    def losses(self, model: nn.Module) -> Tensor:
+        """Return every member's loss on the present piece, [members], with its graph."""
+        x, y = self._piece[:-1], self._piece[1:]
+        outputs = model(x.expand(len(self.seeds), 1, *x.shape)).squeeze(1)
+        return self._over_time(self.loss.per_row(outputs, y), torch.tensor([len(y)]))
+
+    @torch.no_grad()
+    def evaluate(self, model: nn.Module) -> Evaluation:
+        """Return the mean over pieces of each piece's loss."""
+        return Evaluation(self._measure(model, self.train), self._measure(model, self.test))
+
+    @torch.no_grad()
+    def loss_at_zero(self) -> float:
+        """Return the training set's data loss at theta = 0 (App. C)."""
+        zero = self._build(1).to(self.device)
+        for parameter in zero.parameters():
+            parameter.zero_()
+        return self._measure(zero, self.train).item()
+
+    def order_hash(self, member: int) -> str:
+        """Return the hash of every order of pieces seen so far."""
+        del member  # one order for all
+        return self._hash
+
+    def keep(self, kept: Tensor) -> None:
+        """Keep only these members (indices, rising)."""
+        self.seeds = [self.seeds[i] for i in kept.tolist()]
+
+    def _build(self, members: int) -> nn.Module:
+        return StackedRNN(
+            self.notes,
+            self.hidden,
+            self.recipe.activation,
+            self.task.output,
+            members,
+            authors=self.authors,
+        )
+
+    def _over_time(self, per_frame: Tensor, steps: Tensor) -> Tensor:
+        """Weigh frames [..., time] into one loss a piece, given the T of each, [pieces].
+
+        Text: the mean over T. Authors: `loss = (loss + l_t) / T` inside their loop gives frame t
+        the weight T^-(T-t+1), in effect the last frame's loss divided by T.
+        """
+        steps = steps.to(per_frame.device).unsqueeze(-1)
+        t = torch.arange(1, per_frame.shape[-1] + 1, device=per_frame.device)
+        if self.authors:
+            weights = steps.double() ** -(steps - t + 1.0)
+        else:
+            weights = 1.0 / steps.double().expand(-1, len(t))
+        weights = torch.where(t <= steps, weights, 0.0).to(per_frame.dtype)
+        if per_frame.dim() == 2:
+            return per_frame @ weights[0]
+        return torch.where(weights > 0, per_frame * weights, 0.0).sum(-1)
+
+    def _measure(self, model: nn.Module, pieces: list[Tensor]) -> Tensor:
+        """Return every member's mean loss over pieces; similar lengths are evaluated together."""
+        members = next(model.parameters()).shape[0]
+        by_length = sorted(pieces, key=len)
+        total = torch.zeros(members, device=self.device)
+        while by_length:
+            longest = len(by_length[-1]) - 1
+            room = EVALUATION_NUMBERS // (members * longest * max(self.hidden, 1))
+            batch, by_length = by_length[-max(1, room) :], by_length[: -max(1, room)]
+            padded = nn.utils.rnn.pad_sequence(batch, batch_first=True)
+            x, y = padded[:, :-1], padded[:, 1:]
+            outputs = model(x.expand(members, *x.shape))
+            steps = torch.tensor([len(piece) - 1 for piece in batch])
+            total += self._over_time(self.loss.per_row(outputs, y), steps).sum(-1)
+        return total / len(pieces)

@@ -1,0 +1,128 @@
+import pytest
+import torch
+
+from ib_core.datasets import DATASETS, load_dataset
+from ib_core.errors import IBError
+from ib_core.seeding import streams
+from ib_core.tasks import TASKS, build_workload, find_task, parameter_count
+from ib_core.tasks.losses import LOSSES, accuracy
+
+OFFLINE = [
+    "digits_mlp",
+    "digits_autoencoder",
+    "digits_conv",
+    "music/procedural",
+    "bundled/iris",
+    "bundled/wine",
+    "bundled/breast_cancer",
+    "toy/quadratic",
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "profile", "count"),
+    [
+        ("mnist_classifier", "text", 21_840),
+        ("mnist_classifier", "authors", 21_840),
+        ("mnist_autoencoder", "text", 1_152_614),
+        ("music/jsb_chorales", "text", 143_188),
+        ("music/nottingham", "authors", 150_932),
+    ],
+)
+def test_parameters_are_counted_as_in_the_paper(name, profile, count):
+    task = find_task(name)
+    assert parameter_count(task, task.recipe(profile)) == count
+
+
+@pytest.mark.parametrize("profile", ["text", "authors"])
+@pytest.mark.parametrize("name", OFFLINE)
+def test_every_offline_task_builds_the_network_it_counts(name, profile):
+    task = find_task(name)
+    recipe = task.recipe(profile)
+    workload = build_workload(task, load_dataset(task.dataset), recipe, [1], torch.device("cpu"))
+    model = workload.model()
+    assert sum(p[0].numel() for p in model.parameters()) == parameter_count(task, recipe)
+    workload.begin_epoch()
+    workload.load_batch(0)
+    assert torch.isfinite(workload.losses(model)).all()
+    assert torch.isfinite(workload.evaluate(model).train_loss).all()
+
+
+def test_every_uci_name_is_a_task_with_a_data_set():
+    names = [name for name in TASKS if name.startswith("uci/")]
+    assert len(names) == 121
+    assert all(TASKS[name].dataset in DATASETS for name in names)
+
+
+def test_unknown_tasks_are_answered_with_those_that_exist():
+    with pytest.raises(IBError, match="digits_mlp"):
+        find_task("digits")
+
+
+def test_width_and_depth_change_the_network():
+    task = find_task("digits_mlp")
+    assert task.widths(task.recipe(width=7, depth=2)) == (64, 7, 7, 10)
+
+
+def test_weights_differ_by_seed_and_streams_do_not_overlap():
+    first, second = streams(1), streams(2)
+    draws = [torch.rand(8, generator=g) for g in (first.weights, first.order, second.weights)]
+    assert not torch.equal(draws[0], draws[1])
+    assert not torch.equal(draws[0], draws[2])
+
+
+def test_glorot_bounds_and_zero_biases_in_the_text_profile():
+    task = find_task("bundled/wine")
+    dataset = load_dataset("wine")
+    text, authors = (
+        build_workload(task, dataset, task.recipe(profile), [1], torch.device("cpu")).model()
+        for profile in ("text", "authors")
+    )
+    first = text.layers[0]
+    assert first.weight.abs().max() <= (6 / 26) ** 0.5
+    assert (first.bias == 0).all()
+    assert authors.layers[0].weight.abs().max() <= 0.1
+    assert authors.layers[0].bias.abs().max() > 0
+    assert authors.layers[3].weight.abs().max() > 0.1
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "note_loss"])
+def test_hand_written_gradients_equal_autograd(name):
+    torch.manual_seed(1)
+    outputs = torch.randn(2, 5, 4, dtype=torch.float64, requires_grad=True)
+    twin = outputs.detach().clone().requires_grad_()
+    weights = torch.rand(2, 5, dtype=torch.float64)
+    if name == "cross_entropy":
+        targets = torch.randint(0, 4, (2, 5))
+        plain = torch.nn.functional.cross_entropy(
+            twin.flatten(0, 1), targets.flatten(), reduction="none"
+        ).view(2, 5)
+    else:
+        targets = torch.randint(0, 2, (2, 5, 4)).double()
+        p = (twin.atan() + torch.pi / 2) / torch.pi
+        plain = torch.nn.functional.binary_cross_entropy(p, targets, reduction="none").mean(-1)
+    ours = LOSSES[name].per_row(outputs if name == "cross_entropy" else outputs.atan(), targets)
+    torch.testing.assert_close(ours, plain)
+    (ours * weights).sum().backward()
+    (plain * weights).sum().backward()
+    torch.testing.assert_close(outputs.grad, twin.grad)
+
+
+def test_a_row_of_nan_is_never_a_right_answer():
+    outputs = torch.tensor([[[float("nan"), 0.0], [1.0, 0.0]]])
+    assert accuracy(outputs, torch.tensor([[0, 0]])).tolist() == [0.5]
+
+
+def test_note_loss_passes_nan_on_instead_of_raising():
+    loss = LOSSES["note_loss"].per_row(torch.full((1, 1, 88), float("nan")), torch.zeros(1, 1, 88))
+    assert loss.isnan().all()
+
+
+def test_the_authors_music_loss_is_in_effect_the_last_frames_divided_by_the_length():
+    task = find_task("music/procedural")
+    dataset = load_dataset(task.dataset)
+    workload = build_workload(task, dataset, task.recipe("authors"), [1], torch.device("cpu"))
+    frames = torch.tensor([[3.0, 5.0, 7.0]])
+    loss = workload._over_time(frames, torch.tensor([3]))
+    expected = ((3.0 / 3 + 5.0) / 3 + 7.0) / 3
+    assert loss.item() == pytest.approx(expected)
