@@ -1,0 +1,79 @@
+"""Time several ways of doing one thing, interleaved, and report ratios.
+
+Machines are noisy and shared. Contestants take turns within every round, so that a slow minute
+slows all of them, and a ratio is the median over rounds of the ratio within a round.
+"""
+
+import gc
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How many times longer one contestant takes than another.
+
+    Attributes:
+        value: Median over rounds.
+        low: Lowest round.
+        high: Highest round.
+        rounds: How many.
+    """
+
+    value: float
+    low: float
+    high: float
+    rounds: int
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g} ({self.low:.3g} to {self.high:.3g}, {self.rounds} rounds)"
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """Seconds of every contestant in every round."""
+
+    seconds: Mapping[str, tuple[float, ...]]
+
+    def ratio(self, slower: str, faster: str) -> Ratio:
+        """Return how many times longer `slower` takes than `faster`."""
+        rounds = [a / b for a, b in zip(self.seconds[slower], self.seconds[faster], strict=True)]
+        return Ratio(median(rounds), min(rounds), max(rounds), len(rounds))
+
+    def median(self, name: str) -> float:
+        """Return a contestant's median seconds."""
+        return median(self.seconds[name])
+
+
+def race(contestants: Mapping[str, Callable[[], object]], *, rounds: int = 5) -> Race:
+    """Time every contestant once a round, after one unmeasured warm-up each."""
+    for work in contestants.values():
+        work()
+    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    order = list(contestants)
+    for _ in range(rounds):
+        for name in order:
+            gc.collect()
+            start = time.perf_counter()
+            contestants[name]()
+            seconds[name].append(time.perf_counter() - start)
+        order.reverse()  # nobody always runs on a cache that another one has filled
+    return Race({name: tuple(taken) for name, taken in seconds.items()})
+
+
+def surroundings() -> dict[str, Any]:
+    """Return what a ratio was measured on: cores, threads and versions."""
+    return {
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "load": round(os.getloadavg()[0], 2),
+    }

@@ -1,0 +1,165 @@
+"""The checks: UCI's printed tables, music's recorded epochs, the classifier's divergence rates."""
+
+from collections.abc import Callable, Sequence
+from statistics import fmean
+
+from ib_core.datasets import DATASETS, UCI_NAMES
+from ib_core.metrics import RateCurve, SeedResult, paper_threshold
+from ib_core.reproduction.agreement import Comparison, summary, within
+from ib_core.reproduction.recorded import MUSIC_NAMES, printed_uci_losses, recorded_runs
+from ib_core.sweep.engine import run_trials
+from ib_core.sweep.local import run_all
+from ib_core.sweep.observer import SILENT, Observer
+from ib_core.sweep.result import TrialResult
+from ib_core.sweep.spec import SweepSpec, TrialSpec
+from ib_core.tasks import MUSIC_RATES
+
+UCI_TOLERANCE = 0.01
+SMALL_UCI_RATES = (0.001, 0.01, 0.1, 0.5, 1.0)
+
+
+def check_uci(
+    rates: Sequence[float] = SMALL_UCI_RATES, *, observer: Observer = SILENT
+) -> tuple[str, list[Comparison]]:
+    """Compare every printed UCI cell whose data is here: EB and IB, seed 1, 10 epochs."""
+    names = [name for name in UCI_NAMES if DATASETS[f"uci/{name}"].present()]
+    trials = [
+        trial
+        for name in names
+        for trial in SweepSpec.create(
+            f"uci/{name}", learning_rates=rates, seeds=[1], profile="authors"
+        ).expand()
+    ]
+    printed = printed_uci_losses()
+    found = []
+    for result in run_all(trials, observer=observer):
+        assert result is not None
+        cell = (result.spec.task.removeprefix("uci/"), result.spec.method, result.spec.lr)
+        theirs = printed[cell]
+        agrees = within(result.train_loss, theirs, absolute=UCI_TOLERANCE, relative=UCI_TOLERANCE)
+        reason = "" if agrees else explain(result)
+        name = f"{cell[0]} {cell[1]} {cell[2]:g}"
+        found.append(Comparison(name, result.train_loss, theirs, agrees, reason))
+    return summary("UCI training losses", "to .01 or 1%", found), found
+
+
+def explain(result: TrialResult) -> str:
+    """Say whether rounding alone moves this result: train it again with another rounding.
+
+    A neighbour in the stack changes the order of sums inside matrix products and nothing else.
+    """
+    (alone,) = run_trials([result.spec])
+    other = _with_neighbour(result.spec)
+    losses = [result.train_loss, alone.train_loss if alone else result.train_loss, other]
+    spread = max(losses) - min(losses)
+    if not within(max(losses), min(losses), absolute=1e-3, relative=1e-2):
+        return f"(chaotic: rounding alone moves it by {spread:.3g})"
+    return f"(unexplained: our own roundings differ by {spread:.2g} only)"
+
+
+def _with_neighbour(trial: TrialSpec) -> float:
+    """Return the loss at a rate one part in ten million higher: the size of a rounding error."""
+    from dataclasses import replace
+
+    (moved,) = run_trials([replace(trial, lr=trial.lr * (1 + 1e-7))])
+    return moved.train_loss if moved else trial.lr
+
+
+def check_music_first_epoch(*, observer: Observer = SILENT) -> tuple[str, list[Comparison]]:
+    """Compare epoch-1 losses of seed 1 without clipping: EB at rate 5, IB at rate 50."""
+    found = []
+    for dataset, task in MUSIC_NAMES.items():
+        if not DATASETS[task.removeprefix("music/")].present():
+            continue
+        trials = [
+            trial
+            for method, lr in (("eb", 5.0), ("ib", 50.0))
+            for trial in SweepSpec.create(
+                task,
+                methods=[method],
+                learning_rates=[lr],
+                seeds=[1],
+                epochs=1,
+                profile="authors",
+            ).expand()
+        ]
+        for result in run_all(trials, observer=observer):
+            assert result is not None
+            recorded = next(
+                run
+                for run in recorded_runs()
+                if (run.dataset, run.method, run.lr, run.seed, run.clip)
+                == (dataset, result.spec.method, result.spec.lr, 1, 0.0)
+            )
+            for split, ours, theirs in (
+                ("train", result.train_loss, recorded.train[0]),
+                ("test", result.test_loss, recorded.test[0]),
+            ):
+                agrees = within(ours, theirs, relative=5e-6)
+                what = f"{dataset} {result.spec.method} {result.spec.lr:g} {split}"
+                reason = "" if agrees else explain(result)
+                found.append(Comparison(what, ours, theirs, agrees, reason))
+    return summary("Music, epoch 1, seed 1", "to 5 significant digits", found), found
+
+
+def check_jsb_means(*, observer: Observer = SILENT) -> tuple[str, list[Comparison]]:
+    """Compare JSB Chorales' means of 5 seeds with the recorded lowest and highest seed."""
+    spec = SweepSpec.create(
+        "music/jsb_chorales", learning_rates=MUSIC_RATES, seeds=range(1, 6), profile="authors"
+    )
+    results = run_all(spec.expand(), observer=observer)
+    found = []
+    for method in spec.methods:
+        for lr in MUSIC_RATES:
+            own = [
+                r.train_loss for r in results if r and (r.spec.method, r.spec.lr) == (method, lr)
+            ]
+            theirs = [
+                run.train[-1]
+                for run in recorded_runs()
+                if (run.experiment, run.method, run.lr) == ("05_jsb_chorales", method, lr)
+            ]
+            mean = fmean(own)
+            agrees = min(theirs) <= mean <= max(theirs)
+            reason = "" if agrees else f"(recorded seeds {min(theirs):.5f} to {max(theirs):.5f})"
+            what = f"JSB Chorales {method} {lr:g}"
+            found.append(Comparison(what, mean, fmean(theirs), agrees, reason))
+    return summary("JSB, means of 5 seeds", "within the recorded seeds", found), found
+
+
+def check_classifier(*, observer: Observer = SILENT) -> tuple[str, list[Comparison]]:
+    """Compare the first rates above the paper's threshold: EB near .8, IB near 1.4."""
+    rates = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)
+    spec = SweepSpec.create(
+        "mnist_classifier", learning_rates=rates, seeds=[1, 2, 3], profile="authors"
+    )
+    results = run_all(spec.expand(), observer=observer)
+    curves = {
+        method: RateCurve.from_results(
+            (r.spec.lr, SeedResult(r.spec.seed, r.train_loss, r.initial_loss, r.outcome.value))
+            for r in results
+            if r and r.spec.method == method
+        )
+        for method in spec.methods
+    }
+    threshold = paper_threshold(curves["eb"])
+    found = []
+    for method, theirs in (("eb", 0.8), ("ib", 1.4)):
+        above = [
+            point.lr
+            for point in curves[method].points
+            if threshold is not None and (point.mean is None or point.mean > threshold)
+        ]
+        ours = above[0] if above else float("inf")
+        # One grid step either way: with 3 of the 20 seeds the crossing moves that much.
+        agrees = abs(ours - theirs) <= 0.2 + 1e-9
+        found.append(Comparison(f"MNIST classifier {method}", ours, theirs, agrees))
+    return summary("First rate above the threshold, 3 seeds", "to one grid step", found), found
+
+
+CHECKS: dict[str, Callable[..., tuple[str, list[Comparison]]]] = {
+    "uci": check_uci,
+    "music": check_music_first_epoch,
+    "jsb": check_jsb_means,
+    "classifier": check_classifier,
+}
