@@ -1,5 +1,6 @@
 """What people do today: one model, one loop, stock layers and optimizer."""
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -31,7 +32,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 def dense_network(widths: Sequence[int], hidden: str, output: str) -> nn.Sequential:
     """Return stock linear layers with their activations."""
     layers: list[nn.Module] = []
-    for index, (n, m) in enumerate(zip(widths, widths[1:], strict=False)):
+    for index, (n, m) in enumerate(itertools.pairwise(widths)):
         name = output if index == len(widths) - 2 else hidden
         layers += [nn.Linear(n, m), ACTIVATIONS[name]()]
     return nn.Sequential(*layers)

@@ -58,7 +58,9 @@ class ImplicitLinear(ImplicitLayer):
             )
         if not torch.is_grad_enabled():
             return self.activation.value(affine(z, self.weight, self.bias))
-        out: Tensor = _LinearPass.apply(z, self.weight, self.bias, self)
+        out: Tensor = _LinearPass.apply(  # type: ignore[no-untyped-call]
+            z, self.weight, self.bias, self
+        )
         return out
 
 
@@ -105,7 +107,7 @@ class _LinearPass(torch.autograd.Function):
         layer: ImplicitLinear = ctx.layer
         shape, stacked = z.shape, weight.dim() == 3
         z, s, b = (as_rows(part, stacked) for part in (z, s, b))
-        delta = layer.activation.pull_back(b, s)
+        delta = b if layer.activation.name == "linear" else layer.activation.gradient(s, b)
         below = None
         if ctx.needs_input_grad[0]:
             below = torch.bmm(weight.mT, delta.mT).mT if stacked else delta @ weight

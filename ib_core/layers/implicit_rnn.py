@@ -1,5 +1,6 @@
 """A simple recurrent layer whose time steps are solved together after the backward pass."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -8,6 +9,13 @@ from torch.autograd.function import once_differentiable
 
 from ib_core.errors import InvalidSpec
 from ib_core.layers.record import ImplicitLayer, Record
+
+#: Activations that torch can write where the next time step reads them.
+_WRITES: dict[str, Callable[..., Tensor]] = {
+    "arctan": torch.atan,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+}
 
 
 class ImplicitRNN(ImplicitLayer):
@@ -69,7 +77,9 @@ class ImplicitRNN(ImplicitLayer):
             )
         full = x if not plain else x.view(1, -1, *x.shape[-2:])
         if torch.is_grad_enabled():
-            h: Tensor = _RecurrentPass.apply(full, self.weight, self.bias, self)
+            h: Tensor = _RecurrentPass.apply(  # type: ignore[no-untyped-call]
+                full, self.weight, self.bias, self
+            )
         else:
             h = _run(full, self.weight, self.bias, self)[1]
         return h.permute(1, 2, 0, 3).reshape(*x.shape[:-1], self.hidden_size)
@@ -97,10 +107,15 @@ def _run(
     s = inputs.view(members, batch, time, -1).permute(2, 0, 1, 3).contiguous()
     h = torch.empty_like(s)
     recurrent = weight[..., layer.input_size :].mT
-    for t in range(time):
-        if t > 0:
-            s[t].baddbmm_(h[t - 1], recurrent)
-        h[t] = layer.activation.value(s[t])
+    write, before = _WRITES.get(layer.activation.name), None
+    for s_t, h_t in zip(s.unbind(), h.unbind(), strict=True):
+        if before is not None:
+            s_t.baddbmm_(before, recurrent)
+        if write is None:
+            h_t.copy_(layer.activation.value(s_t))
+        else:
+            write(s_t, out=h_t)
+        before = h_t
     return s, h
 
 
@@ -148,13 +163,16 @@ def _through_time(
     grad_h: Tensor, s: Tensor, recurrent: Tensor, layer: ImplicitRNN
 ) -> tuple[Tensor, Tensor]:
     """Return b_t (what later time steps send back included) and delta_t, time-major."""
-    b = grad_h.contiguous().clone()
+    b = grad_h.clone(memory_format=torch.contiguous_format)
     slope = layer.activation.slope(s)
     delta = torch.empty_like(b)
-    for t in range(b.shape[0] - 1, -1, -1):
-        if t < b.shape[0] - 1:
-            b[t].baddbmm_(delta[t + 1], recurrent)
-        torch.mul(b[t], slope[t], out=delta[t])
+    later = None
+    steps = zip(b.unbind(), slope.unbind(), delta.unbind(), strict=True)
+    for b_t, slope_t, delta_t in reversed(list(steps)):
+        if later is not None:
+            b_t.baddbmm_(later, recurrent)
+        torch.mul(b_t, slope_t, out=delta_t)
+        later = delta_t
     return b, delta
 
 

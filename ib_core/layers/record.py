@@ -85,9 +85,9 @@ class ImplicitLayer(nn.Module):
         self.activation: Activation = lookup("activation", activation, ACTIVATIONS)
         self.in_features, self.out_features, self.members = in_features, out_features, members
         stack = () if members is None else (members,)
-        make = {"device": device, "dtype": dtype}
-        self.weight = nn.Parameter(torch.empty(*stack, out_features, in_features, **make))
-        self.bias = nn.Parameter(torch.empty(*stack, out_features, **make)) if bias else None
+        weight = torch.empty(*stack, out_features, in_features, device=device, dtype=dtype)
+        self.weight = nn.Parameter(weight)
+        self.bias = nn.Parameter(torch.empty_like(weight[..., 0])) if bias else None
         self.records: list[Record] = []
         self.implicit = False
         self.reset_parameters()

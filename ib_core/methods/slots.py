@@ -69,13 +69,11 @@ class Slots:
 
     def grad_norms(self) -> Tensor:
         """Return every member's gradient norm over all parameters together, [members]."""
-        parts = [torch.linalg.vector_norm(slot.rows, dim=1) for slot in self]
-        return torch.linalg.vector_norm(torch.stack(parts), dim=0)
+        return _norms([slot.rows for slot in self])
 
     def theta_norms(self) -> Tensor:
         """Return every member's weight norm over all parameters together, [members]."""
-        parts = [torch.linalg.vector_norm(slot.theta, dim=1) for slot in self]
-        return torch.linalg.vector_norm(torch.stack(parts), dim=0)
+        return _norms([slot.theta for slot in self])
 
     def keep(self, kept: Tensor) -> None:
         """Keep only these members (indices, rising)."""
@@ -83,3 +81,10 @@ class Slots:
             slot.parameter.data = slot.parameter.data[kept]
             slot.parameter.grad = None
             slot.grad = slot.grad[kept]
+
+
+def _norms(blocks: list[Tensor]) -> Tensor:
+    """Return the norm of every member's row over all blocks together, [members]."""
+    parts = [torch.linalg.vector_norm(block, dim=1) for block in blocks]
+    norms: Tensor = torch.linalg.vector_norm(torch.stack(parts), dim=0)
+    return norms

@@ -137,7 +137,7 @@ class _StackRun:
                 self.leave_non_finite(bad)
                 return self.forward_backward()
         self._first_pass = False
-        total.backward()  # type: ignore[no-untyped-call]
+        total.backward()
         return losses.detach()
 
     def evaluate(self) -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from ib_core.methods.base import METHODS
 from ib_core.sweep.cost import machine_speed, stack_memory, stack_seconds
 from ib_core.sweep.spec import TrialSpec
-from ib_core.tasks import find_task
 
 #: Aim of one shard's length: short enough for fine progress and cheap recovery.
 SHARD_SECONDS = 20.0
@@ -35,10 +34,9 @@ def stack_key(trial: TrialSpec) -> Hashable:
     """Return what trials of one stack must share: everything that shapes the program.
 
     Rate, seed, clip, mu and method are the members' own. Exact ISGD runs inner steps and stands
-    alone; pieces of music differ in length, so there every order of pieces stands alone.
+    alone.
     """
     exact = METHODS[trial.method].exact
-    ordered_by_seed = find_task(trial.task).family == "music" and trial.profile == "text"
     return (
         trial.task,
         trial.profile,
@@ -48,7 +46,6 @@ def stack_key(trial: TrialSpec) -> Hashable:
         trial.options.width,
         trial.options.depth,
         (trial.options.inner_steps, trial.options.isgd_form) if exact else None,
-        trial.seed if ordered_by_seed else None,
     )
 
 

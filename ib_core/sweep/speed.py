@@ -4,8 +4,9 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 import torch
@@ -70,7 +71,7 @@ def machine_speed(device: str = "cpu") -> Speed:
     return speed
 
 
-def _read(path: Path) -> dict[str, dict[str, float]]:
+def _read(path: Path) -> dict[str, dict[str, Any]]:
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError):
@@ -99,7 +100,7 @@ def measure_speed() -> Speed:
             large_products=500 * 784 * 100 / _seconds(lambda: large_w @ large_z),
             elements_per_second=table.numel() / _seconds(lambda: table.atan()),
             solves={
-                name: _seconds(lambda rule=rule: rule(s, b, z_sq, 1.0)) / s.numel()
+                name: _seconds(partial(rule, s, b, z_sq, 1.0)) / s.numel()
                 for name, rule in ALPHA_RULES.items()
             },
             streamed_per_second=weights.numel() / _seconds(lambda: hidden @ weights.mT),

@@ -1,6 +1,6 @@
 """A task is a recipe in one value: data, network, loss, defaults, and its place in the paper."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -51,7 +51,7 @@ class Workload(Protocol):
     """Everything the engine needs to train a stack on one task; it knows no method."""
 
     steps_per_epoch: int
-    seeds: Sequence[int]
+    seeds: list[int]
 
     def model(self) -> nn.Module:
         """Return the stack with every member's initial weights."""
@@ -61,6 +61,9 @@ class Workload(Protocol):
 
     def load_batch(self, step: int) -> None:
         """Make step `step` of the epoch the present batch (and draw its dropout masks)."""
+
+    def draw_masks(self) -> None:
+        """Draw the present batch's dropout masks again, where there is dropout."""
 
     def losses(self, model: nn.Module) -> Tensor:
         """Return every member's loss on the present batch, [members], with its graph."""

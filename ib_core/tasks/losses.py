@@ -26,7 +26,7 @@ class Loss:
 
 def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
     """Return softmax cross-entropies; targets are classes [members, rows]."""
-    losses: Tensor = _CrossEntropy.apply(outputs, targets)
+    losses: Tensor = _CrossEntropy.apply(outputs, targets)  # type: ignore[no-untyped-call]
     return losses
 
 
@@ -70,7 +70,7 @@ def note_loss(outputs: Tensor, targets: Tensor) -> Tensor:
     denominator at 1e-12) are part of it: IB uses the gradient before the activation's slope, so
     they matter where arctan saturates. Torch's own function raises for NaN, ours passes it on.
     """
-    losses: Tensor = _NoteLoss.apply(outputs, targets)
+    losses: Tensor = _NoteLoss.apply(outputs, targets)  # type: ignore[no-untyped-call]
     return losses
 
 

@@ -39,6 +39,8 @@ class RowsWorkload:
         self.task, self.recipe, self.seeds, self.device = task, recipe, list(seeds), device
         self.authors = recipe.profile == "authors"
         self.loss = LOSSES[_loss_name(task, self.authors)]
+        assert isinstance(dataset.train, Split)
+        assert isinstance(dataset.test, Split)
         self.train = feed(dataset.train, task, authors=self.authors, device=device)
         self.test = feed(dataset.test, task, authors=self.authors, device=device)
         self.widths = task.widths(recipe, dataset)
@@ -91,7 +93,7 @@ class RowsWorkload:
     def draw_masks(self) -> None:
         """Draw the present batch's dropout masks; members with one seed share them."""
         rows = self._x.shape[1]
-        shapes = [(rows, self.widths[1])]
+        shapes: list[tuple[int, ...]] = [(rows, self.widths[1])]
         if self.authors:  # a Dropout2d on the second convolution that the text does not mention
             shapes.insert(0, (rows, CONV_FILTERS[1], 1, 1))
         masks = []

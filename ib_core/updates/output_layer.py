@@ -1,0 +1,130 @@
+"""Exact implicit updates of a linear output layer, for method `ib_plus`.
+
+The paper linearises the loss above every layer, so its last layer still takes explicit steps.
+Under a linear output layer the loss itself can stay: with ``k = lr*|z|^2`` and ``h = 1 + lr*mu``
+a row of outputs moves from s to the q that minimises ``k*loss(q) + h/2*|q - s/h|^2``, and
+``alpha = loss'(q)/h``.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from ib_core.updates.node import Scalar
+
+#: Newton steps for few classes, and how many more each factor of ten in their number takes.
+STEPS = {torch.float32: 4, torch.float64: 5}
+STEPS_PER_DECADE = 3
+
+
+@torch.no_grad()
+def squared_error_alpha(
+    s: Tensor, y: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar = 0.0, weight: Scalar = 1.0
+) -> Tensor:
+    """Return the alpha of the loss ``weight/2 * |y - q|^2``, in closed form.
+
+    ``q = (s + k*w*y)/(h + k*w)``, so ``alpha = w*(q - y)/h = (s - h*y) * w/(h + k*w)/h``.
+
+    Args:
+        s: Outputs before the step, [..., batch, out].
+        y: Targets, [..., batch, out].
+        z_sq: Squared norm of the layer's input, bias included, [..., batch, 1].
+        lr: Learning rate, a number or a tensor that broadcasts.
+        mu: Ridge strength, a number or a tensor that broadcasts.
+        weight: w, a number or a tensor that broadcasts; 2/out for torch's mean squared error.
+    """
+    shrink = 1 + lr * mu
+    factor = weight / (shrink + lr * z_sq * weight) / shrink
+    return torch.mul(s - shrink * y, factor).to(s.dtype)
+
+
+@torch.no_grad()
+def softmax_cross_entropy_alpha(
+    s: Tensor, y: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar = 0.0, weight: Scalar = 1.0
+) -> Tensor:
+    """Return the alpha of the loss ``weight`` times softmax cross-entropy.
+
+    ``alpha = w*(softmax(q) - y)/h`` where q is the one solution of
+    ``h*q = s - k*w*(softmax(q) - y)``.
+
+    Args:
+        s: Logits before the step, [..., batch, classes].
+        y: Target probabilities, [..., batch, classes].
+        z_sq: Squared norm of the layer's input, bias included, [..., batch, 1].
+        lr: Learning rate, a number or a tensor that broadcasts to [..., batch, 1].
+        mu: Ridge strength, likewise.
+        weight: w >= 0, likewise.
+    """
+    dtype = s.dtype if s.dtype in STEPS else torch.float32
+    shrink = 1 + lr * mu
+    rho = torch.as_tensor(lr * z_sq * weight / shrink).to(dtype)
+    c, targets, rho = torch.broadcast_tensors(s.to(dtype) / shrink, y.to(dtype), rho)
+    classes = c.shape[-1]
+    # Classes first: sums over classes and factors per row then run along whole vectors of rows.
+    excess = _softmax_excess(
+        c.reshape(-1, classes).to(dtype).T.contiguous(),
+        targets.reshape(-1, classes).T.contiguous(),
+        rho[..., 0].reshape(-1),
+    )
+    return torch.mul(excess.T.reshape(c.shape), weight / shrink).to(s.dtype)
+
+
+def _softmax_excess(c: Tensor, y: Tensor, rho: Tensor) -> Tensor:
+    """Return ``p - y`` for ``p = softmax(q)``, ``q = c - rho*(p - y)``; classes first.
+
+    Given t = logsumexp(q), every class has an equation of its own,
+
+        log p + rho*(p - y) = c - t,
+
+    and t is where the p sum to one. That sum is convex and falls with t, so Newton's method climbs
+    to the root from any t below it, and two lower bounds are at hand: p <= 1 gives
+    ``t >= logsumexp(c - rho*(1 - y))`` and Jensen's inequality ``t >= mean(q) + log(classes)``. Each
+    class takes a Halley step of its own along with each step of t; its log p starts above its root
+    and, t growing, stays there. So few steps do, whatever rho.
+    """
+    limits = torch.finfo(c.dtype)
+    rho = rho.clamp(min=limits.eps, max=limits.max / 1e4)
+    log_rho = rho.log()
+    c = c - c.amax(dim=0)
+    rho_y = rho * y
+    missing = (1 - y.sum(dim=0, dtype=torch.float64)).to(c.dtype)
+    mean_q = c.mean(dim=0) - rho * missing / len(c)
+    t = torch.logsumexp((c - rho).add_(rho_y), dim=0).maximum(mean_q + math.log(len(c)))
+    log_w = (c + rho_y).add_(log_rho - t)
+    log_p = torch.minimum(log_w, log_w.clamp(min=1).log_()).sub_(log_rho)
+    one = c.new_ones(())
+    steps = STEPS[c.dtype] + math.ceil(STEPS_PER_DECADE * math.log10(len(c)))
+    for step in range(steps):
+        p = log_p.exp()
+        w = rho * p
+        damping = (w + 1).reciprocal_()
+        pull = (c - t).sub_(log_p)
+        x = (pull + rho_y).sub_(w).mul_(damping)
+        # By how much the p would sum to more than one, in the form that does not cancel.
+        surplus = torch.where(
+            rho < 1,
+            torch.addcmul(p, p, x).sum(dim=0) - 1,
+            pull.sub_(x).sum(dim=0) / rho - missing,
+        )
+        t_step = surplus.div_(p.mul_(damping).sum(dim=0))
+        if step < steps - 2:
+            t_step.clamp_(min=0)
+        x.addcmul_(t_step, damping, value=-1)
+        halley = torch.add(one, x, alpha=0.5).addcmul_(x, damping, value=-0.5).clamp_(min=0.3)
+        log_p.add_(x.div_(halley))
+        t = t + t_step
+    return _excess(c - t, y, rho, log_p)
+
+
+def _excess(c: Tensor, y: Tensor, rho: Tensor, log_p: Tensor) -> Tensor:
+    """Return p - y; where rho*p > 1 in its other form, (c - log p)/rho with c relative to t.
+
+    There p - y is much smaller than p, and in float32 the difference would leave an error of a
+    ten-millionth times rho in q.
+    """
+    p = log_p.exp()
+    steep = torch.gt(rho * p, 1, out=torch.empty_like(p))
+    difference = p.sub_(y)
+    difference.addcmul_(steep, difference, value=-1)
+    return difference.addcmul_(c.sub_(log_p), steep.div_(rho))

@@ -1,0 +1,119 @@
+import csv
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from backend.cli import app
+from ib_core.errors import IBError
+from ib_core.sweep.table import COLUMNS
+
+QUICK = ["bundled/iris", "--lrs", "0.1,1", "--seeds", "2", "--epochs", "1"]
+
+
+def rows_of(file):
+    return list(csv.DictReader(file.read_text().splitlines()))
+
+
+def sweep(*arguments):
+    return CliRunner().invoke(app, ["sweep", *map(str, arguments)])
+
+
+def test_a_sweep_prints_means_scorecard_and_recommendation_and_writes_every_trial(tmp_path):
+    file, whole = tmp_path / "out.csv", tmp_path / "out.json"
+    result = sweep(*QUICK, "--methods", "eb,ib", "--csv", file, "--json", whole)
+    assert result.exit_code == 0, result.output
+    assert "training loss, mean ± std over seeds" in result.output
+    assert "eb: Use" in result.output
+    rows = rows_of(file)
+    assert tuple(rows[0]) == COLUMNS
+    assert len(rows) == 8
+    assert rows[0]["batch_rule"] == ""
+    trials = json.loads(whole.read_text())["trials"]
+    assert [trial["fingerprint"] for trial in trials] == [row["fingerprint"] for row in rows]
+    assert len(trials[0]["curve"]) == 2
+
+
+def test_a_diverged_trial_is_a_row_with_its_outcome_and_an_empty_loss(tmp_path):
+    file = tmp_path / "out.csv"
+    arguments = ["digits_autoencoder", "--lrs", "1000000", "--seeds", "1", "--epochs", "1"]
+    result = sweep(*arguments, "--methods", "eb", "--csv", file)
+    assert result.exit_code == 0
+    (row,) = rows_of(file)
+    assert row["outcome"] == "diverged"
+    assert row["train_loss"] == ""
+    assert row["diverged_at_step"] != ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["mnist_clasifier"], "no task called"),
+        (["bundled/iris", "--lrs", "-1"], "1e-12 to 1e12"),
+        (["bundled/iris", "--lrs", ","], "at least one learning rate"),
+        (["bundled/iris", "--lrs", "0.1,0.1"], "given twice"),
+        (["bundled/iris", "--lrs", "nan"], "got nan"),
+        (["bundled/iris", "--seeds", "0"], "number of seeds must be 1"),
+        (["bundled/iris", "--seeds", "1000000000"], "number of seeds must be 1"),
+        (["bundled/iris", "--device", "tpu"], "no device 'tpu'"),
+        (["bundled/iris", "--csv", "/nonexistent/folder/out.csv"], "Cannot write"),
+        (["bundled/iris", "--methods", "sgd"], "no method called 'sgd'"),
+        (["bundled/iris", "--clip", "x"], "Cannot read clips"),
+        (["bundled/iris", "--png", "/tmp/picture.gif"], r"\.png, \.svg or \.pdf"),
+        (["--preset", "paper/99"], "no preset called"),
+        ([], "Name a task"),
+    ],
+)
+def test_bad_input_is_one_sentence_before_any_training(arguments, words, monkeypatch):
+    monkeypatch.setattr("ib_core.sweep.engine.run_trials", None)
+    result = sweep(*arguments)
+    assert isinstance(result.exception, IBError)
+    assert words.replace("\\", "") in str(result.exception)
+
+
+def test_missing_data_says_where_it_was_looked_for_and_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("ETASCOPE_DATA_DIR", str(tmp_path))
+    result = sweep("uci/zoo")
+    assert "etascope data fetch uci/zoo" in str(result.exception)
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "backend.cli", "sweep", *map(str, arguments)]
+
+
+def test_the_shell_gets_exit_code_two_and_no_traceback():
+    ran = subprocess.run(command("bundled/iris", "--lrs", "-1"), capture_output=True, text=True)
+    assert ran.returncode == 2
+    assert len(ran.stderr.strip().splitlines()) == 1
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path):
+    file = tmp_path / "out.csv"
+    # Exact ISGD forms a second, long shard; the first is finished quickly.
+    arguments = ["digits_mlp", "--methods", "eb,isgd", "--lrs", "0.1", "--seeds", "2"]
+    ours, theirs = pty.openpty()  # a terminal, so that the bar is drawn while it runs
+    child = subprocess.Popen(
+        command(*arguments, "--epochs", 2, "--csv", file),
+        stderr=theirs,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    os.close(theirs)
+    seen, deadline = b"", time.monotonic() + 60
+    while b"2 completed" not in seen and time.monotonic() < deadline:
+        if select.select([ours], [], [], 1.0)[0]:
+            seen += os.read(ours, 4096)
+    child.send_signal(signal.SIGINT)
+    output, _ = child.communicate(timeout=30)
+    os.close(ours)
+    assert child.returncode == 130
+    assert "2 of 4 trials were finished" in output
+    assert [row["method"] for row in rows_of(file)] == ["eb", "eb"]
