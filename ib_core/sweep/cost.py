@@ -24,6 +24,8 @@ PASSES = 9
 FORWARD_PASSES = 3
 #: Torch calls (and their share of autograd and Python) a layer: a step, one more solve, a forward.
 CALLS_PER_LAYER, CALLS_PER_SOLVE, CALLS_PER_FORWARD = 26, 45, 6
+#: Convolutions are done member by member.
+CALLS_PER_CONVOLUTION = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,9 @@ def _loop_seconds(task: Task, shape: Shape, count: int, speed: Speed) -> float:
         streamed = 2 * count * hidden * hidden / speed.streamed_per_second
         return shape.batch * (streamed + 5 * speed.call_seconds)
     if task.family == "conv":
-        return 3 * count * shape.batch * _convolution_products(task) / speed.convolved_per_second
+        products = 3 * shape.batch * _convolution_products(task)
+        calls = CALLS_PER_CONVOLUTION * len(task.filter_sizes) * speed.call_seconds
+        return count * (products / speed.convolved_per_second + calls)
     return 0.0
 
 

@@ -14,9 +14,9 @@ largest v as long as ``w >= -2m^3``, and the only one, v <= -2m, below; c < 0 is
 This root need not be the global minimum of eq. (8). The paper asks for it all the same.
 
 **Where to start.** On either branch ``z = |v| - m`` solves ``z^2 (z + 3m) = T`` if u < 0 and
-``z^2 (z + 3u/z) = T`` if not, with ``T = |w +- 2m^3|``. So z is close to ``sqrt(T/(t + 3m + 3u/t))``
-with t the cube root of T. With fitted shares of the three terms, two Newton steps leave a relative
-error of 6e-6 in alpha and three 3e-11, also next to the fold, where two roots merge.
+``z^2 (z + 3u/z) = T`` if not, with ``T = |w +- 2m^3|``. So with t the cube root of T, z is close
+to ``sqrt(T/(t + 3m + 3u/t))``. With fitted shares of the three terms, two Newton steps leave a
+relative error of 6e-6 in alpha and three 3e-11, also next to the fold, where two roots merge.
 """
 
 from typing import NamedTuple
@@ -116,4 +116,5 @@ def _start(c: Tensor, u: Tensor, w: Tensor, scratch: Tensor) -> Tensor:
     half.div_(t)
     torch.rsqrt(half, out=t)
     m.addcmul_(half, t, value=SCALE)
-    return branch.mul_(m)
+    start: Tensor = branch.mul_(m)
+    return start

@@ -78,10 +78,11 @@ def _softmax_excess(c: Tensor, y: Tensor, rho: Tensor) -> Tensor:
         log p + rho*(p - y) = c - t,
 
     and t is where the p sum to one. That sum is convex and falls with t, so Newton's method climbs
-    to the root from any t below it, and two lower bounds are at hand: p <= 1 gives
-    ``t >= logsumexp(c - rho*(1 - y))`` and Jensen's inequality ``t >= mean(q) + log(classes)``. Each
-    class takes a Halley step of its own along with each step of t; its log p starts above its root
-    and, t growing, stays there. So few steps do, whatever rho.
+    to the root from any t below it. Two lower bounds are at hand: ``logsumexp(c - rho*(1 - y))``,
+    because p <= 1, and ``mean(q) + log(classes)``, by Jensen's inequality. Each class takes a
+    Halley step of its own along with each step of t; its log p starts above its root and, t
+    growing, stays there. So few steps do, whatever rho. Their number is fixed: if it depended on
+    the data, a row's result would depend on the rows it is solved together with.
     """
     limits = torch.finfo(c.dtype)
     rho = rho.clamp(min=limits.eps, max=limits.max / 1e4)

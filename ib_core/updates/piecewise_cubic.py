@@ -1,6 +1,6 @@
 """The rule for any piecewise-cubic activation, O(pieces) (Sec. 4.4).
 
-With ``c = s/h``, ``h = 1 + lr*mu`` and ``beta = b*lr*|z|^2/h``, eq. (8) asks for the lowest value of
+With ``c = s/h``, ``h = 1 + lr*mu`` and ``beta = b*lr*|z|^2/h``, eq. (8) asks for the lowest
 
     phi(q) = beta*sigma(q) + (c - q)^2/2,    alpha = share*b/h,    share = (c - q)/beta,
 
@@ -17,7 +17,8 @@ things keep this sound in float32, for huge s, for tiny rates and for enormous o
 
 A piece is measured from its flattest point, an inflection or the flatter end. If phi is concave
 there it is concave on the whole piece, which then has no minimum; if not, the distance of the
-minimum, ``2G/(P + sqrt(P^2 + 12*f*beta*G))`` with G = -phi' and P = phi'', has no cancellation.
+minimum, ``2G/(P + sqrt(P^2 + 12*f*beta*G))`` with G = -phi', P = phi'' and f the coefficient of
+the cube, has no cancellation.
 """
 
 from collections.abc import Iterator

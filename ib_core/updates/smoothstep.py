@@ -10,9 +10,9 @@ from ib_core.updates.node import Scalar, divided_, keep_where_positive_, read_no
 def smoothstep_alpha(s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar = 0.0) -> Tensor:
     """Return the alpha that minimises eq. (8) when sigma is -1, (3x - x^3)/2, 1.
 
-    Mirrored so that b > 0 (sigma is odd), with ``c = s/h``, ``B = b*lr*|z|^2/h`` and the distance
-    ``u`` of the new pre-activation from the left end -1, a step to u has the share ``r = 3u(2-u)/2``
-    of b, the slope where it lands. Eq. (8) is stationary where ``c + 1 - u = B*r``, whose lower
+    Mirrored so that b > 0 (sigma is odd), with ``c = s/h``, ``B = b*lr*|z|^2/h`` and u the distance
+    of the new pre-activation from the left end -1, a step to u takes the share ``r = 3u(2 - u)/2``
+    of b: the slope where it lands. Eq. (8) is stationary where ``c + 1 - u = B*r``, whose lower
     root, the minimum, is without cancellation
 
         u = 2A / (1 + sqrt(1 - wA)),   A = (c + 1)/(1 + 3B),   w = 6B/(1 + 3B) = 2 - 2/(1 + 3B).
