@@ -1,8 +1,11 @@
 """`python -m ib_core.reproduction [uci] [music] [jsb] [classifier]`: run and print the checks."""
 
+import os
 import sys
 import time
 from collections.abc import Collection
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch: spinning threads hurt
 
 from ib_core.errors import IBError, lookup
 from ib_core.reproduction.checks import CHECKS

@@ -4,11 +4,15 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from ib_core.methods.base import METHODS
-from ib_core.sweep.cost import machine_speed, stack_memory, stack_seconds
+from ib_core.sweep.cost import Speed, machine_speed, stack_memory, stack_seconds
 from ib_core.sweep.spec import TrialSpec
 
 #: Aim of one shard's length: short enough for fine progress and cheap recovery.
 SHARD_SECONDS = 20.0
+#: A short sweep is cut finer than that, so that its curves can be seen to grow, down to this.
+LEAST_SECONDS = 2.0
+#: Into how many shards a short group is cut.
+LIVELY_PARTS = 6
 #: No shard may need more than this.
 SHARD_BYTES = 2 * 1024**3
 #: Beyond this many members a stack gains nothing and only makes progress coarser.
@@ -52,8 +56,9 @@ def stack_key(trial: TrialSpec) -> Hashable:
 def plan_shards(trials: Sequence[TrialSpec], *, device: str = "cpu") -> list[PlannedShard]:
     """Group trials into shards of about `SHARD_SECONDS` each, within `SHARD_BYTES`.
 
-    Pairs that differ in the method only stay neighbours, so that a half-finished sweep can
-    already be compared.
+    A group that takes less than a few such shards is cut finer, so that its curves grow before
+    one's eyes. Pairs that differ in the method only stay neighbours, so that a half-finished
+    sweep can already be compared.
     """
     groups: dict[Hashable, list[int]] = {}
     for index, trial in enumerate(trials):
@@ -62,8 +67,7 @@ def plan_shards(trials: Sequence[TrialSpec], *, device: str = "cpu") -> list[Pla
     planned = []
     for indices in groups.values():
         indices.sort(key=lambda i: (trials[i].seed, trials[i].lr, trials[i].method))
-        first = trials[indices[0]]
-        size = _stack_size(first, [trials[i] for i in indices])
+        size = _stack_size([trials[i] for i in indices], speed)
         for start in range(0, len(indices), size):
             part = indices[start : start + size]
             members = [trials[i] for i in part]
@@ -77,17 +81,16 @@ def plan_shards(trials: Sequence[TrialSpec], *, device: str = "cpu") -> list[Pla
     return planned
 
 
-def _stack_size(first: TrialSpec, group: list[TrialSpec]) -> int:
+def _stack_size(group: list[TrialSpec], speed: Speed) -> int:
     """Return how many members of the group fit the time target and the memory, at least one."""
-    speed = machine_speed("cpu")
-    fits = 1
     count = len(group)
-    while fits < count:
-        trying = min(count, fits * 2)
-        sample = group[:trying]
-        if stack_seconds(sample, speed) > SHARD_SECONDS or stack_memory(sample) > SHARD_BYTES:
+    whole = stack_seconds(group, speed)
+    target = min(SHARD_SECONDS, max(LEAST_SECONDS, whole / LIVELY_PARTS))
+    fits = min(count, MOST_MEMBERS)
+    while fits > 1:
+        sample = group[:fits]
+        if stack_seconds(sample, speed) <= target and stack_memory(sample) <= SHARD_BYTES:
             break
-        fits = trying
-    fits = min(fits, MOST_MEMBERS)
+        fits = max(1, fits * 3 // 4)
     parts = -(-count // fits)
     return -(-count // parts)  # equal parts rather than a short last one

@@ -9,7 +9,7 @@ minimum; between pieces a minimum can only sit in a kink. Those few points are c
 things keep this sound in float32, for huge s, for tiny rates and for enormous ones:
 
 * the share is also the slope where the step lands, sigma'(q), and is read off as that slope for
-  |beta| < 1, where the difference c - q is inaccurate, and as the difference beyond;
+  |beta| < 1, where the difference c - q is inaccurate, and from that difference beyond;
 * a piece is a candidate only if phi falls at its left end and not at its right one, or if the
   minimum lies inside it. The values of phi, whose differences drown in rounding at tiny rates,
   then decide only between several minima, and those exist at large steps only;
@@ -31,7 +31,7 @@ import torch
 from torch import Tensor
 
 from ib_core.errors import InvalidSpec
-from ib_core.updates.node import Scalar, divided_, read_node
+from ib_core.updates.node import Scalar, divided_, read_node, reciprocal_travel
 
 #: A curvature that changes a piece's slope by less than this is none.
 FLAT = 1e-12
@@ -94,7 +94,11 @@ class PiecewiseCubic:
         best = _Best.nothing_yet(problem)
         for candidate in _candidates(self.knots, problem):
             best.consider(candidate)
-        return divided_(best.share(problem).mul_(b), shrink)
+        alpha = divided_(best.slope.mul_(b), shrink)
+        # The same alpha twice: the slope's share of b, and the step over k. See above for which.
+        large = torch.ge(problem.beta.abs(), problem.unit, out=torch.empty_like(alpha))
+        alpha.addcmul_(alpha, large, value=-1)
+        return alpha.addcmul_(best.step.div_(problem.unit), large.mul_(reciprocal_travel(k)))
 
     def _expanded_at(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return each element's polynomial coefficients and its distance from their origin."""
@@ -153,7 +157,7 @@ class _Problem(NamedTuple):
     def scaled(cls, c: Tensor, beta: Tensor) -> "_Problem":
         largest = torch.finfo(c.dtype).max / 4
         beta.clamp_(-largest, largest)
-        # In quarters, because the sum of two of the largest numbers is none.
+        # In quarters, because twice the largest number is infinite.
         unit = beta.abs().mul_(0.25).add_(c.abs(), alpha=0.25).add_(0.25).reciprocal_().mul_(0.25)
         return cls(c * unit, beta.mul_(unit), unit)
 
@@ -217,13 +221,6 @@ class _Best(NamedTuple):
         self.phi.lerp_(phi, better)
         self.step.lerp_(step, better)
         self.slope.lerp_(slope, better)
-
-    def share(self, problem: _Problem) -> Tensor:
-        """Return step/beta if |beta| >= 1, else the slope, which is the same number."""
-        large = torch.ge(problem.beta.abs(), problem.unit, out=torch.empty_like(problem.unit))
-        correction = torch.addcmul(self.step, self.slope, problem.beta, value=-1)
-        # 0/0 where beta = 0, which is not large.
-        return self.slope.addcmul_(correction, large.div_(problem.beta).nan_to_num_(nan=0.0))
 
 
 def _candidates(knots: tuple[Knot, ...], problem: _Problem) -> Iterator[_Candidate]:

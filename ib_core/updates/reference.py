@@ -31,44 +31,46 @@ def reference_alpha(
     mu: Tensor,
     *,
     kinks: tuple[float, ...] = (),
-    points: int = 1501,
-    rounds: int = 6,
 ) -> Tensor:
     """Return the alpha of the lowest value of eq. (8), found by search; a tie goes to the smaller.
 
     At the minimum ``alpha*(1 + lr*mu)/b`` lies between sigma's lowest and highest slope. That
-    interval is covered evenly, and a second time by the alphas whose steps land on an even grid
-    of [-12, 12], outside of which every activation here is straight. Then the neighbourhood of the
-    best point is covered again, ``rounds`` times.
+    interval is covered evenly, and a second time by the alphas whose steps land on an even grid of
+    [-12, 12], outside of which every activation here is as good as straight. The candidates, in
+    order, are cut into overlapping stretches and the best of each is refined: two valleys may be
+    so close that the coarse search takes the wrong one.
     """
     shrink, k = 1 + lr * mu, lr * z_sq
-    low, high = slope_range
-    landings = torch.cat([torch.linspace(-12, 12, points), torch.tensor(kinks)]).double()
-    shares = torch.linspace(low, high, points, dtype=torch.float64)
+    ends = torch.stack([share * b / shrink for share in slope_range])
+    shares = torch.linspace(0, 1, 601, dtype=torch.float64)[:, None]
+    landings = torch.cat([torch.linspace(-12, 12, 601), torch.tensor(kinks)]).double()
+    landing = ((s / shrink - landings[:, None]) / k).nan_to_num(0.0)
     alphas = torch.cat(
-        [
-            shares[:, None] * b / shrink,
-            _clip((s / shrink - landings[:, None]) / k, low * b / shrink, high * b / shrink),
-        ]
-    ).nan_to_num(0.0)
+        [ends[0] + shares * (ends[1] - ends[0]), landing.clamp(ends.amin(0), ends.amax(0))]
+    )
+    alphas = alphas.sort(dim=0).values
     best = torch.zeros_like(s)
-    for _ in range(rounds):
-        alphas = alphas.sort(dim=0).values
-        cost = objective(sigma, alphas, s, b, z_sq, lr, mu)
-        index = _smallest_of_the_best(cost, alphas)
-        best = alphas.gather(0, index)[0]
-        below = alphas.gather(0, (index - 1).clamp(min=0))[0]
-        above = alphas.gather(0, (index + 1).clamp(max=len(alphas) - 1))[0]
-        spread = torch.linspace(0, 1, 101, dtype=torch.float64)[:, None]
-        alphas = torch.cat([below + spread * (above - below), best[None]])
+    for start in range(0, len(alphas), 100):
+        stretch = alphas[max(start - 1, 0) : start + 101]
+        refined = _refined(lambda x: objective(sigma, x, s, b, z_sq, lr, mu), stretch)
+        both = torch.stack([best, refined])
+        best = both.gather(0, _lowest(objective(sigma, both, s, b, z_sq, lr, mu), both))[0]
     return best
 
 
-def _clip(x: Tensor, one: Tensor, other: Tensor) -> Tensor:
-    return torch.minimum(torch.maximum(x, torch.minimum(one, other)), torch.maximum(one, other))
+def _refined(cost: Function, alphas: Tensor) -> Tensor:
+    """Cover the neighbourhood of the best point, between its two neighbours, again and again."""
+    spread = torch.linspace(0, 1, 41, dtype=torch.float64)[:, None]
+    for _ in range(9):
+        best = alphas.gather(0, _lowest(cost(alphas), alphas))
+        below = torch.where(alphas < best, alphas, alphas.amin(0)).amax(0, keepdim=True)
+        above = torch.where(alphas > best, alphas, alphas.amax(0)).amin(0, keepdim=True)
+        alphas = torch.cat([below + spread * (best - below), best + spread * (above - best)])
+    return best[0]
 
 
-def _smallest_of_the_best(cost: Tensor, alphas: Tensor) -> Tensor:
+def _lowest(cost: Tensor, alphas: Tensor) -> Tensor:
+    """Return the index of the lowest cost, of the smallest alpha among equals."""
     tied = cost <= cost.amin(dim=0)
     return torch.where(tied, alphas.abs(), torch.inf).argmin(dim=0, keepdim=True)
 

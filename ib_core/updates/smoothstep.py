@@ -28,8 +28,7 @@ def smoothstep_alpha(s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar 
         mu: Ridge strength, a number or a tensor that broadcasts.
     """
     s, b, k, shrink = read_node(s, b, z_sq, lr, mu)
-    largest = torch.finfo(s.dtype).max / 8
-    reach = b.abs().mul_(k / shrink).clamp_(max=largest)
+    reach = b.abs().mul_(k / shrink).clamp_(max=torch.finfo(s.dtype).max / 8)
     damping = (reach * 3).add_(1).reciprocal_()
     a = divided_(s * torch.sign(b), shrink).add_(1).mul_(damping)
     root = damping.mul_(2).sub_(2).mul_(a).add_(1).clamp_(min=torch.finfo(s.dtype).tiny)
