@@ -10,6 +10,7 @@ from ib_core.datasets import DATASETS
 from ib_core.sweep.local import run_all
 from ib_core.sweep.shard import plan_shards
 from ib_core.sweep.spec import SweepSpec, TrialSpec
+from ib_core.sweep.speed import calibrate
 from ib_core.tasks import find_task
 
 
@@ -78,6 +79,7 @@ def race_sweeps(
     *, quick: bool = True, tell: Callable[[str], None] = lambda _: None
 ) -> list[SweepResult]:
     """Race every case, interleaved, and return the speedups."""
+    calibrate()
     results = []
     for case in cases(quick=quick):
         tell(case.name)

@@ -6,6 +6,7 @@ from threading import Lock
 
 from ib_core.datasets import bundled, mnist, music, procedural_music, toys, uci
 from ib_core.datasets.base import Content, Dataset, Pieces, Split, data_dir
+from ib_core.datasets.cards import Card, describe, keep_card, kept_card, state_of
 from ib_core.datasets.info import DatasetInfo, Layout
 from ib_core.datasets.uci import UCI_NAMES
 from ib_core.errors import lookup
@@ -13,11 +14,13 @@ from ib_core.errors import lookup
 __all__ = [
     "DATASETS",
     "UCI_NAMES",
+    "Card",
     "Content",
     "Dataset",
     "DatasetInfo",
     "Pieces",
     "Split",
+    "data_card",
     "data_dir",
     "data_hash",
     "load_dataset",
@@ -53,9 +56,25 @@ def load_dataset(name: str) -> Dataset:
         return _load(name, layout, folder, _state(layout.paths(folder)))
 
 
+def data_card(name: str) -> Card:
+    """Return a data set's hash and sizes, without keeping it in memory.
+
+    Raises:
+        IBError: As `load_dataset`.
+    """
+    info = lookup("dataset", name, DATASETS)
+    folder, layout = data_dir(), info.find()
+    state = state_of(name, layout.paths(folder))
+    card = kept_card(state)
+    if card is None:
+        card = describe(info.read(layout, folder))
+        keep_card(state, card)
+    return card
+
+
 def data_hash(name: str) -> str:
     """Return the hash of a data set's content, an ingredient of every trial's address."""
-    return load_dataset(name).sha256
+    return data_card(name).sha256
 
 
 def _state(paths: tuple[Path, ...]) -> tuple[tuple[int, int], ...]:

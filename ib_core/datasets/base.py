@@ -15,14 +15,17 @@ from torch import Tensor
 Kind = Literal["table", "images", "music", "toy"]
 
 DATA_DIR_VARIABLE = "ETASCOPE_DATA_DIR"
+HOME_VARIABLE = "ETASCOPE_HOME"
 
 
 def data_dir() -> Path:
     """Return the folder that holds data sets; it need not exist yet.
 
-    `ETASCOPE_DATA_DIR` if set, else ``etascope/data`` in the user's data directory.
+    `ETASCOPE_DATA_DIR` if set, else ``data`` in `ETASCOPE_HOME` if that is set, else
+    ``etascope/data`` in the user's data directory.
     """
-    return _absolute(os.environ.get(DATA_DIR_VARIABLE, ""))
+    home = os.environ.get(HOME_VARIABLE, "")
+    return _absolute(os.environ.get(DATA_DIR_VARIABLE, "") or (home and f"{home}/data"))
 
 
 @lru_cache

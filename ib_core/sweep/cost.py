@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ib_core.datasets import Pieces, load_dataset
+from ib_core.datasets import data_card
 from ib_core.methods.base import METHODS
 from ib_core.sweep.spec import TrialSpec
 from ib_core.sweep.speed import Speed, machine_speed
@@ -170,17 +170,12 @@ def _shape(
 ) -> Shape:
     task = find_task(name)
     recipe = Recipe(profile, activation, batch_size, width, depth)
-    dataset = load_dataset(task.dataset)
-    widths, parameters = task.widths(recipe), parameter_count(task, recipe)
-    train, test = dataset.train, dataset.test
-    if isinstance(train, Pieces) and isinstance(test, Pieces):
-        return Shape(
-            widths,
-            rows=len(train.roll),
-            test_rows=len(test.roll),
-            steps=len(train),
-            parameters=parameters,
-            longest=int(train.lengths.max()),
-        )
-    steps = -(-len(train) // batch_size)
-    return Shape(widths, len(train), len(test), steps, parameters)
+    card = data_card(task.dataset)
+    return Shape(
+        widths=task.widths(recipe),
+        rows=card.rows,
+        test_rows=card.test_rows,
+        steps=card.pieces or -(-card.rows // batch_size),
+        parameters=parameter_count(task, recipe),
+        longest=card.longest,
+    )

@@ -67,9 +67,9 @@ def plan_shards(trials: Sequence[TrialSpec], *, device: str = "cpu") -> list[Pla
     planned = []
     for indices in groups.values():
         indices.sort(key=lambda i: (trials[i].seed, trials[i].lr, trials[i].method))
-        size = _stack_size([trials[i] for i in indices], speed)
-        for start in range(0, len(indices), size):
-            part = indices[start : start + size]
+        parts, count = _parts([trials[i] for i in indices], speed), len(indices)
+        for number in range(parts):
+            part = indices[number * count // parts : (number + 1) * count // parts]
             members = [trials[i] for i in part]
             planned.append(
                 PlannedShard(
@@ -81,8 +81,8 @@ def plan_shards(trials: Sequence[TrialSpec], *, device: str = "cpu") -> list[Pla
     return planned
 
 
-def _stack_size(group: list[TrialSpec], speed: Speed) -> int:
-    """Return how many members of the group fit the time target and the memory, at least one."""
+def _parts(group: list[TrialSpec], speed: Speed) -> int:
+    """Return into how many shards a group is cut to fit the time target and the memory."""
     count = len(group)
     whole = stack_seconds(group, speed)
     target = min(SHARD_SECONDS, max(LEAST_SECONDS, whole / LIVELY_PARTS))
@@ -92,5 +92,4 @@ def _stack_size(group: list[TrialSpec], speed: Speed) -> int:
         if stack_seconds(sample, speed) <= target and stack_memory(sample) <= SHARD_BYTES:
             break
         fits = max(1, fits * 3 // 4)
-    parts = -(-count // fits)
-    return -(-count // parts)  # equal parts rather than a short last one
+    return -(-count // fits)

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from torch import Tensor, nn
 
-from ib_core.datasets import Dataset, Split, load_dataset
+from ib_core.datasets import data_card
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +134,12 @@ class Task:
         """Return the defaults of a profile."""
         return self.authors if profile == "authors" and self.authors is not None else self.text
 
-    def widths(self, recipe: Recipe, dataset: Dataset | None = None) -> tuple[int, ...]:
-        """Return the network's layer widths; `dataset` is read only if `sizes` are not known."""
+    def widths(self, recipe: Recipe) -> tuple[int, ...]:
+        """Return the network's layer widths."""
         if self.sizes is not None:
             return self.layers(*self.sizes, recipe)
-        rows = (dataset or load_dataset(self.dataset)).train
-        assert isinstance(rows, Split)
-        found = dataset or load_dataset(self.dataset)
-        return self.layers(rows.x.shape[1], found.classes or rows.y.shape[1], recipe)
+        card = data_card(self.dataset)
+        return self.layers(card.inputs, card.outputs, recipe)
 
     def recipe(
         self,

@@ -43,7 +43,7 @@ class RowsWorkload:
         assert isinstance(dataset.test, Split)
         self.train = feed(dataset.train, task, authors=self.authors, device=device)
         self.test = feed(dataset.test, task, authors=self.authors, device=device)
-        self.widths = task.widths(recipe, dataset)
+        self.widths = task.widths(recipe)
         self.steps_per_epoch = -(-len(self.train.x) // recipe.batch_size)
         self.streams: dict[int, Streams] = {seed: _streams(seed, self.authors) for seed in seeds}
         self.shuffled = not self.authors or task.family == "conv"

@@ -107,7 +107,7 @@ class PiecewiseCubic:
         rows += [(a.value, a.right_slope, *_bend(a, b), a.x) for a, b in pairwise(self.knots)]
         rows += [(last.value, last.right_slope, 0.0, 0.0, last.x)]
         edges = torch.tensor([knot.x for knot in self.knots], dtype=torch.float64)
-        piece = torch.bucketize(x.detach(), edges.to(x), right=True)
+        piece = torch.bucketize(x.detach().contiguous(), edges.to(x), right=True)
         *coefficients, origin = torch.tensor(rows, dtype=torch.float64).to(x)[piece].unbind(-1)
         return (*coefficients, x - origin)
 

@@ -43,24 +43,24 @@ def reference_alpha(
     shrink, k = 1 + lr * mu, lr * z_sq
     ends = torch.stack([share * b / shrink for share in slope_range])
     shares = torch.linspace(0, 1, 601, dtype=torch.float64)[:, None]
-    landings = torch.cat([torch.linspace(-12, 12, 601), torch.tensor(kinks)]).double()
+    # 1202 candidates in all: twelve stretches of 100 and the two points next to them.
+    landings = torch.cat([torch.linspace(-12, 12, 601 - len(kinks)), torch.tensor(kinks)]).double()
     landing = ((s / shrink - landings[:, None]) / k).nan_to_num(0.0)
     alphas = torch.cat(
         [ends[0] + shares * (ends[1] - ends[0]), landing.clamp(ends.amin(0), ends.amax(0))]
     )
-    alphas = alphas.sort(dim=0).values
-    best = torch.zeros_like(s)
-    for start in range(0, len(alphas), 100):
-        stretch = alphas[max(start - 1, 0) : start + 101]
-        refined = _refined(lambda x: objective(sigma, x, s, b, z_sq, lr, mu), stretch)
-        both = torch.stack([best, refined])
-        best = both.gather(0, _lowest(objective(sigma, both, s, b, z_sq, lr, mu), both))[0]
-    return best
+    stretches = alphas.sort(dim=0).values.unfold(0, 102, 100).movedim(-1, 0)
+
+    def cost(alpha: Tensor) -> Tensor:
+        return objective(sigma, alpha, s, b, z_sq, lr, mu)
+
+    best = torch.cat([_refined(cost, stretches), torch.zeros_like(s)[None]])
+    return best.gather(0, _lowest(cost(best), best))[0]
 
 
 def _refined(cost: Function, alphas: Tensor) -> Tensor:
     """Cover the neighbourhood of the best point, between its two neighbours, again and again."""
-    spread = torch.linspace(0, 1, 41, dtype=torch.float64)[:, None]
+    spread = torch.linspace(0, 1, 41, dtype=torch.float64)[:, None, None]
     for _ in range(9):
         best = alphas.gather(0, _lowest(cost(alphas), alphas))
         below = torch.where(alphas < best, alphas, alphas.amin(0)).amax(0, keepdim=True)
@@ -88,11 +88,11 @@ def reference_arctan_alpha(s: Tensor, b: Tensor, z_sq: Tensor, lr: Tensor, mu: T
     peak, valley = (c**2 + 1) / (2 * c + bend), (2 * c + bend) / 3
     folded = c > 3**0.5
     before_peak = folded & (target <= peak * (1 + (peak - c) ** 2))
-    low = torch.where(folded & ~before_peak, valley, 0.0)
     high = torch.where(before_peak, peak, c.clamp(min=0) + 1.01 * target ** (1 / 3))
-    for _ in range(400):
-        middle = torch.where(low > 0, (low * high).sqrt(), high / 2**16)
-        middle = torch.where(low < 0.5 * high, middle, (low + high) / 2)
+    low = target / (1 + torch.maximum(c**2, (high - c) ** 2))
+    low = torch.where(folded & ~before_peak, valley, low)
+    for _ in range(100):
+        middle = low.sqrt() * high.sqrt()
         too_low = middle * (1 + (middle - c) ** 2) < target
         low, high = torch.where(too_low, middle, low), torch.where(too_low, high, middle)
     explicit = b / shrink / (1 + c**2)

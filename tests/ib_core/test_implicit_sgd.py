@@ -204,57 +204,6 @@ def test_clipping_bounds_the_whole_step():
     assert torch.stack(moved).norm().item() == pytest.approx(0.01, rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("output_loss", "reduction"),
-    [
-        ("cross_entropy", "mean"),
-        ("cross_entropy", "sum"),
-        ("squared_error", "mean"),
-        ("squared_error", "sum"),
-    ],
-)
-def test_an_implicit_output_layer_solves_its_row_exactly(output_loss, reduction):
-    torch.manual_seed(6)
-    lr, mu = 5.0, 0.1
-    layer = ImplicitLinear(4, 3, "linear").double()
-    z = torch.randn(1, 4, dtype=torch.float64)
-    start = [p.detach().clone() for p in layer.parameters()]
-    y = torch.tensor([1]) if output_loss == "cross_entropy" else torch.randn(1, 3).double()
-    loss_of = {"cross_entropy": F.cross_entropy, "squared_error": F.mse_loss}[output_loss]
-    optimizer = ImplicitSGD(layer, lr, mu, output_loss=output_loss, reduction=reduction)
-    loss_of(layer(z), y, reduction=reduction).backward()
-    optimizer.step()
-    # The proximal step's optimality: theta' = theta - lr * (grad loss(theta') + mu theta').
-    ends = [p.detach().clone().requires_grad_() for p in layer.parameters()]
-    loss_of(F.linear(z, *ends), y, reduction=reduction).backward()
-    for end, before in zip(ends, start, strict=True):
-        torch.testing.assert_close(
-            end.detach(), before - lr * (end.grad + mu * end.detach()), rtol=1e-8, atol=1e-10
-        )
-
-
-@pytest.mark.parametrize(
-    "loss",
-    [
-        lambda out, y: F.cross_entropy(out, y, weight=torch.tensor([1.0, 5.0, 1.0]).double()),
-        lambda out, y: F.cross_entropy(out, y, label_smoothing=0.2),
-        lambda out, y: 3 * F.cross_entropy(out, y),
-    ],
-)
-def test_weighted_smoothed_and_scaled_losses_are_refused_by_an_implicit_output(loss):
-    model = network()
-    optimizer = ImplicitSGD(model, 1.0, output_loss="cross_entropy")
-    x, y = batch()
-    loss(model(x), y).backward()
-    with pytest.raises(MisuseError, match=r"plain F\.cross_entropy"):
-        optimizer.step()
-
-
-def test_an_output_layer_with_an_activation_cannot_be_solved():
-    with pytest.raises(MisuseError, match="activation='linear'"):
-        ImplicitSGD(network(output="relu"), 1.0, output_loss="cross_entropy")
-
-
 def test_schedulers_groups_and_state_dicts_work():
     model = network()
     optimizer = ImplicitSGD(model, 1.0, groups=[{"params": model[1].parameters(), "lr": 0.1}])

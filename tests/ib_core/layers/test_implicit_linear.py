@@ -89,7 +89,7 @@ def test_a_forward_pass_without_a_backward_pass_leaves_nothing_behind():
 def test_wrong_sizes_and_names_are_said_in_a_sentence():
     with pytest.raises(InvalidSpec, match="reads 5 inputs"):
         ImplicitLinear(5, 3)(torch.randn(7, 4))
-    with pytest.raises(UnknownName, match="swish.*arctan"):
+    with pytest.raises(UnknownName, match=r"swish.*arctan"):
         ImplicitLinear(5, 3, "swish")
     with pytest.raises(InvalidSpec, match="at least one"):
         ImplicitLinear(0, 3)

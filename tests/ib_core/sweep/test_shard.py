@@ -4,6 +4,13 @@ import pytest
 
 from ib_core.sweep.shard import SHARD_BYTES, SHARD_SECONDS, plan_shards, stack_key
 from ib_core.sweep.spec import SweepSpec
+from ib_core.sweep.speed import TYPICAL
+
+
+@pytest.fixture(autouse=True)
+def typical_machine(monkeypatch):
+    """Plans must not depend on how busy this machine was when it was measured."""
+    monkeypatch.setattr("ib_core.sweep.shard.machine_speed", lambda device: TYPICAL)
 
 
 def trials_of(task="digits_mlp", **settings):
@@ -20,14 +27,13 @@ def test_every_trial_is_in_exactly_one_shard():
 
 
 def test_methods_rates_and_seeds_share_a_stack_but_exact_isgd_does_not():
-    planned = plan_shards(trials_of(methods=("eb", "ib", "ib_plus", "adam")))
-    assert len(planned) == 1
-    assert len(plan_shards(trials_of(methods=("eb", "isgd")))) >= 2
+    together = trials_of(methods=("eb", "ib", "ib_plus", "adam"))
+    assert len({stack_key(trial) for trial in together}) == 1
+    assert len({stack_key(trial) for trial in trials_of(methods=("eb", "isgd"))}) == 2
 
 
 def test_seeds_of_a_music_task_share_a_stack():
-    (planned,) = plan_shards(trials_of("music/procedural", methods=("eb", "ib")))
-    assert len(planned.indices) == 12
+    assert len({stack_key(trial) for trial in trials_of("music/procedural")}) == 1
 
 
 def test_a_long_group_is_cut_into_equal_shards_of_about_the_target():

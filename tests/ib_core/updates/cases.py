@@ -1,0 +1,132 @@
+"""The family of cases every rule is tried on: one row an activation, one strategy of nodes."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+from ib_core.updates import ALPHA_RULES, AlphaRule
+from ib_core.updates.activations import ACTIVATIONS
+from ib_core.updates.approximations import APPROXIMATION_ERROR, APPROXIMATIONS
+
+DTYPES = (torch.float32, torch.float64)
+
+
+class RuleCase(NamedTuple):
+    """A rule and the function it minimises eq. (8) for: the activation or its approximation."""
+
+    name: str
+    rule: AlphaRule
+    sigma: Callable[[Tensor], Tensor]
+    slope_range: tuple[float, float]
+    kinks: tuple[float, ...] = ()
+    #: How far the slopes are from the activation's own, and the size of the numbers that the
+    #: pieces' values are made of; both 0 if the rule is the activation's own.
+    slope_error: float = 0.0
+    height: float = 0.0
+
+
+def _case(name: str, kinks: tuple[float, ...] = ()) -> RuleCase:
+    if name in APPROXIMATIONS:
+        curve, error = APPROXIMATIONS[name], APPROXIMATION_ERROR[name]
+        rule, slopes = ALPHA_RULES[name], curve.slope_range
+        return RuleCase(name, rule, curve.value, slopes, slope_error=error.slope, height=1.0)
+    activation = ACTIVATIONS[name]
+    return RuleCase(name, ALPHA_RULES[name], activation.value, activation.slope_range, kinks)
+
+
+#: Rules that reach the lowest value of eq. (8); arctan's takes the root nearest zero instead.
+LOWEST = (
+    _case("linear"),
+    _case("relu", kinks=(0.0,)),
+    _case("leaky_relu", kinks=(0.0,)),
+    _case("hardtanh", kinks=(-1.0, 1.0)),
+    _case("smoothstep"),
+    _case("tanh"),
+    _case("sigmoid"),
+    _case("gelu"),
+    _case("silu"),
+    _case("softplus"),
+    _case("elu"),
+)
+EVERY = (*LOWEST, _case("arctan"))
+
+
+class Nodes(NamedTuple):
+    """Flat tensors of nodes, in the order of a rule's arguments."""
+
+    s: Tensor
+    b: Tensor
+    z_sq: Tensor
+    lr: Tensor
+    mu: Tensor
+
+    def to(self, dtype: torch.dtype) -> "Nodes":
+        return Nodes(*(x.to(dtype) for x in self))
+
+    @property
+    def shrink(self) -> Tensor:
+        return 1 + self.lr * self.mu
+
+    @property
+    def k(self) -> Tensor:
+        return self.lr * self.z_sq
+
+
+def _signed(magnitudes: st.SearchStrategy[float]) -> st.SearchStrategy[float]:
+    return st.builds(lambda size, sign: sign * size, magnitudes, st.sampled_from([-1.0, 1.0]))
+
+
+def _decades(low: float, high: float) -> st.SearchStrategy[float]:
+    return st.floats(low, high).map(lambda exponent: 10.0**exponent)
+
+
+RATES = _decades(-8, 8)
+RIDGES = st.one_of(st.just(0.0), st.floats(0, 10))
+NORMS = _decades(-3, 4)
+
+
+@st.composite
+def _any_node(draw: st.DrawFn) -> tuple[float, ...]:
+    """A node of heavy-tailed s and b at any rate; s may be huge, s and b may be 0."""
+    s = draw(st.one_of(st.just(0.0), st.floats(-3, 3), _signed(_decades(-6, 30))))
+    b = draw(st.one_of(st.just(0.0), st.floats(-3, 3), _signed(_decades(-6, 10))))
+    return s, b, draw(NORMS), draw(RATES), draw(RIDGES)
+
+
+@st.composite
+def _telling_node(draw: st.DrawFn) -> tuple[float, ...]:
+    """A node whose longest step, at whatever rate, is about as long as sigma's bends are wide."""
+    c = draw(st.floats(-6, 6))
+    beta = draw(_signed(_decades(-2, 3)))
+    z_sq, lr, mu = draw(NORMS), draw(RATES), draw(RIDGES)
+    shrink = 1 + lr * mu
+    return c * shrink, beta * shrink / (lr * z_sq), z_sq, lr, mu
+
+
+def _as_nodes(rows: list[tuple[float, ...]]) -> Nodes:
+    """Columns of numbers that float32 holds exactly, so that every dtype solves the same nodes."""
+    return Nodes(*torch.tensor(rows, dtype=torch.float32).double().unbind(-1))
+
+
+def nodes(max_size: int = 8) -> st.SearchStrategy[Nodes]:
+    """Between one and ``max_size`` nodes."""
+    row = st.one_of(_any_node(), _telling_node())
+    return st.lists(row, min_size=1, max_size=max_size).map(_as_nodes)
+
+
+def ordinary_nodes(count: int, seed: int = 0) -> Nodes:
+    """Many nodes as training meets them: s and b of order one, rates from 1e-3 to 1e3."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal() -> Tensor:
+        return torch.randn(count, generator=generator, dtype=torch.float64)
+
+    lr = 10 ** (6 * torch.rand(count, generator=generator, dtype=torch.float64) - 3)
+    return (
+        Nodes(2 * normal(), normal(), normal() ** 2 + 1, lr, normal() ** 2)
+        .to(torch.float32)
+        .to(torch.float64)
+    )
