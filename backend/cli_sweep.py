@@ -100,6 +100,9 @@ def _train(specs: "tuple[SweepSpec, ...]") -> "tuple[list[TrialResult], bool]":
     """Return what was finished, in the order of the grid, and whether Ctrl-C ended it."""
     from backend.sweep_report import Bar
     from ib_core.sweep.local import run_all
+    from ib_core.sweep.speed import calibrate
+
+    calibrate(specs[0].device)
 
     trials = [trial for spec in specs for trial in spec.expand()]
     with Bar(len(trials)) as bar:

@@ -1,0 +1,121 @@
+"""`etascope up`, `api`, `worker` and `dashboard`: the parts of a server, together or alone."""
+
+import contextlib
+import logging
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ib_core.errors import InvalidSpec
+
+if TYPE_CHECKING:  # web and database, which `--help` need not wait for
+    from fastapi import FastAPI
+    from pydantic import ValidationError
+
+    from backend.settings import Settings
+
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+#: Settings that may hold a password: an error must not repeat them.
+UNSPEAKABLE = frozenset({"secret", "database_url", "broker_url"})
+
+
+def read_settings() -> "Settings":
+    """Return the settings, or say in one sentence which `ETASCOPE_*` variable is wrong."""
+    from pydantic import ValidationError
+
+    from backend.settings import get_settings
+
+    try:
+        return get_settings()
+    except ValidationError as error:
+        raise InvalidSpec(_sentence(error)) from None
+
+
+def _sentence(error: "ValidationError") -> str:
+    parts = []
+    for problem in error.errors(include_url=False):
+        message = problem["msg"].removeprefix("Value error, ")
+        if not problem["loc"]:
+            parts.append(message)
+            continue
+        name = str(problem["loc"][0])
+        given = "" if name in UNSPEAKABLE else f"; got {problem['input']!r}"
+        parts.append(f"ETASCOPE_{name.upper()}: {message.rstrip('.')}{given}.")
+    return " ".join(parts)
+
+
+def up(
+    first_study: Annotated[
+        bool, typer.Option(help="Run a first study if the history is empty.")
+    ] = True,
+) -> None:
+    """Start everything on this machine: database, broker, worker, API and dashboard."""
+    from rich.console import Console
+
+    from backend import launcher
+
+    console = Console(highlight=False)
+
+    def say(sentence: str) -> None:
+        with contextlib.suppress(OSError):  # the terminal may be gone; we stop all the same
+            console.print(sentence, soft_wrap=True)
+
+    settings = read_settings()
+    say(f"Starting Etascope. Database, queue and logs are in {settings.home}.")
+    launcher.up(settings, say=say, first_study=first_study)
+
+
+def api() -> None:
+    """Serve the API and the dashboard."""
+    from backend.site import create_site
+
+    settings = read_settings()
+    _serve(create_site(), settings)
+
+
+def dashboard(
+    api: Annotated[str, typer.Option(help="Address of the API, as http://host:8050.")],
+    token: Annotated[
+        str | None, typer.Option(envvar="ETASCOPE_TOKEN", help="Needed where accounts are on.")
+    ] = None,
+) -> None:
+    """Serve the dashboard alone, against an API elsewhere."""
+    from backend.site import create_pages
+
+    settings = read_settings()
+    _serve(create_pages(api, token), settings)
+
+
+def _serve(site: "FastAPI", settings: "Settings") -> None:
+    import uvicorn
+
+    from backend.launcher import free_port
+
+    _log_to_stderr(settings)
+    uvicorn.run(
+        site,
+        host=settings.host,
+        port=free_port(settings.host, settings.port),
+        log_config=None,  # one format for all of the process
+        access_log=False,  # `/metrics` counts requests, and addresses may hold secrets
+        server_header=False,
+        timeout_graceful_shutdown=3,  # event streams never end by themselves
+    )
+
+
+def worker(
+    processes: Annotated[
+        int | None,
+        typer.Option(min=1, help="Training processes; default: one a GPU, else one."),
+    ] = None,
+) -> None:
+    """Train what is queued."""
+    from worker.main import serve
+
+    _log_to_stderr(read_settings())
+    serve(processes=processes)
+
+
+def _log_to_stderr(settings: "Settings") -> None:
+    logging.basicConfig(level=settings.log_level.upper(), format=LOG_FORMAT)
+    logging.getLogger("httpx").setLevel(logging.WARNING)

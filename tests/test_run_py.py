@@ -1,0 +1,241 @@
+"""run.py on a copy of the project, with a pip that only writes down what it was asked for."""
+
+import ast
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+FAKE_PIP = """
+import os, pathlib, sys
+pathlib.Path(os.environ["PIP_CALLS"]).open("a").write(" ".join(sys.argv[1:]) + "\\n")
+if "PIP_FAILS" in os.environ:
+    sys.exit("pip: no network")
+command = pathlib.Path(sys.prefix, "bin", "etascope")
+command.write_text("#!/bin/sh\\necho started etascope $*\\n")
+command.chmod(0o755)
+"""
+
+
+@dataclass
+class Project:
+    """A copy of the project's packaging, in which `run.py` may install."""
+
+    root: Path
+
+    def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        fake = {"PYTHONPATH": str(self.root / "fake"), "PIP_CALLS": str(self.root / "calls")}
+        return subprocess.run(
+            [sys.executable, "run.py", *arguments],
+            cwd=self.root,
+            env={**os.environ, **fake, **environment},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def pip_calls(self) -> list[str]:
+        """Return what pip was asked for since the last look."""
+        calls = self.root / "calls"
+        found = calls.read_text().splitlines() if calls.exists() else []
+        calls.unlink(missing_ok=True)
+        return found
+
+
+@pytest.fixture(scope="module")
+def venv(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project whose first `up` has just been run; made once, because a venv takes seconds."""
+    root = tmp_path_factory.mktemp("project")
+    for name in ("run.py", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, root)
+    (root / "fake" / "pip").mkdir(parents=True)
+    (root / "fake" / "pip" / "__init__.py").touch()
+    (root / "fake" / "pip" / "__main__.py").write_text(FAKE_PIP)
+    return Project(root)
+
+
+@pytest.fixture
+def project(venv: Project) -> Project:
+    """The project, installed for `up`."""
+    done = venv.run("up")
+    assert done.returncode == 0, done.stderr
+    venv.pip_calls()
+    return venv
+
+
+@pytest.fixture
+def run_py() -> ModuleType:
+    """run.py as a module."""
+    spec = importlib.util.spec_from_file_location("etascope_run", ROOT / "run.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_first_up_installs_pinned_dependencies_and_starts_etascope(venv: Project) -> None:
+    done = venv.run("up", "--no-first-study")
+
+    assert "started etascope up --no-first-study" in done.stdout
+    [call] = venv.pip_calls()
+    assert "-c constraints.txt" in call
+    assert call.endswith("-e .[server]")
+
+
+def test_second_up_installs_nothing(project: Project) -> None:
+    done = project.run("up")
+
+    assert done.stdout == "started etascope up\n"
+    assert project.pip_calls() == []
+
+
+def test_changed_constraints_are_installed(project: Project) -> None:
+    constraints = project.root / "constraints.txt"
+    constraints.write_text(constraints.read_text() + "# a new pin\n")
+
+    project.run("up")
+
+    assert len(project.pip_calls()) == 1
+
+
+def test_interrupted_installation_is_completed_with_clear_words(project: Project) -> None:
+    (project.root / ".venv" / "etascope-installed").unlink()
+
+    done = project.run("up")
+
+    assert "was not finished; completing it" in done.stdout
+    assert len(project.pip_calls()) == 1
+    assert "started etascope up" in done.stdout
+
+
+def test_failed_installation_is_not_taken_for_a_finished_one(project: Project) -> None:
+    constraints = project.root / "constraints.txt"
+    constraints.write_text(constraints.read_text() + "# another pin\n")
+
+    failed = project.run("up", PIP_FAILS="1")
+    again = project.run("up")
+
+    assert failed.returncode == 1
+    assert "Run the same command again" in failed.stderr
+    assert "Traceback" not in failed.stderr
+    assert "started" not in failed.stdout
+    assert "started etascope up" in again.stdout
+
+
+def test_venv_with_a_broken_python_is_made_anew(project: Project) -> None:
+    python = project.root / ".venv" / "bin" / "python"
+    python.unlink()
+    python.symlink_to("/nonexistent/python")
+
+    done = project.run("up")
+
+    assert "does not work" in done.stdout
+    assert "started etascope up" in done.stdout
+    assert subprocess.call([python, "-c", ""]) == 0
+
+
+def test_up_after_test_does_not_install_again(project: Project, run_py: ModuleType) -> None:
+    stamp = project.root / ".venv" / "etascope-installed"
+    stamp.write_text(stamp.read_text().replace("server", "server,dev"))
+
+    project.run("up")
+    assert project.pip_calls() == []
+
+    stamp.write_text(stamp.read_text().replace("server,dev", "server"))
+    project.run("test", "--version", PIP_FAILS="1")
+    [call] = project.pip_calls()
+    assert call.endswith("-e .[server,dev]")
+
+
+def test_old_python_can_read_run_py_and_is_refused_in_one_sentence(run_py: ModuleType) -> None:
+    ast.parse((ROOT / "run.py").read_text(), feature_version=(3, 7))
+    with pytest.raises(run_py.Stop, match=r"needs Python 3\.11 or newer; this is 3\.9"):
+        run_py.check_machine((3, 9), "posix")
+
+
+def test_windows_is_refused_in_one_sentence(run_py: ModuleType) -> None:
+    with pytest.raises(run_py.Stop, match="WSL"):
+        run_py.check_machine((3, 12), "nt")
+
+
+def test_one_failing_step_fails_the_run_and_the_others_still_run(
+    run_py: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    steps = {
+        "bad": [sys.executable, "-c", "raise SystemExit(3)"],
+        "good": [sys.executable, "-c", "print('still ran')"],
+    }
+
+    failed = run_py.run_steps(steps, dict(os.environ))
+
+    assert failed == ["bad"]
+    assert "still ran" in capfd.readouterr().out
+
+
+def test_debian_root_fails_the_run_if_a_server_cannot_be_installed(
+    run_py: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(run_py, "may_apt", lambda: True)
+    monkeypatch.setattr(run_py, "apt_install", asked.extend)
+    monkeypatch.setattr(run_py, "missing_parts", lambda: {"PostgreSQL": ("postgresql", "Advice.")})
+
+    with pytest.raises(run_py.Stop, match="PostgreSQL"):
+        run_py.test([])
+    assert asked == ["postgresql"]
+
+
+def test_elsewhere_a_missing_server_is_named_with_advice_and_tests_run(
+    run_py: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run_py, "may_apt", lambda: False)
+    monkeypatch.setattr(run_py, "missing_parts", lambda: {"PostgreSQL": ("postgresql", "Advice.")})
+    monkeypatch.setattr(run_py, "run_steps", lambda steps, environment: [])
+
+    assert run_py.test([]) == 0
+    assert "PostgreSQL is missing, its tests will be skipped. Advice." in capsys.readouterr().out
+
+
+def test_tests_cannot_reach_the_installation_of_the_person_who_runs_them(
+    run_py: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ETASCOPE_DATABASE_URL", "postgresql://precious")
+    monkeypatch.setenv("ETASCOPE_DATA_DIR", "/data")
+
+    environment = run_py.test_environment("/tmp/home", full=True)
+
+    assert "ETASCOPE_DATABASE_URL" not in environment
+    assert environment["ETASCOPE_HOME"] == "/tmp/home"
+    assert environment["ETASCOPE_DATA_DIR"] == "/data"
+    assert environment["ETASCOPE_TEST_FULL"] == "1"
+
+
+def test_full_run_leaves_out_only_what_needs_a_gpu(
+    run_py: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_py.shutil, "which", lambda name: None)
+
+    commands = run_py.steps([], full=True)
+
+    assert list(commands) == ["ruff check", "ruff format", "mypy", "pytest"]
+    assert commands["pytest"][-2:] == ["-m", "not gpu"]
+
+
+def test_constraints_pin_every_dependency_and_name_no_build_or_place() -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = [line for line in lines if line and not line.startswith("#")]
+
+    assert "torch==2.13.0" in pins
+    for pin in pins:
+        name, version = pin.split("==")
+        assert name.replace("-", "").replace(".", "").isalnum(), pin
+        assert not set(version) & set("+@/: "), pin
