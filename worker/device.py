@@ -113,6 +113,18 @@ def warm_up(devices: Devices) -> None:
 
     torch.set_num_threads(devices.threads)
     import_module("worker.training")
+    _prepare_planning()
+
+
+def _prepare_planning() -> None:
+    """Leave for whoever plans sweeps how fast this process is and what bundled data looks like."""
+    from ib_core.datasets import DATASETS, data_card
+    from ib_core.sweep.speed import calibrate
+
+    calibrate()
+    for name, info in DATASETS.items():
+        if not info.downloads:
+            data_card(name)
 
 
 def describe(devices: Devices) -> str:

@@ -1,0 +1,239 @@
+"""The engine, the base of all tables, transactions, and time as the database tells it."""
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    Connection,
+    CursorResult,
+    DateTime,
+    Delete,
+    Engine,
+    Insert,
+    MetaData,
+    String,
+    TypeDecorator,
+    Update,
+    create_engine,
+    event,
+    literal,
+    select,
+    types,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Dialect, make_url
+from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.orm import DeclarativeBase, Session
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+
+from backend.settings import get_settings
+
+#: How long a connection waits for another one's lock on an SQLite file.
+BUSY_MILLISECONDS = 30_000
+#: Execution option that says how an SQLite transaction opens.
+SQLITE_BEGIN = "sqlite_begin"
+
+NAMES = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An aware moment in UTC; SQLite, which knows no zones, keeps it without one."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Refuse naive moments, which would mean another time on another machine."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"A moment needs its time zone; got {value.isoformat()}.")
+        moment = value.astimezone(UTC)
+        return moment.replace(tzinfo=None) if dialect.name == "sqlite" else moment
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Return the moment in UTC."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Base(DeclarativeBase):
+    """Base of all tables; constraints have names so that migrations can find them."""
+
+    metadata = MetaData(naming_convention=NAMES)
+    type_annotation_map = {  # noqa: RUF012 - read by SQLAlchemy as a plain dict
+        datetime: UtcDateTime,
+        dict[str, Any]: JSON(none_as_null=True),
+        float: types.Double,
+        int: types.BigInteger().with_variant(types.Integer, "sqlite"),
+        str: String,
+    }
+
+
+class clock(FunctionElement[datetime]):
+    """The database's own time, so many seconds from now.
+
+    Leases are written and judged by this one clock, so that a worker whose clock is wrong can
+    neither lose its shard nor keep it for ever.
+    """
+
+    inherit_cache = True
+    type = UtcDateTime()
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        super().__init__(literal(float(seconds)))
+
+
+@compiles(clock, "postgresql")
+def _clock_postgresql(element: clock, compiler: SQLCompiler, **options: Any) -> str:
+    seconds = compiler.process(element.clauses, **options)
+    return f"(clock_timestamp() + make_interval(secs => {seconds}))"
+
+
+@compiles(clock, "sqlite")
+def _clock_sqlite(element: clock, compiler: SQLCompiler, **options: Any) -> str:
+    # Milliseconds padded to SQLAlchemy's six digits: moments are compared as text.
+    seconds = compiler.process(element.clauses, **options)
+    return f"strftime('%Y-%m-%d %H:%M:%f000', 'now', ({seconds}) || ' seconds')"
+
+
+def database_time(session: Session) -> datetime:
+    """Return the database's time as a value."""
+    return session.scalars(select(clock())).one()
+
+
+def build_engine(url: str) -> Engine:
+    """Return a new engine for a database address."""
+    if make_url(url).get_backend_name() != "sqlite":
+        return create_engine(
+            url, json_serializer=_to_json, pool_pre_ping=True, pool_size=10, max_overflow=20
+        )
+    name = make_url(url).database
+    if name and name != ":memory:":
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+    waiting = {"timeout": BUSY_MILLISECONDS / 1000}
+    engine = create_engine(url, json_serializer=_to_json, connect_args=waiting)
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _to_json(value: Any) -> str:
+    """Refuse NaN on every database: PostgreSQL does, SQLite would store text nobody can read."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    # The driver's own BEGIN comes too late (at the first write); `_begin_sqlite` sends ours.
+    connection.isolation_level = None
+    for pragma in (
+        "journal_mode=WAL",
+        f"busy_timeout={BUSY_MILLISECONDS}",
+        "synchronous=NORMAL",
+        "foreign_keys=ON",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    kind = connection.get_execution_options().get(SQLITE_BEGIN, "IMMEDIATE")
+    connection.exec_driver_sql(f"BEGIN {kind}")
+
+
+#: Faults that pass: nothing is wrong with what was to be written, it can be written later.
+PASSING_FAULTS = (OperationalError, InterfaceError, InternalError, PoolTimeout)
+
+
+def reason(error: Exception) -> str:
+    """Return a database's fault in a few words, without the statement that met it."""
+    return str(getattr(error, "orig", None) or error).strip().split("\n", 1)[0]
+
+
+_engines: dict[str, Engine] = {}
+
+
+def get_engine() -> Engine:
+    """Return this process's engine, built on first use."""
+    url = get_settings().database
+    if url not in _engines:
+        _engines[url] = build_engine(url)
+    return _engines[url]
+
+
+def dispose_engines() -> None:
+    """Close every connection of this process."""
+    while _engines:
+        _engines.popitem()[1].dispose()
+
+
+def _forget_engines() -> None:
+    """Leave the parent's connections to the parent: two processes must not share a socket."""
+    while _engines:
+        _engines.popitem()[1].dispose(close=False)
+
+
+os.register_at_fork(after_in_child=_forget_engines)
+
+
+@contextmanager
+def transaction(engine: Engine | None = None) -> Iterator[Session]:
+    """Yield a session that may write; commits at the end, rolls back on an error.
+
+    On SQLite the write lock is taken at once. A transaction that starts reading and wants to
+    write later could find that another one was quicker, and fail instead of waiting.
+    """
+    with _session(engine or get_engine()) as session, session.begin():
+        yield session
+
+
+@contextmanager
+def reading(engine: Engine | None = None) -> Iterator[Session]:
+    """Yield a session for reading, which on SQLite neither waits for a writer nor blocks one."""
+    bind = (engine or get_engine()).execution_options(**{SQLITE_BEGIN: "DEFERRED"})
+    with _session(bind) as session, session.begin():
+        yield session
+
+
+def _session(bind: Engine) -> Session:
+    # Services write by statements and read by statements; there are no loaded rows to keep true.
+    return Session(bind, expire_on_commit=False, execution_options={"synchronize_session": False})
+
+
+def insert_for(session: Session, table: type[Base]) -> postgresql.Insert | sqlite.Insert:
+    """Return an INSERT that knows ON CONFLICT, in the session's dialect."""
+    if session.get_bind().dialect.name == "postgresql":
+        return postgresql.insert(table)
+    return sqlite.insert(table)
+
+
+def insert_many(session: Session, statement: Insert, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert many rows at once.
+
+    Through the connection, because the session would cut the rows into groups by which of their
+    values are None.
+    """
+    if rows:
+        session.connection().execute(statement, rows)
+
+
+def changed_rows(session: Session, statement: Update | Delete | Insert) -> int:
+    """Execute a write and return how many rows it changed: the answer of a compare-and-set."""
+    result = session.execute(statement)
+    return result.rowcount if isinstance(result, CursorResult) else 0

@@ -1,0 +1,66 @@
+"""Who may do what, and who did it."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from backend.db import Base
+from backend.models.columns import NO_SECOND_USE, CreatedAt, one_of
+
+ROLES = ("viewer", "member", "admin")
+
+
+class UserRow(Base):
+    """An account."""
+
+    __tablename__ = "users"
+    __table_args__ = (
+        one_of("role", ROLES),
+        CheckConstraint("length(name) > 0", name="name_given"),
+        NO_SECOND_USE,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(100), unique=True)
+    role: Mapped[str] = mapped_column(String(16), default="member")
+    password_hash: Mapped[str | None] = mapped_column(String(255))
+    session_version: Mapped[int] = mapped_column(default=1)  # raised to end every open session
+    created_at: Mapped[CreatedAt]
+    last_login_at: Mapped[datetime | None]
+    disabled_at: Mapped[datetime | None]
+
+
+class TokenRow(Base):
+    """A bearer token: shown once, kept as a hash."""
+
+    __tablename__ = "tokens"
+    __table_args__ = NO_SECOND_USE
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    name: Mapped[str] = mapped_column(String(100))
+    prefix: Mapped[str] = mapped_column(String(16))  # what a person recognises it by
+    token_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    created_at: Mapped[CreatedAt]
+    expires_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+
+
+class AuditRow(Base):
+    """One thing somebody did; outlives the account and the thing."""
+
+    __tablename__ = "audit"
+    __table_args__ = (Index(None, "target_kind", "target_id"), NO_SECOND_USE)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    at: Mapped[CreatedAt] = mapped_column(index=True)
+    user_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    user_name: Mapped[str] = mapped_column(String(100), default="")
+    action: Mapped[str] = mapped_column(String(50))
+    target_kind: Mapped[str] = mapped_column(String(20), default="")
+    target_id: Mapped[int | None]
+    detail: Mapped[dict[str, Any] | None]
+    note: Mapped[str] = mapped_column(Text, default="")

@@ -1,0 +1,108 @@
+"""One training run and its curve."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index, LargeBinary, String, Text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from backend.db import Base
+from backend.models.columns import LARGEST, NO_SECOND_USE, CreatedAt, enum_column, finite, one_of
+from backend.schemas import TrialState
+
+
+class TrialRow(Base):
+    """One run of one method at one learning rate with one seed, addressed by its content.
+
+    A loss that is not finite is NULL beside the state that says why. Imported trials know less
+    about themselves than those trained here: their settings may be NULL.
+    """
+
+    __tablename__ = "trials"
+    __table_args__ = (
+        one_of("state", TrialState),
+        CheckConstraint(f"lr > 0 AND lr <= {LARGEST}", name="lr_positive"),
+        CheckConstraint(f"mu >= 0 AND mu <= {LARGEST}", name="mu_natural"),
+        CheckConstraint(f"clip IS NULL OR (clip > 0 AND clip <= {LARGEST})", name="clip_positive"),
+        CheckConstraint("seed >= 0", name="seed_natural"),
+        CheckConstraint("epochs > 0", name="epochs_positive"),
+        CheckConstraint("batch_size IS NULL OR batch_size > 0", name="batch_size_positive"),
+        CheckConstraint("attempts >= 0", name="attempts_natural"),
+        CheckConstraint("length(fingerprint) = 64", name="fingerprint_whole"),
+        *(finite(c) for c in ("initial_loss", "train_loss", "test_loss")),
+        *(finite(c) for c in ("train_accuracy", "test_accuracy", "seconds")),
+        CheckConstraint(
+            "state <> 'completed' OR train_loss IS NOT NULL"
+            " OR (imported AND test_loss IS NOT NULL)",
+            name="completed_has_loss",
+        ),
+        CheckConstraint("state <> 'failed' OR error IS NOT NULL", name="failed_has_error"),
+        CheckConstraint("state <> 'running' OR shard_id IS NOT NULL", name="running_in_a_shard"),
+        CheckConstraint(
+            "state NOT IN ('completed', 'diverged', 'failed') OR finished_at IS NOT NULL",
+            name="ended_has_time",
+        ),
+        CheckConstraint(
+            "state NOT IN ('queued', 'running') OR (train_loss IS NULL AND finished_at IS NULL)",
+            name="unfinished_has_no_result",
+        ),
+        # Progress is counted from this index alone, without touching the wide rows.
+        Index("ix_trials_progress", "id", "state", "finished_at"),
+        NO_SECOND_USE,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    fingerprint: Mapped[str] = mapped_column(String(64), unique=True)
+    state: Mapped[TrialState] = mapped_column(enum_column(TrialState), index=True)
+    shard_id: Mapped[int | None] = mapped_column(
+        ForeignKey("shards.id", ondelete="SET NULL"), index=True
+    )
+    imported: Mapped[bool] = mapped_column(default=False)
+    engine_version: Mapped[str | None] = mapped_column(String(16))
+    data_hash: Mapped[str | None] = mapped_column(String(64))
+
+    task: Mapped[str] = mapped_column(String(100))
+    profile: Mapped[str] = mapped_column(String(16))
+    method: Mapped[str] = mapped_column(String(32))
+    batch_rule: Mapped[str | None] = mapped_column(String(16))
+    activation: Mapped[str | None] = mapped_column(String(32))
+    lr: Mapped[float]
+    seed: Mapped[int]
+    clip: Mapped[float | None]
+    mu: Mapped[float]
+    epochs: Mapped[int]
+    batch_size: Mapped[int | None]
+    options: Mapped[dict[str, Any]]
+
+    attempts: Mapped[int] = mapped_column(default=0)
+    created_at: Mapped[CreatedAt]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+    initial_loss: Mapped[float | None]
+    train_loss: Mapped[float | None]
+    test_loss: Mapped[float | None]
+    train_accuracy: Mapped[float | None]
+    test_accuracy: Mapped[float | None]
+    diverged_at_step: Mapped[int | None]
+    diverged_where: Mapped[str | None] = mapped_column(String(16))
+    diverged_layer: Mapped[str | None] = mapped_column(String(100))
+    seconds: Mapped[float | None]
+    record: Mapped[dict[str, Any] | None]
+    error: Mapped[str | None] = mapped_column(Text)
+
+
+class CurveRow(Base):
+    """A trial's losses by step: six float64 columns in one compressed block.
+
+    One row for a whole curve, because a row per point would make the table a thousand times as
+    long; bytes, because NaN is part of many a curve and columns cannot hold it alike everywhere.
+    """
+
+    __tablename__ = "curves"
+    __table_args__ = (CheckConstraint("points >= 0", name="points_natural"),)
+
+    trial_id: Mapped[int] = mapped_column(
+        ForeignKey("trials.id", ondelete="CASCADE"), primary_key=True
+    )
+    points: Mapped[int]
+    data: Mapped[bytes] = mapped_column(LargeBinary)

@@ -1,0 +1,119 @@
+"""The only sender. A message is a hint that work waits; the database knows what work."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import redis
+from celery import Celery
+from kombu.exceptions import KombuError
+
+from backend.db import transaction
+from backend.errors import Unavailable
+from backend.services import dispatch
+from backend.services.dispatch import QUEUES, Announcement
+from backend.settings import get_settings
+
+log = logging.getLogger(__name__)
+
+RUN_SHARD = "etascope.run_shard"
+#: Keeps our keys apart when a team's Redis serves other programs too.
+KEY_PREFIX = "etascope."
+#: A request must not hang because the broker does.
+CONNECT_SECONDS, ANSWER_SECONDS = 1.0, 2.0
+
+SENDING: dict[str, Any] = {
+    "broker_connection_timeout": CONNECT_SECONDS,
+    "broker_connection_retry": False,
+    "broker_transport_options": {
+        "global_keyprefix": KEY_PREFIX,
+        "socket_connect_timeout": CONNECT_SECONDS,
+        "socket_timeout": ANSWER_SECONDS,
+        "max_retries": 0,
+    },
+    "task_publish_retry": False,
+    "task_ignore_result": True,
+    "task_serializer": "json",
+    "accept_content": ["json"],
+}
+
+
+class Queue:
+    """Tells workers about shards."""
+
+    def __init__(self, broker_url: str) -> None:
+        self._app = Celery("etascope", broker=broker_url, set_as_current=False)
+        self._app.conf.update(SENDING)
+
+    def enqueue(self, shard_ids: Sequence[int]) -> int:
+        """Announce new, committed shards; return how many messages were sent.
+
+        With the broker away the shards simply stay queued, and the reaper announces them later.
+        """
+        if not shard_ids:
+            return 0
+        with transaction() as session:
+            announcements = dispatch.announce(session, shard_ids=shard_ids)
+        return self.announce(announcements)
+
+    def announce(self, announcements: Sequence[Announcement]) -> int:
+        """Send what has been noted as sent, or take the note back; return how many were sent."""
+        try:
+            self.send(announcements)
+        except Unavailable as error:
+            log.warning("%s %d shards stay queued.", error.message, len(announcements))
+            with transaction() as session:
+                dispatch.unsent(session, shard_ids=[item.shard_id for item in announcements])
+            return 0
+        return len(announcements)
+
+    def send(self, announcements: Sequence[Announcement]) -> None:
+        """Send one message a shard.
+
+        Raises:
+            Unavailable: The broker does not take them.
+        """
+        if not announcements:
+            return
+        with _reachable(), self._app.producer_pool.acquire(block=True, timeout=2) as producer:
+            for item in announcements:
+                self._app.send_task(
+                    RUN_SHARD, args=[item.shard_id], queue=item.queue, producer=producer
+                )
+
+    def depths(self) -> dict[str, int]:
+        """Return how many messages wait in each queue.
+
+        Raises:
+            Unavailable: The broker does not answer.
+        """
+        with _reachable(), self._app.connection_for_write() as connection:
+            client = connection.default_channel.client
+            return {queue: int(client.llen(queue)) for queue in QUEUES}
+
+    def why_unavailable(self) -> str | None:
+        """Return why the broker cannot be used; None if it can."""
+        try:
+            self.depths()
+        except Unavailable as error:
+            return error.message
+        return None
+
+
+@contextmanager
+def _reachable() -> Iterator[None]:
+    try:
+        yield
+    except (KombuError, redis.RedisError, OSError) as error:
+        raise Unavailable(
+            f"The broker does not answer ({error}).",
+            hint="Work stays queued and starts by itself once the broker is back.",
+        ) from error
+
+
+@lru_cache(maxsize=1)
+def get_queue() -> Queue:
+    """Return this process's queue."""
+    return Queue(get_settings().broker)

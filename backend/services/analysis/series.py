@@ -1,0 +1,191 @@
+"""A study's trials as series: nothing is in one series that differs in more than rate and seed."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlalchemy import Row, Select, Text, cast, select, type_coerce
+from sqlalchemy.orm import Session
+
+from backend.models import CurveRow, SweepRow, SweepTrialRow, TrialRow
+from backend.schemas import TrialState
+
+COUNTED = (TrialState.COMPLETED, TrialState.DIVERGED)
+UNFINISHED = (TrialState.QUEUED, TrialState.RUNNING)
+
+#: Options that belong to one method; EB has none of them and is the baseline all the same.
+OF_A_METHOD = ("isgd_form", "inner_steps", "momentum")
+
+_SETTINGS = (
+    TrialRow.task,
+    TrialRow.profile,
+    TrialRow.method,
+    TrialRow.batch_rule,
+    TrialRow.activation,
+    TrialRow.clip,
+    TrialRow.mu,
+    TrialRow.epochs,
+    TrialRow.batch_size,
+    cast(TrialRow.options, Text).label("options"),
+    TrialRow.imported,
+    TrialRow.engine_version,
+    TrialRow.data_hash,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What decides a result besides rate and seed.
+
+    Attributes:
+        options: Canonical JSON without what is not set, so that keys are hashable and equal.
+        repeat: 0, or 1, 2, ... for further results of the same settings, rate and seed, which
+            only imports can bring.
+    """
+
+    study_id: int
+    task: str
+    profile: str
+    method: str
+    batch_rule: str | None
+    activation: str | None
+    clip: float | None
+    mu: float
+    epochs: int
+    batch_size: int | None
+    options: str
+    imported: bool
+    engine_version: str | None
+    data_hash: str | None
+    repeat: int = 0
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The options as a dict."""
+        found: dict[str, Any] = json.loads(self.options)
+        return found
+
+    @property
+    def group(self) -> "Key":
+        """What two series must share to be compared: all but the method and what is its own."""
+        shared = {name: v for name, v in self.settings.items() if name not in OF_A_METHOD}
+        return replace(self, method="", batch_rule=None, options=canonical(shared))
+
+
+@dataclass(slots=True)
+class Series:
+    """One curve's trials.
+
+    Attributes:
+        key: What they have in common.
+        rows: The completed and diverged ones, by rate and seed.
+        unfinished: How many are queued or running.
+        failed: How many failed or were cancelled.
+    """
+
+    key: Key
+    rows: list[Row[Any]] = field(default_factory=list)
+    unfinished: int = 0
+    failed: int = 0
+
+
+def canonical(options: dict[str, Any]) -> str:
+    """Return options as text that is equal for equal options."""
+    given = {name: v for name, v in options.items() if v is not None and v is not False}
+    return json.dumps(given, sort_keys=True)
+
+
+def load_series(
+    session: Session, *, study_ids: Sequence[int], value: Any, with_curves: bool = False
+) -> list[Series]:
+    """Return the series of some studies, by one query a study, whatever their size.
+
+    Args:
+        session: For reading.
+        study_ids: Which studies.
+        value: A column of `TrialRow` for the rows to carry besides id, lr, seed, state,
+            initial_loss and seconds.
+        with_curves: Whether rows carry their packed curve too, as `curve`.
+    """
+    found: dict[Key, Series] = {}
+    for study_id in study_ids:
+        query = _query(study_id, value, with_curves=with_curves)
+        # Through the connection: the session's own machinery is for rows that are entities.
+        _add_study(found, study_id, session.connection().execute(query).all())
+    return sorted(found.values(), key=_order)
+
+
+def _query(study_id: int, value: Any, *, with_curves: bool) -> Select[*tuple[Any, ...]]:
+    members = (
+        select(SweepTrialRow.trial_id)
+        .join(SweepRow, SweepRow.id == SweepTrialRow.sweep_id)
+        .where(SweepRow.study_id == study_id)
+    )
+    # As plain text: ten thousand look-ups of an enum's member would take as long as the query.
+    state = type_coerce(TrialRow.state, Text).label("state")
+    identity = (TrialRow.id, TrialRow.lr, TrialRow.seed, state)
+    query: Select[*tuple[Any, ...]] = select(
+        *_SETTINGS, *identity, TrialRow.initial_loss, TrialRow.seconds, value
+    )
+    if with_curves:
+        query = query.add_columns(CurveRow.data.label("curve"))
+        query = query.outerjoin(CurveRow, CurveRow.trial_id == TrialRow.id)
+    return query.where(TrialRow.id.in_(members)).order_by(TrialRow.lr, TrialRow.seed, TrialRow.id)
+
+
+def _add_study(found: dict[Key, Series], study_id: int, rows: Sequence[Row[Any]]) -> None:
+    # By the raw settings: hashing a `Key` for every row would cost more than reading it.
+    homes: dict[tuple[Any, ...], tuple[Series, Counter[tuple[float, int]]]] = {}
+    width = len(_SETTINGS)
+    for row in rows:
+        settings = tuple(row[:width])
+        home = homes.get(settings)
+        if home is None:
+            key = _key(study_id, settings)
+            home = homes[settings] = (found.setdefault(key, Series(key)), Counter())
+        series, seen = home
+        if row.state in COUNTED:
+            cell = (row.lr, row.seed)
+            if seen[cell]:
+                again = replace(series.key, repeat=seen[cell])
+                series = found.setdefault(again, Series(again))
+            seen[cell] += 1
+            series.rows.append(row)
+        elif row.state in UNFINISHED:
+            series.unfinished += 1
+        else:
+            series.failed += 1
+
+
+def _key(study_id: int, settings: tuple[Any, ...]) -> Key:
+    names = [column.key for column in _SETTINGS]
+    values = dict(zip(names, settings, strict=True))
+    values["options"] = canonical(json.loads(values["options"] or "{}"))
+    return Key(study_id=study_id, **values)
+
+
+def _order(series: Series) -> tuple[Any, ...]:
+    """Order by study and group, EB first within a group: the order of legends and tables."""
+    key, methods = series.key, ("eb", "ib", "ib_plus", "isgd", "momentum", "adam")
+    rank = methods.index(key.method) if key.method in methods else len(methods)
+    return (
+        key.study_id,
+        key.imported,
+        key.engine_version or "",
+        key.task,
+        key.profile,
+        key.clip is not None,
+        key.clip or 0.0,
+        rank,
+        key.method,
+        key.batch_rule or "",
+        key.activation or "",
+        key.mu,
+        key.epochs,
+        key.batch_size or 0,
+        key.options,
+        key.data_hash or "",
+        key.repeat,
+    )

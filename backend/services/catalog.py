@@ -1,0 +1,141 @@
+"""What can be run here: tasks, methods, activations, presets, and the limits of a sweep."""
+
+from functools import lru_cache
+
+from backend.schemas import (
+    ActivationRead,
+    CatalogRead,
+    DefaultsRead,
+    MethodRead,
+    MetricDefinitionRead,
+    PresetRead,
+    SweepCreate,
+    TaskRead,
+)
+from backend.services.submission import read_spec
+from backend.settings import get_settings
+from ib_core.datasets import DATASETS
+from ib_core.errors import CorruptData, MissingData
+from ib_core.methods import METHODS
+from ib_core.metrics import METRICS
+from ib_core.sweep.fingerprint import ENGINE_VERSION
+from ib_core.sweep.grid import MOST_RATES, MOST_SEEDS, count_seeds
+from ib_core.sweep.presets import PRESETS, Preset
+from ib_core.sweep.spec import PROFILES
+from ib_core.tasks import TASKS, Task, find_task, parameter_count
+from ib_core.updates import ALPHA_RULES
+from ib_core.updates.approximations import APPROXIMATION_ERROR
+
+
+def read() -> CatalogRead:
+    """Return everything a sweep may name; whether data is present is looked up anew."""
+    present = {name: info.present() for name, info in DATASETS.items()}
+    settings = get_settings()
+    return CatalogRead(
+        engine_version=ENGINE_VERSION,
+        tasks=[_task(task, present=present[task.dataset]) for task in TASKS.values()],
+        methods=[
+            MethodRead(
+                name=method.name,
+                title=method.title,
+                summary=method.summary,
+                implicit=method.implicit,
+            )
+            for method in METHODS.values()
+        ],
+        activations=[_activation(name) for name in ALPHA_RULES],
+        presets=[_preset(preset, present) for preset in PRESETS.values()],
+        metrics=[
+            MetricDefinitionRead(
+                name=metric.name,
+                title=metric.title,
+                unit=metric.unit,
+                better=metric.better,
+                definition=metric.definition,
+                citation=metric.citation,
+            )
+            for metric in METRICS.values()
+        ],
+        limits={
+            "trials_per_sweep": settings.max_trials,
+            "body_bytes": settings.max_body_bytes,
+            "page": settings.page_limit,
+            "learning_rates": MOST_RATES,
+            "seeds": MOST_SEEDS,
+        },
+    )
+
+
+def _activation(name: str) -> ActivationRead:
+    bound = APPROXIMATION_ERROR.get(name)
+    return ActivationRead(name=name, approximation_error=None if bound is None else bound.value)
+
+
+def approximation_error(activation: str) -> float | None:
+    """Return how far a rule's stand-in is from the activation; None where the rule is exact."""
+    bound = APPROXIMATION_ERROR.get(activation)
+    return bound.value if bound else None
+
+
+def _task(task: Task, *, present: bool) -> TaskRead:
+    return TaskRead(
+        name=task.name,
+        title=task.title,
+        family=task.family,
+        summary=task.summary,
+        source=task.source,
+        dataset=task.dataset,
+        activation=task.activation,
+        linear_output=task.linear_output,
+        adjustable=sorted(task.adjustable),
+        fixed_batch_size=task.fixed_batch_size,
+        methods=[
+            name
+            for name, method in METHODS.items()
+            if task.linear_output or not method.implicit_output
+        ],
+        profiles={profile: _defaults(task, profile, present=present) for profile in PROFILES},
+        present=present,
+        how_to_get=DATASETS[task.dataset].how_to_get,
+    )
+
+
+def _defaults(task: Task, profile: str, *, present: bool) -> DefaultsRead:
+    defaults = task.defaults(profile)
+    return DefaultsRead(
+        epochs=defaults.epochs,
+        batch_size=defaults.batch_size,
+        learning_rates=list(defaults.learning_rates),
+        seeds=list(count_seeds(defaults.seeds)),
+        parameters=_parameters(task.name, profile, present),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _parameters(task_name: str, profile: str, present: bool) -> int | None:
+    """Return a network's size; that of a UCI network is known only from its data."""
+    task = find_task(task_name)
+    if task.sizes is None and not present:
+        return None
+    try:
+        return parameter_count(task, task.recipe(profile))
+    except (MissingData, CorruptData):
+        return None
+
+
+def _preset(preset: Preset, present: dict[str, bool]) -> PresetRead:
+    sweeps = preset.sweeps()
+    return PresetRead(
+        name=preset.name,
+        title=preset.title,
+        summary=preset.summary,
+        sweeps=[dict(sweep) for sweep in sweeps],
+        trials=_trials(preset.name),
+        present=all(present[find_task(sweep["task"]).dataset] for sweep in sweeps),
+    )
+
+
+@lru_cache(maxsize=256)
+def _trials(preset_name: str) -> int:
+    bodies = PRESETS[preset_name].sweeps()
+    return sum(read_spec(SweepCreate.model_validate(body)).size for body in bodies)

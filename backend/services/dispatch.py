@@ -1,0 +1,184 @@
+"""What has to be announced to the workers, and whose lease has run out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from backend.db import clock, database_time
+from backend.models import ShardRow, ShardState, TrialRow
+from backend.schemas import QueueRead, TrialState
+from backend.services import requeue, workers
+from backend.services.progress import UNFINISHED
+from backend.settings import get_settings
+
+CPU, GPU = "cpu", "gpu"
+QUEUES = (CPU, GPU)
+#: The database is the queue; the broker holds no more announcements than this at a time.
+WINDOW = 200
+#: A message that was sent so long ago and is in no queue has been lost.
+LOST_SECONDS = 5.0
+#: Leases looked at in one go, so that a pass stays short.
+MOST_EXPIRED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """A shard, and the queue on which workers should hear of it."""
+
+    shard_id: int
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Whether there is anything for a reaper to do, found without a write."""
+
+    waiting: bool
+    expired: bool
+
+
+def pending(session: Session) -> Pending:
+    """Return whether shards may have to be announced, and whether leases have run out."""
+    unheard = or_(ShardRow.sent_at.is_(None), ShardRow.sent_at < clock(-LOST_SECONDS))
+    waiting = exists().where(ShardRow.state == ShardState.QUEUED, unheard)
+    expired = exists().where(ShardRow.state == ShardState.RUNNING, ShardRow.lease_until < clock())
+    found = session.execute(select(waiting, expired)).one()
+    return Pending(*(bool(answer) for answer in found))
+
+
+def due(session: Session, *, depths: Mapping[str, int] | None = None) -> list[Announcement]:
+    """Return the shards to announce now, and note that they have been.
+
+    These are shards never sent, sent so long ago that the message must be lost, or sent to a
+    broker whose queue is empty although nobody has claimed them.
+
+    Args:
+        session: A session that may write.
+        depths: How many messages wait in each of the broker's queues, if known.
+    """
+    gpu_lives = bool(workers.live_by_device(session).get("cuda"))
+    waiting = (
+        ShardRow.state == ShardState.QUEUED,
+        or_(ShardRow.not_before.is_(None), ShardRow.not_before <= clock()),
+    )
+    unheard = _unheard(depths or {}, gpu_lives)
+    announced = session.scalar(select(func.count()).select_from(ShardRow).where(*waiting, ~unheard))
+    room = WINDOW - (announced or 0)
+    if room <= 0:
+        return []
+    query = (
+        select(ShardRow.id, ShardRow.device)
+        .where(*waiting, unheard)
+        .order_by(ShardRow.id)
+        .limit(room)
+        .with_for_update(skip_locked=True)
+    )
+    found = [
+        Announcement(id, queue_for(device, gpu_lives)) for id, device in session.execute(query)
+    ]
+    note(session, announcements=found)
+    return found
+
+
+def _unheard(depths: Mapping[str, int], gpu_lives: bool) -> ColumnElement[bool]:
+    empty = [queue for queue in QUEUES if depths.get(queue) == 0]
+    cases = [
+        ShardRow.sent_at.is_(None),
+        ShardRow.sent_at < clock(-get_settings().resend_seconds),
+        and_(ShardRow.queue.in_(empty), ShardRow.sent_at < clock(-LOST_SECONDS)),
+    ]
+    if not gpu_lives:
+        cases.append(and_(ShardRow.device == "auto", ShardRow.queue == GPU))
+    return func.coalesce(or_(*cases), False)
+
+
+def announce(session: Session, *, shard_ids: Sequence[int]) -> list[Announcement]:
+    """Return the first of these new shards for sending at once; `due` brings the rest later."""
+    gpu_lives = bool(workers.live_by_device(session).get("cuda"))
+    query = (
+        select(ShardRow.id, ShardRow.device)
+        .where(ShardRow.id.in_(list(shard_ids)[:WINDOW]), ShardRow.sent_at.is_(None))
+        .order_by(ShardRow.id)
+    )
+    found = [
+        Announcement(id, queue_for(device, gpu_lives)) for id, device in session.execute(query)
+    ]
+    note(session, announcements=found)
+    return found
+
+
+def note(session: Session, *, announcements: Sequence[Announcement]) -> None:
+    """Remember where shards have been announced."""
+    for queue in QUEUES:
+        ids = [item.shard_id for item in announcements if item.queue == queue]
+        if ids:
+            sent = update(ShardRow).where(ShardRow.id.in_(ids))
+            session.execute(sent.values(queue=queue, sent_at=clock()))
+
+
+def unsent(session: Session, *, shard_ids: Sequence[int]) -> None:
+    """Take back a note: the broker did not take the message."""
+    unclaimed = (ShardRow.id.in_(list(shard_ids)), ShardRow.state == ShardState.QUEUED)
+    session.execute(update(ShardRow).where(*unclaimed).values(sent_at=None, queue=None))
+
+
+def expire(session: Session) -> int:
+    """Take shards back from workers that have been silent for too long; return how many."""
+    query = (
+        select(ShardRow.id, ShardRow.worker, ShardRow.attempts)
+        .where(ShardRow.state == ShardState.RUNNING, ShardRow.lease_until < clock())
+        .order_by(ShardRow.lease_until)
+        .limit(MOST_EXPIRED)
+        .with_for_update(skip_locked=True)
+    )
+    lost = session.execute(query).all()
+    for shard_id, worker, attempts in lost:
+        error = f"Worker {worker} stopped answering while it trained this."
+        requeue.try_again(session, shard_id=shard_id, attempts=attempts, error=error)
+    return len(lost)
+
+
+def queue_for(device: str, gpu_lives: bool) -> str:
+    """Return the queue that a shard's device means at the moment."""
+    return GPU if device == "cuda" or (device == "auto" and gpu_lives) else CPU
+
+
+def read(session: Session) -> QueueRead:
+    """Return how much work waits and how much is being done."""
+    shards: dict[ShardState, int] = dict(
+        session.execute(
+            select(ShardRow.state, func.count())
+            .where(ShardRow.state.in_((ShardState.QUEUED, ShardState.RUNNING)))
+            .group_by(ShardRow.state)
+        ).all()
+    )
+    trials: dict[TrialState, int] = dict(
+        session.execute(
+            select(TrialRow.state, func.count())
+            .where(TrialRow.state.in_(UNFINISHED))
+            .group_by(TrialRow.state)
+        ).all()
+    )
+    gpu_lives = bool(workers.live_by_device(session).get("cuda"))
+    by_queue = dict.fromkeys(QUEUES, 0)
+    waiting = select(ShardRow.device, func.count()).where(ShardRow.state == ShardState.QUEUED)
+    for device, count in session.execute(waiting.group_by(ShardRow.device)):
+        by_queue[queue_for(device, gpu_lives)] += count
+    return QueueRead(
+        depth=shards.get(ShardState.QUEUED, 0),
+        running=shards.get(ShardState.RUNNING, 0),
+        trials_queued=trials.get(TrialState.QUEUED, 0),
+        trials_running=trials.get(TrialState.RUNNING, 0),
+        by_queue=by_queue,
+        oldest_seconds=_oldest(session),
+    )
+
+
+def _oldest(session: Session) -> float | None:
+    first = select(func.min(ShardRow.created_at, type_=ShardRow.created_at.type))
+    created_at = session.scalar(first.where(ShardRow.state == ShardState.QUEUED))
+    if created_at is None:
+        return None
+    return max(0.0, (database_time(session) - created_at).total_seconds())

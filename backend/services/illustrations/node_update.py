@@ -1,0 +1,154 @@
+"""One node's explicit and implicit update (Fig. 2)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from backend.schemas import NodeStep, Samples, StepSweep, UpdateRead
+from backend.services.illustrations import relu_table
+from ib_core.errors import lookup
+from ib_core.updates import ALPHA_RULES
+from ib_core.updates.activations import ACTIVATIONS
+from ib_core.updates.approximations import APPROXIMATION_ERROR
+
+SAMPLES = 401
+NARROWEST = 2.0
+#: Slopes that differ by less are the same to a reader.
+ALIKE = 5e-4
+
+Method = Literal["eb", "ib"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What stays the same while s and b vary."""
+
+    activation: str
+    lr: float
+    z_sq: float
+    mu: float
+
+    def alpha(self, method: Method, s: Tensor, b: float) -> Tensor:
+        """Return eq. (8)'s minimiser, or the explicit sigma'(s) * b."""
+        if method == "eb":
+            return ACTIVATIONS[self.activation].slope(s) * b
+        rule = ALPHA_RULES[self.activation]
+        return rule(s, torch.full_like(s, b), torch.full_like(s, self.z_sq), self.lr, self.mu)
+
+    def landing(self, method: Method, s: Tensor, alpha: Tensor) -> Tensor:
+        """Return theta'^T z: eq. (7), or the explicit step with mu as weight decay."""
+        ridge = self.lr * self.mu
+        kept = s * (1 - ridge) if method == "eb" else s / (1 + ridge)
+        return kept - self.lr * alpha * self.z_sq
+
+    def value(self, s: Tensor) -> Tensor:
+        """Return the activation."""
+        return ACTIVATIONS[self.activation].value(s)
+
+
+def node_update(
+    *,
+    activation: str,
+    b: float,
+    s: float,
+    lr: float,
+    z_sq: float,
+    mu: float,
+    reach: float | None = None,
+) -> UpdateRead:
+    """Return both methods' steps from s under b and from -s under -b, and for a range of s.
+
+    Args:
+        activation: Of the node.
+        b: Gradient at its output.
+        s: Pre-activation before the step.
+        lr: Learning rate.
+        z_sq: Squared norm of the layer's input.
+        mu: Ridge strength.
+        reach: Sample from -reach to reach; None: far enough to see every case and the step whole.
+
+    Raises:
+        UnknownName: There is no such activation.
+    """
+    lookup("activation", activation, ALPHA_RULES)
+    setting = Setting(activation, lr, z_sq, mu)
+    bound = APPROXIMATION_ERROR.get(activation)
+    if reach is None:
+        reach = max(NARROWEST, 1.25 * abs(s), 1.5 * lr * z_sq * abs(b))
+    range_of_s = _column(torch.linspace(-reach, reach, SAMPLES, dtype=torch.float64).tolist())
+    methods: tuple[Method, ...] = ("eb", "ib")
+    bound = APPROXIMATION_ERROR.get(activation)
+    return UpdateRead(
+        activation=activation,
+        lr=lr,
+        z_sq=z_sq,
+        mu=mu,
+        function=Samples(x=_plain(range_of_s), y=_plain(setting.value(range_of_s))),
+        steps=[
+            _step(setting, method, sign * s, sign * b) for sign in (1, -1) for method in methods
+        ],
+        s=_plain(range_of_s),
+        sweeps=[
+            _sweep(setting, method, range_of_s, sign * b) for sign in (1, -1) for method in methods
+        ],
+        jump=-lr * z_sq * abs(b) / 2 if activation == "relu" else None,
+        approximation_error=None if bound is None else bound.value,
+        slope_error=None if bound is None else bound.slope,
+        cases=relu_table.table(s, b, lr * z_sq) if activation == "relu" else [],
+    )
+
+
+def _step(setting: Setting, method: Method, s: float, b: float) -> NodeStep:
+    at = _column([s])
+    alpha = setting.alpha(method, at, b)
+    landing = setting.landing(method, at, alpha)
+    value, origin = setting.value(landing).item(), setting.value(at).item()
+    return NodeStep(
+        method=method,
+        b=b,
+        s=s,
+        alpha=alpha.item(),
+        landing=landing.item(),
+        value=value,
+        loss=b * value,
+        origin=origin,
+        change=b * (value - origin),
+        case=_case(setting, method, s, b, alpha.item()),
+    )
+
+
+def _sweep(setting: Setting, method: Method, s: Tensor, b: float) -> StepSweep:
+    landing = setting.landing(method, s, setting.alpha(method, s, b))
+    return StepSweep(
+        method=method,
+        b=b,
+        step=_plain(s - landing),
+        landing=_plain(landing),
+        loss=_plain(b * setting.value(landing)),
+    )
+
+
+def _case(setting: Setting, method: Method, s: float, b: float, alpha: float) -> str:
+    """Return what kind of step it is, in words."""
+    if method == "ib" and setting.activation == "relu":
+        return relu_table.words_of(s, b, setting.lr * setting.z_sq)
+    if method == "eb":
+        return f"The slope at s is {alpha / b:.3g}." if alpha else "No step: the slope at s is 0."
+    explicit = setting.alpha("eb", _column([s]), b).item()
+    share = abs(alpha) * (1 + setting.lr * setting.mu)  # of b, as EB's alpha is
+    if abs(share - abs(explicit)) <= ALIKE * abs(b):
+        return "As EB." if explicit else "No step, as EB."
+    if share < abs(explicit):
+        return "A shorter step than EB: on the way the slope falls."
+    return "A longer step than EB: on the way the slope rises."
+
+
+def _column(values: list[float]) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64).unsqueeze(1)
+
+
+def _plain(column: Tensor) -> list[float]:
+    found: list[float] = column.squeeze(1).tolist()
+    return found

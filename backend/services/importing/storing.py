@@ -1,0 +1,166 @@
+"""Writes imported trials down: shared by content like our own, one sweep a task."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from backend.db import clock, insert_for
+from backend.errors import Conflict
+from backend.models import CurveRow, StudyRow, SweepRow, SweepTrialRow, TrialRow
+from backend.schemas import ImportRead, StudyCreate
+from backend.services import curves, studies
+from backend.services.importing.rows import Imported, ImportedTrial
+from backend.services.trials import chunks
+
+MOST_SHOWN = 100
+
+
+def store(
+    session: Session,
+    *,
+    found: Imported,
+    source: str,
+    study_id: int | None,
+    name: str,
+    owner_id: int | None,
+) -> ImportRead:
+    """Store what a file holds; the same file twice brings nothing new.
+
+    Args:
+        session: A session that may write.
+        found: The file's trials.
+        source: The file's name.
+        study_id: The study to put them into; None: a new one.
+        name: The new study's name.
+        owner_id: Whose the new study is.
+    """
+    if study_id is None:
+        payload = StudyCreate(name=name, tags=["imported"], notes=f"Imported from {source}.")
+        study_id = studies.create(session, payload=payload, owner_id=owner_id).id
+    studies.owner_of(session, study_id=study_id)  # raises if there is no such study
+    trials = {trial.fingerprint: trial for trial in found.trials}
+    known = _ids(session, trials)
+    new = [trial for address, trial in trials.items() if address not in known]
+    _insert(session, new)
+    ids = _ids(session, trials)
+    _insert_curves(session, new, ids)
+    by_task: defaultdict[str, list[ImportedTrial]] = defaultdict(list)
+    for trial in trials.values():
+        by_task[trial.columns["task"]].append(trial)
+    links = {address: {"trial_id": ids[address], "reused": address in known} for address in trials}
+    common = {
+        "study_id": study_id,
+        "owner_id": owner_id,
+        "body": {"import": source},
+        "note": f"Imported from {source}.",
+    }
+    sweep_ids = [_sweep(session, task, by_task[task], links, common) for task in by_task]
+    session.execute(update(StudyRow).where(StudyRow.id == study_id).values(updated_at=clock()))
+    return ImportRead(
+        study_id=study_id,
+        sweep_ids=sweep_ids,
+        imported=len(new),
+        reused=len(found.trials) - len(new),
+        skipped=len(found.skipped),
+        problems=found.skipped[:MOST_SHOWN],
+    )
+
+
+def refuse_imported(session: Session, *, sweep_id: int) -> None:
+    """Refuse to train what was trained elsewhere."""
+    imported = session.scalar(select(SweepRow.imported).where(SweepRow.id == sweep_id))
+    if imported:
+        raise Conflict(f"Sweep {sweep_id} was imported; its runs cannot be repeated here.")
+
+
+def _ids(session: Session, addresses: Iterable[str]) -> dict[str, int]:
+    return {
+        address: trial_id
+        for chunk in chunks(sorted(addresses))
+        for address, trial_id in session.execute(
+            select(TrialRow.fingerprint, TrialRow.id).where(TrialRow.fingerprint.in_(chunk))
+        )
+    }
+
+
+def _insert(session: Session, trials: Sequence[ImportedTrial]) -> None:
+    rows = [
+        {**trial.columns, "fingerprint": trial.fingerprint, "imported": True}
+        for trial in sorted(trials, key=lambda trial: trial.fingerprint)
+    ]
+    if rows:
+        statement = insert_for(session, TrialRow).values(finished_at=clock())
+        # With NULLs written out all rows have the same columns, and go in together.
+        options = {"render_nulls": True}
+        session.execute(statement.on_conflict_do_nothing(), rows, execution_options=options)
+
+
+def _insert_curves(session: Session, trials: Sequence[ImportedTrial], ids: dict[str, int]) -> None:
+    rows = [
+        {
+            "trial_id": ids[trial.fingerprint],
+            "points": len(trial.curve),
+            "data": curves.pack(curves.to_columns(trial.curve)),
+        }
+        for trial in trials
+        if trial.curve
+    ]
+    if rows:
+        session.execute(insert_for(session, CurveRow).on_conflict_do_nothing(), rows)
+
+
+def _sweep(
+    session: Session,
+    task: str,
+    members: Sequence[ImportedTrial],
+    links: dict[str, dict[str, Any]],
+    common: dict[str, Any],
+) -> int:
+    """Return the sweep that holds these trials, the one of an earlier import if it is there."""
+    rows = [links[trial.fingerprint] for trial in members]
+    addresses = sorted(trial.fingerprint for trial in members)
+    digest = hashlib.sha256("".join(addresses).encode()).hexdigest()
+    key = f"import-{digest}"
+    insert = insert_for(session, SweepRow).values(
+        **common,
+        task=task,
+        device="auto",
+        spec=_spec(task, members),
+        body_hash=digest,
+        idempotency_key=key,
+        total=len(rows),
+        reused=sum(row["reused"] for row in rows),
+        imported=True,
+    )
+    insert = insert.on_conflict_do_nothing(index_elements=["study_id", "idempotency_key"])
+    sweep_id = session.scalars(insert.returning(SweepRow.id)).one_or_none()
+    if sweep_id is None:
+        same = (SweepRow.study_id == common["study_id"], SweepRow.idempotency_key == key)
+        return session.scalars(select(SweepRow.id).where(*same)).one()
+    session.execute(
+        insert_for(session, SweepTrialRow),
+        [{"sweep_id": sweep_id, "position": i, **row} for i, row in enumerate(rows)],
+    )
+    return sweep_id
+
+
+def _spec(task: str, members: Sequence[ImportedTrial]) -> dict[str, Any]:
+    """Return the grid the runs span, in the form of a sweep's own."""
+
+    def values(name: str) -> list[Any]:
+        found = {trial.columns[name] for trial in members}
+        return sorted(found, key=lambda value: (value is not None, value))
+
+    return {
+        "task": task,
+        "methods": values("method"),
+        "learning_rates": values("lr"),
+        "seeds": values("seed"),
+        "clips": values("clip"),
+        "epochs": max(values("epochs")),
+        "imported": True,
+    }

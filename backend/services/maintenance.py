@@ -1,0 +1,167 @@
+"""What must never be: contradictions between rows, found and repaired."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, delete, exists, func, select, update
+from sqlalchemy.orm import Session
+
+from backend.db import clock
+from backend.models import CurveRow, ShardRow, ShardState, SweepRow, SweepTrialRow, TrialRow
+from backend.schemas import TrialState
+from backend.services import dispatch, planning, requeue, studies
+from backend.services.progress import UNFINISHED
+from backend.services.trials import chunks
+
+#: Ids named in a problem's sentence.
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Rows that contradict each other.
+
+    Attributes:
+        kind: Stable name of the contradiction.
+        sentence: What is wrong, for a person.
+        ids: The rows concerned.
+        repairable: Whether `repair` mends it.
+    """
+
+    kind: str
+    sentence: str
+    ids: tuple[int, ...]
+    repairable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    what: str
+    find: Callable[[Session], Sequence[int]]
+    mend: Callable[[Session, Sequence[int]], None] | None
+
+
+def check(session: Session) -> list[Problem]:
+    """Return every contradiction in the database."""
+    return [
+        _problem(kind, one, ids) for kind, one in CHECKS.items() if (ids := one.find(session))
+    ]
+
+
+def repair(session: Session) -> list[Problem]:
+    """Mend what can be mended without losing a result; return what was found."""
+    found = []
+    for kind, one in CHECKS.items():
+        ids = one.find(session)  # again for each: mending one thing may show the next
+        if ids:
+            found.append(_problem(kind, one, ids))
+            if one.mend is not None:
+                one.mend(session, ids)
+    return found
+
+
+def _problem(kind: str, one: _Check, ids: Sequence[int]) -> Problem:
+    named = ", ".join(str(id) for id in ids[:MOST_NAMED])
+    more = f" and {len(ids) - MOST_NAMED} more" if len(ids) > MOST_NAMED else ""
+    return Problem(kind, f"{one.what}: {named}{more}.", tuple(ids), one.mend is not None)
+
+
+def _trials(*conditions: ColumnElement[bool]) -> Callable[[Session], Sequence[int]]:
+    query = select(TrialRow.id).where(*conditions).order_by(TrialRow.id)
+    return lambda session: session.scalars(query).all()
+
+
+def _in_shard(*states: ShardState) -> ColumnElement[bool]:
+    return exists().where(ShardRow.id == TrialRow.shard_id, ShardRow.state.in_(states))
+
+
+def _short_sweeps(session: Session) -> Sequence[int]:
+    held = (
+        select(SweepTrialRow.sweep_id, func.count().label("held"))
+        .group_by(SweepTrialRow.sweep_id)
+        .subquery()
+    )
+    query = (
+        select(SweepRow.id)
+        .outerjoin(held, held.c.sweep_id == SweepRow.id)
+        .where(func.coalesce(held.c.held, 0) != SweepRow.total)
+        .order_by(SweepRow.id)
+    )
+    return session.scalars(query).all()
+
+
+def _lost_curves(session: Session) -> Sequence[int]:
+    known = exists().where(TrialRow.id == CurveRow.trial_id)
+    return session.scalars(select(CurveRow.trial_id).where(~known)).all()
+
+
+def _idle_shards(session: Session) -> Sequence[int]:
+    busy = exists().where(TrialRow.shard_id == ShardRow.id, TrialRow.state.in_(UNFINISHED))
+    waiting = ShardRow.state == ShardState.QUEUED
+    return session.scalars(select(ShardRow.id).where(waiting, ~busy)).all()
+
+
+def _silent_shards(session: Session) -> Sequence[int]:
+    silent = (ShardRow.state == ShardState.RUNNING, ShardRow.lease_until < clock(-GRACE_SECONDS))
+    return session.scalars(select(ShardRow.id).where(*silent)).all()
+
+
+def _delete_trials(session: Session, ids: Sequence[int]) -> None:
+    studies.delete_orphans(session, trial_ids=ids)
+
+
+def _delete_curves(session: Session, ids: Sequence[int]) -> None:
+    for chunk in chunks(ids):
+        session.execute(delete(CurveRow).where(CurveRow.trial_id.in_(chunk)))
+
+
+def _close_shards(session: Session, ids: Sequence[int]) -> None:
+    requeue.close_empty(session, shard_ids=ids)
+
+
+def _expire(session: Session, ids: Sequence[int]) -> None:
+    del ids
+    while dispatch.expire(session):
+        pass
+
+
+def _plan_again(session: Session, ids: Sequence[int]) -> None:
+    """Put the trials into new shards."""
+    for chunk in chunks(ids):
+        lost = (TrialRow.id.in_(chunk), TrialRow.state.in_(UNFINISHED))
+        session.execute(
+            update(TrialRow)
+            .where(*lost)
+            .values(state=TrialState.QUEUED, started_at=None, shard_id=None)
+        )
+    planning.plan_again(session, trial_ids=ids)
+
+
+#: A lease that ended so long ago should have been noticed by the reaper.
+GRACE_SECONDS = 120.0
+
+CHECKS: dict[str, _Check] = {
+    "orphan_trials": _Check(
+        "Trials that belong to no sweep",
+        _trials(~exists().where(SweepTrialRow.trial_id == TrialRow.id)),
+        _delete_trials,
+    ),
+    "trials_without_shard": _Check(
+        "Trials that wait although no open shard holds them",
+        _trials(
+            TrialRow.state.in_(UNFINISHED),
+            ~_in_shard(ShardState.QUEUED, ShardState.RUNNING),
+            exists().where(SweepTrialRow.trial_id == TrialRow.id),
+        ),
+        _plan_again,
+    ),
+    "running_in_waiting_shard": _Check(
+        "Trials that run although their shard does not",
+        _trials(TrialRow.state == TrialState.RUNNING, _in_shard(ShardState.QUEUED)),
+        _plan_again,
+    ),
+    "silent_shards": _Check("Shards that run although their lease ended", _silent_shards, _expire),
+    "idle_shards": _Check("Shards that wait without anything to train", _idle_shards, _close_shards),
+    "short_sweeps": _Check("Sweeps that do not hold all their trials", _short_sweeps, None),
+    "lost_curves": _Check("Curves that belong to no trial", _lost_curves, _delete_curves),
+}

@@ -1,0 +1,1 @@
+"""The database's history: how each version of the tables becomes the next."""

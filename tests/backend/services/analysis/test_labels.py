@@ -1,0 +1,66 @@
+"""Labels say what tells series apart, and no more."""
+
+from typing import Any
+
+from backend.services.analysis.labels import labels, series_id
+from backend.services.analysis.series import Key, canonical
+
+
+def key(method: str = "eb", **changes: Any) -> Key:
+    options = canonical(changes.pop("options", {}))
+    given = {
+        "study_id": 1,
+        "task": "digits_mlp",
+        "profile": "text",
+        "batch_rule": "own" if method == "ib" else None,
+        "activation": "arctan",
+        "clip": None,
+        "mu": 0.0,
+        "epochs": 5,
+        "batch_size": 50,
+        "imported": False,
+        "engine_version": "1",
+        "data_hash": "a" * 64,
+    }
+    return Key(method=method, options=options, **(given | changes))
+
+
+def test_methods_alone_need_no_more_words() -> None:
+    assert labels([key("eb"), key("ib")]) == ["eb", "ib"]
+
+
+def test_a_rule_is_named_only_where_rules_differ() -> None:
+    found = labels([key("eb"), key("ib"), key("ib", batch_rule="share")])
+    assert found == ["eb", "ib, own", "ib, share"]
+
+
+def test_what_belongs_to_one_method_is_not_a_difference() -> None:
+    isgd = key("isgd", options={"isgd_form": "text", "inner_steps": 100})
+    assert labels([key("eb"), isgd]) == ["eb", "isgd"]
+
+
+def test_every_other_difference_is_told() -> None:
+    found = labels([key(), key(clip=1.0), key(task="iris"), key(options={"width": 9})])
+    assert found == [
+        "eb, digits_mlp, no clip",
+        "eb, digits_mlp, clip 1",
+        "eb, iris, no clip",
+        "eb, digits_mlp, no clip, width 9",
+    ]
+
+
+def test_engines_and_data_are_told_apart() -> None:
+    assert labels([key(), key(engine_version="2")]) == ["eb, engine 1", "eb, engine 2"]
+    assert labels([key(), key(data_hash="b" * 64)]) == ["eb, data aaaaaa", "eb, data bbbbbb"]
+
+
+def test_a_group_leaves_out_the_method_and_what_is_its_own() -> None:
+    isgd = key("isgd", options={"isgd_form": "text", "inner_steps": 100})
+    assert key("eb").group == key("ib").group == isgd.group
+    assert key("eb").group != key("ib", clip=1.0).group
+    assert key("eb").group != key("ib", options={"width": 3}).group
+
+
+def test_options_that_are_not_set_do_not_matter() -> None:
+    assert canonical({"width": None, "restart": False}) == canonical({})
+    assert series_id(key()) == series_id(key(options={"width": None}))

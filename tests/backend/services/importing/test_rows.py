@@ -1,0 +1,72 @@
+"""Rows of other people's files as trials."""
+
+from typing import Any
+
+import pytest
+
+from backend.errors import InvalidInput
+from backend.services.importing import read_rows, read_trials
+
+AUTHORS = (
+    "experiment,dataset,architecture,batch_size,clip,lr,seed,epochs,momentum,mu,method,"
+    "inner_isgd_iterations,nodes,intra_epoch,epochs_recorded,train_loss,test_loss,"
+    "train_accuracy,test_accuracy,runtime_s,source_folder,train_loss_by_epoch,test_loss_by_epoch\n"
+)
+
+
+def columns(text: str) -> list[dict[str, Any]]:
+    found = read_trials(read_rows(text.encode(), most_bytes=10**6))
+    return [trial.columns for trial in found.trials]
+
+
+def test_the_authors_recorded_runs_are_recognised() -> None:
+    ib, exact = columns(
+        AUTHORS + "01_mnist_classification,mnist,convffnn,100,0.0,0.2,1,1,0.0,0.0,IB,0,50,False,1,"
+        "0.5,0.6,91.5,90.0,12.5,results,0.5,0.6\n"
+        ",JSB Chorales,music,100,8.0,5,1,5,0.0,0.0,exact,100,300,,5,"
+        "nan,nan,0,0,1,results,nan;nan,nan;nan\n"
+    )
+    assert (ib["task"], ib["method"], ib["profile"]) == ("mnist_classifier", "ib", "authors")
+    assert (ib["batch_rule"], ib["clip"], ib["seconds"]) == ("share", None, 12.5)
+    assert (ib["train_accuracy"], ib["test_accuracy"]) == pytest.approx((0.915, 0.9))
+    assert ib["options"] == {"experiment": "01_mnist_classification"}
+    assert (exact["task"], exact["method"], exact["clip"]) == ("music/jsb_chorales", "isgd", 8.0)
+    assert (exact["state"], exact["train_loss"]) == ("diverged", None)
+    assert exact["train_accuracy"] is None, "0 throughout means that accuracy has no meaning"
+    assert exact["options"] == {"inner_steps": 100, "width": 300}
+
+
+def test_fractions_stay_fractions() -> None:
+    (run,) = columns("task,method,lr,train_loss,test_accuracy\nx,eb,1,0.1,0.9\n")
+    assert run["test_accuracy"] == 0.9
+
+
+def test_a_loss_five_times_its_start_has_diverged() -> None:
+    low, high = columns(
+        "task,method,lr,seed,initial_loss,train_loss\nx,eb,1,1,2,10\nx,eb,1,2,2,10.1\n"
+    )
+    assert (low["state"], high["state"]) == ("completed", "diverged")
+    assert high["train_loss"] == 10.1, "a finite loss stays"
+
+
+@pytest.mark.parametrize("loss", ["nan", "NaN", "inf", "-Infinity"])
+def test_a_loss_that_is_not_finite_is_a_divergence(loss: str) -> None:
+    (run,) = columns(f"task,method,lr,train_loss\nx,eb,1,{loss}\n")
+    assert (run["state"], run["train_loss"]) == ("diverged", None)
+
+
+def test_other_optimizers_keep_their_names() -> None:
+    (run,) = columns("dataset,method,learning_rate,test_loss\nmine,AdamW,1e-3,0.4\n")
+    assert (run["task"], run["method"], run["lr"], run["state"]) == (
+        "mine",
+        "adamw",
+        0.001,
+        "completed",
+    )
+
+
+def test_every_bad_row_is_counted_and_the_first_are_named() -> None:
+    rows = "".join(f"x,eb,bad{i},1\n" for i in range(9))
+    with pytest.raises(InvalidInput, match=r"9 of 10 rows.*Line 3, lr.*Line 7, lr") as caught:
+        columns(f"task,method,lr,train_loss\nx,eb,1,1\n{rows}")
+    assert "Line 8" not in caught.value.message

@@ -1,0 +1,228 @@
+"""What happens when several people and workers do things at the same moment."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from backend.db import reading, transaction
+from backend.errors import Conflict
+from backend.models import ShardRow, SweepRow, SweepTrialRow, TrialRow
+from backend.schemas import SweepState
+from backend.services import dispatch, maintenance, shards, studies, sweeps
+from tests.factories import claim, new_study, result, submit
+
+CROWD = 8
+
+
+def at_once(*actions: Callable[[], Any]) -> list[Any]:
+    """Start all actions at the same moment and return what they return."""
+    start = threading.Barrier(len(actions))
+
+    def run(action: Callable[[], Any]) -> Any:
+        start.wait()
+        return action()
+
+    with ThreadPoolExecutor(len(actions)) as pool:
+        return [future.result(60) for future in [pool.submit(run, a) for a in actions]]
+
+
+def assert_sound() -> None:
+    with reading() as session:
+        assert maintenance.check(session) == []
+
+
+@pytest.fixture
+def shard_id(database) -> int:
+    with transaction() as session:
+        return submit(session).shard_ids[0]
+
+
+def test_of_many_workers_one_gets_the_shard(shard_id) -> None:
+    def take(name: str):
+        with transaction() as session:
+            return shards.claim(session, shard_id=shard_id, worker=name)
+
+    won = at_once(*(lambda n=n: take(f"worker {n}") for n in range(CROWD)))
+    assert sum(claim is not None for claim in won) == 1
+    with reading() as session:
+        assert session.get_one(ShardRow, shard_id).attempts == 1
+
+
+def test_a_result_delivered_by_many_is_stored_once(shard_id) -> None:
+    with transaction() as session:
+        taken = claim(session, shard_id)
+    first = taken.trials[0]
+
+    def deliver(loss: float) -> set[int]:
+        with transaction() as session:
+            finished = {first.id: result(first, loss=loss)}
+            return shards.record(session, claim=taken, finished=finished)
+
+    stored = at_once(*(lambda n=n: deliver(n / 10) for n in range(CROWD)))
+    assert sum(len(ids) for ids in stored) == 1
+
+
+def test_overlapping_sweeps_submitted_together_share_every_trial(database) -> None:
+    with transaction() as session:
+        study = new_study(session)
+
+    def send(seeds: tuple[int, ...]):
+        with transaction() as session:
+            return submit(session, study.id, seeds=seeds)
+
+    made = at_once(*(lambda n=n: send(tuple(range(n + 1, n + 4))) for n in range(4)))
+    with transaction() as session:
+        assert session.scalar(select(func.count()).select_from(TrialRow)) == 6 * 6
+        assert session.scalar(select(func.sum(ShardRow.trials))) == 6 * 6
+        for shard in (id for submitted in made for id in submitted.shard_ids):
+            taken = claim(session, shard)
+            done = {trial.id: result(trial) for trial in taken.trials}
+            shards.record(session, claim=taken, finished=done)
+            shards.finish(session, claim=taken)
+        for submitted in made:
+            sweep = sweeps.get(session, sweep_id=submitted.sweep.id)
+            assert sweep.state is SweepState.COMPLETED
+    assert_sound()
+
+
+def test_one_key_sent_twice_at_once_makes_one_sweep(database) -> None:
+    with transaction() as session:
+        study = new_study(session)
+
+    def send(body: dict[str, int]) -> int | str:
+        try:
+            with transaction() as session:
+                made = submit(session, study.id, idempotency_key="k", body=body)
+                return made.sweep.id
+        except Conflict:
+            return "conflict"
+
+    answers = at_once(*(lambda n=n: send({"a": n % 2}) for n in range(6)))
+    assert len(set(answers) - {"conflict"}) == 1
+    with reading() as session:
+        assert session.scalar(select(func.count()).select_from(SweepRow)) == 1
+
+
+@pytest.mark.parametrize("attempt", range(5))
+def test_a_trial_wanted_by_a_new_sweep_survives_the_old_ones_cancelling(database, attempt) -> None:
+    del attempt
+    with transaction() as session:
+        old = submit(session)
+        study = new_study(session)
+
+    def cancel() -> None:
+        with transaction() as session:
+            sweeps.cancel(session, sweep_id=old.sweep.id)
+
+    def send():
+        with transaction() as session:
+            return submit(session, study.id)
+
+    _, new = at_once(cancel, send)
+    with transaction() as session:
+        sweep = sweeps.get(session, sweep_id=new.sweep.id)
+        assert sweep.progress["queued"] == 12, sweep.progress
+    assert_sound()
+
+
+@pytest.mark.parametrize("attempt", range(5))
+def test_deleting_a_study_never_takes_another_ones_trials(database, attempt) -> None:
+    del attempt
+    with transaction() as session:
+        old = submit(session)
+        study = new_study(session)
+
+    def delete() -> None:
+        with transaction() as session:
+            studies.delete(session, study_id=old.sweep.study_id)
+
+    def send():
+        with transaction() as session:
+            return submit(session, study.id)
+
+    _, new = at_once(delete, send)
+    with reading() as session:
+        held = select(func.count()).where(SweepTrialRow.sweep_id == new.sweep.id)
+        assert session.scalar(held) == 12
+        assert sweeps.get(session, sweep_id=new.sweep.id).progress["queued"] == 12
+    assert_sound()
+
+
+def test_claiming_and_cancelling_together_leave_nothing_half_done(database) -> None:
+    with transaction() as session:
+        made = submit(session, methods=("isgd",))  # exact ISGD: several shards
+
+    def take(shard: int):
+        with transaction() as session:
+            return shards.claim(session, shard_id=shard, worker=f"worker {shard}")
+
+    def cancel() -> None:
+        with transaction() as session:
+            sweeps.cancel(session, sweep_id=made.sweep.id)
+
+    claims = at_once(cancel, *(lambda id=id: take(id) for id in made.shard_ids))[1:]
+    for taken in claims:
+        if taken is not None:
+            with transaction() as session:
+                assert shards.drop_unwanted(session, claim=taken) == set()
+                assert shards.finish(session, claim=taken)
+    with reading() as session:
+        sweep = sweeps.get(session, sweep_id=made.sweep.id)
+        assert sweep.progress["cancelled"] == sweep.total
+    assert_sound()
+
+
+def test_two_reapers_announce_a_shard_once(database) -> None:
+    with transaction() as session:
+        submit(session)
+
+    def look() -> list[dispatch.Announcement]:
+        with transaction() as session:
+            return dispatch.due(session, depths={"cpu": 1, "gpu": 1})
+
+    found = at_once(*[look] * CROWD)
+    assert sorted(len(due) for due in found) == [0] * (CROWD - 1) + [1]
+
+
+def test_a_busy_service_ends_with_every_trial_counted_once(database) -> None:
+    """Submit, claim, record, cancel and retry from many threads; then finish what is left."""
+    with transaction() as session:
+        study = new_study(session)
+
+    def user(number: int) -> None:
+        with transaction() as session:
+            made = submit(session, study.id, seeds=(1, number + 2), methods=("eb", "isgd"))
+        if number % 2:
+            with transaction() as session:
+                sweeps.cancel(session, sweep_id=made.sweep.id)
+            with transaction() as session:
+                sweeps.retry(session, sweep_id=made.sweep.id)
+
+    def worker(number: int) -> None:
+        for _ in range(15):
+            with transaction() as session:
+                due = dispatch.due(session, depths={"cpu": 0, "gpu": 0})
+            for item in due:
+                with transaction() as session:
+                    taken = shards.claim(session, shard_id=item.shard_id, worker=f"w{number}")
+                if taken is None:
+                    continue
+                with transaction() as session:
+                    done = {trial.id: result(trial) for trial in taken.trials}
+                    shards.record(session, claim=taken, finished=done)
+                    shards.finish(session, claim=taken)
+
+    at_once(
+        *(lambda n=n: user(n) for n in range(4)),
+        *(lambda n=n: worker(n) for n in range(3)),
+    )
+    worker(9)
+    assert_sound()
+    with reading() as session:
+        for sweep in sweeps.list_for_study(session, study_id=study.id):
+            assert sweep.state is SweepState.COMPLETED, sweep
+        assert session.scalar(select(func.count()).select_from(TrialRow)) == 2 * 3 * 5

@@ -1,0 +1,122 @@
+"""Databases, brokers and hypothesis profiles for every test."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
+from sqlalchemy.orm import Session
+
+from backend.db import Base, dispose_engines, transaction
+from backend.migrate import upgrade
+from backend.queue import get_queue
+from backend.settings import Settings, get_settings
+from tests.servers import BrokerServer, PostgresServer
+
+hypothesis_settings.register_profile(
+    "default",
+    max_examples=80,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+hypothesis_settings.register_profile(
+    "full", hypothesis_settings.get_profile("default"), max_examples=1000
+)
+hypothesis_settings.load_profile("full" if os.environ.get("ETASCOPE_TEST_FULL") else "default")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One server a session; its databases are the tests' own."""
+    server = PostgresServer()
+    server.start()
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="session")
+def postgresql_url(postgres_server: PostgresServer) -> str:
+    """A migrated database that tests share one after another."""
+    postgres_server.execute("CREATE DATABASE etascope")
+    url = postgres_server.url("etascope")
+    upgrade(Settings(database_url=url))
+    return url
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated, empty file to copy."""
+    file = tmp_path_factory.mktemp("template") / "template.db"
+    upgrade(Settings(database_url=f"sqlite:///{file}"))
+    return file
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A private home; settings, engines and queues of earlier tests are forgotten."""
+    monkeypatch.setenv("ETASCOPE_HOME", str(tmp_path))
+    _forget()
+    yield tmp_path
+    _forget()
+
+
+def _forget() -> None:
+    dispose_engines()
+    get_settings.cache_clear()
+    get_queue.cache_clear()
+
+
+@pytest.fixture
+def sqlite_database(home: Path, sqlite_template: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An empty SQLite database, configured as the service's."""
+    file = home / "etascope.db"
+    shutil.copy(sqlite_template, file)
+    return _use(monkeypatch, f"sqlite:///{file}")
+
+
+@pytest.fixture
+def postgresql_database(
+    home: Path,
+    postgres_server: PostgresServer,
+    postgresql_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> str:
+    """An empty PostgreSQL database, configured as the service's."""
+    del home
+    tables = ", ".join(Base.metadata.tables)
+    postgres_server.execute(f"TRUNCATE {tables} RESTART IDENTITY CASCADE", "etascope")
+    return _use(monkeypatch, postgresql_url)
+
+
+def _use(monkeypatch: pytest.MonkeyPatch, url: str) -> str:
+    monkeypatch.setenv("ETASCOPE_DATABASE_URL", url)
+    get_settings.cache_clear()
+    return url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest) -> str:
+    """An empty database, once of each kind."""
+    return str(request.getfixturevalue(f"{request.param}_database"))
+
+
+@pytest.fixture
+def session(database: str) -> Iterator[Session]:
+    """One transaction on an empty database; commits at the end."""
+    del database
+    with transaction() as session:
+        yield session
+
+
+@pytest.fixture
+def broker(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BrokerServer]:
+    """A running broker, configured as the service's."""
+    del home
+    server = BrokerServer()
+    monkeypatch.setenv("ETASCOPE_BROKER_URL", server.url)
+    get_settings.cache_clear()
+    yield server.start()
+    server.remove()

@@ -1,0 +1,151 @@
+"""Real servers for tests: a throw-away PostgreSQL and a throw-away broker."""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from glob import glob
+from pathlib import Path
+
+import psycopg
+import pytest
+import redis
+
+#: Durability costs time and is not what the tests are about.
+POSTGRES_OPTIONS = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "200",
+}
+START_SECONDS = 30.0
+
+
+def missing(what: str, how: str) -> None:
+    """Fail where everything could be installed, skip elsewhere."""
+    sentence = f"{what} is not installed; {how}."
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        pytest.fail(sentence)
+    pytest.skip(sentence)
+
+
+def wait_for(condition, *, seconds: float = 10.0, what: str = "a condition", every: float = 0.02):
+    """Return the condition's first true value."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(every)
+    pytest.fail(f"waited {seconds:g} s for {what}")
+
+
+class PostgresServer:
+    """A server of its own on a unix socket in a folder of its own."""
+
+    def __init__(self) -> None:
+        found = sorted(glob("/usr/lib/postgresql/*/bin/postgres"))
+        program = Path(found[-1]) if found else shutil.which("postgres")
+        if program is None:
+            missing("PostgreSQL", "install the package postgresql")
+        self.bin = Path(str(program)).parent
+        self.folder = Path(tempfile.mkdtemp(prefix="eta-pg-", dir="/tmp"))
+        self.data = self.folder / "data"
+        self.prefix: list[str] = []
+        if os.geteuid() == 0:  # PostgreSQL refuses to run as root
+            self.prefix = ["runuser", "-u", "postgres", "--"]
+            os.chown(self.folder, pwd.getpwnam("postgres").pw_uid, -1)
+        self._run("initdb", "-D", str(self.data), "-U", "postgres", "-A", "trust", "--no-sync")
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def _run(self, program: str, *options: str) -> None:
+        command = [*self.prefix, str(self.bin / program), *options]
+        subprocess.run(command, check=True, capture_output=True, cwd=self.folder)
+
+    def url(self, database: str) -> str:
+        return f"postgresql+psycopg://postgres@/{database}?host={self.folder}"
+
+    def execute(self, statement: str, database: str = "postgres") -> None:
+        place = f"host={self.folder} user=postgres dbname={database}"
+        with psycopg.connect(place, autocommit=True) as connection:
+            connection.execute(statement)  # type: ignore[call-overload]
+
+    def start(self) -> None:
+        options = [f"-c{name}={value}" for name, value in POSTGRES_OPTIONS.items()]
+        places = ["-D", str(self.data), "-k", str(self.folder)]
+        self.process = subprocess.Popen(
+            [*self.prefix, str(self.bin / "postgres"), *places, *options],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=self.folder,
+        )
+        wait_for(self._answers, seconds=START_SECONDS, what="PostgreSQL to start")
+
+    def _answers(self) -> bool:
+        try:
+            self.execute("SELECT 1")
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def stop(self) -> None:
+        """End every session at once, as `systemctl restart` does."""
+        assert self.process is not None
+        pid = int((self.data / "postmaster.pid").read_text().split()[0])
+        os.kill(pid, signal.SIGINT)
+        self.process.wait(START_SECONDS)
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class BrokerServer:
+    """A Redis or Valkey server on a unix socket; `kill` and `start` lose what it held."""
+
+    def __init__(self) -> None:
+        program = shutil.which("redis-server") or shutil.which("valkey-server")
+        if program is None:
+            missing("A broker", "install the package redis-server")
+        self.program = str(program)
+        self.folder = Path(tempfile.mkdtemp(prefix="eta-br-", dir="/tmp"))
+        self.socket = self.folder / "broker.sock"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis+socket://{self.socket}"
+
+    def start(self) -> "BrokerServer":
+        places = ["--unixsocket", str(self.socket), "--dir", str(self.folder)]
+        self.process = subprocess.Popen(
+            [self.program, "--port", "0", *places, "--save", "", "--appendonly", "no"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        wait_for(self._answers, seconds=START_SECONDS, what="the broker to start")
+        return self
+
+    def client(self) -> "redis.Redis[bytes]":
+        return redis.Redis(unix_socket_path=str(self.socket))
+
+    def _answers(self) -> bool:
+        try:
+            with self.client() as client:
+                return bool(client.ping())
+        except redis.RedisError:
+            return False
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+        self.socket.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,159 @@
+"""Heartbeats: by the database's clock, through faults, and never for a hung process."""
+
+import os
+import time
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import event, select
+from sqlalchemy.exc import OperationalError
+
+from backend.db import clock, get_engine, reading, transaction
+from backend.models import ShardRow, ShardState
+from backend.services import dispatch, workers
+from backend.services.shards import Claim
+from backend.services.workers import Worker
+from backend.settings import get_settings
+from tests.factories import claim, submit
+from tests.servers import wait_for
+from worker.heartbeat import HUNG, Heartbeat
+from worker.recorder import Recorder
+from worker.stopping import StopFlag
+
+ONE = Worker("one", "host", 1, "cpu")
+
+
+@pytest.fixture
+def taken(database: str, quick: None) -> Claim:
+    with transaction() as session:
+        return claim(session, submit(session).shard_ids[0])
+
+
+@pytest.fixture
+def recorder(taken: Claim) -> Recorder:
+    return Recorder(taken, stopping=StopFlag(), flush_seconds=1.0)
+
+
+@pytest.fixture
+def heartbeat(taken: Claim) -> Iterator[Heartbeat]:
+    settings = get_settings().model_copy(update={"heartbeat_seconds": 0.1})
+    heartbeat = Heartbeat(ONE, settings, stopping=StopFlag())
+    yield heartbeat
+    if heartbeat._thread.is_alive():
+        heartbeat.stop()
+
+
+def shard() -> ShardRow:
+    with reading() as session:
+        return session.scalars(select(ShardRow)).one()
+
+
+def known() -> list[str]:
+    with reading() as session:
+        return [worker.name for worker in workers.list_all(session)]
+
+
+def seconds_left() -> float:
+    with reading() as session:
+        until, now = session.execute(select(ShardRow.lease_until, clock())).one()
+        return (until - now).total_seconds()
+
+
+def test_a_process_signs_on_and_off(heartbeat: Heartbeat) -> None:
+    heartbeat.start()
+    wait_for(lambda: known() == ["one"], what="the arrival")
+    heartbeat.stop()
+    assert known() == []
+
+
+def test_a_lease_is_renewed_for_as_long_as_training_lasts(
+    heartbeat: Heartbeat, recorder: Recorder
+) -> None:
+    heartbeat.start()
+    with heartbeat.during(recorder):
+        recorder.fraction, recorder.trouble = 0.25, "the database is slow"
+        wait_for(lambda: shard().progress == 0.25, what="a heartbeat")
+        assert shard().message == "the database is slow"
+        before = shard().lease_until
+        wait_for(lambda: shard().lease_until > before, what="the next heartbeat")
+    assert 3.0 < seconds_left() <= 4.0
+
+
+def test_the_workers_own_clock_does_not_matter(
+    heartbeat: Heartbeat, recorder: Recorder, monkeypatch
+) -> None:
+    """A machine whose clock is a day wrong neither loses its shard nor keeps it for ever."""
+    for skew in (-86_400.0, 86_400.0):
+        real = time.time
+        monkeypatch.setattr(time, "time", lambda skew=skew, real=real: real() + skew)
+        with heartbeat.during(recorder):
+            heartbeat.beat()
+        assert 3.0 < seconds_left() <= 4.0
+        with transaction() as session:
+            assert dispatch.expire(session) == 0
+        monkeypatch.undo()
+
+
+def test_a_lost_lease_is_noticed(heartbeat: Heartbeat, recorder: Recorder) -> None:
+    with heartbeat.during(recorder):
+        assert not recorder.lost
+        with transaction() as session:
+            session.query(ShardRow).update({"lease": 99})
+        heartbeat.beat()
+        assert recorder.lost
+
+
+def test_a_forgotten_worker_introduces_itself_again(heartbeat: Heartbeat) -> None:
+    heartbeat.beat()
+    with transaction() as session:
+        workers.remove(session, name="one")
+    heartbeat.beat()
+    assert known() == ["one"]
+
+
+def test_a_worker_that_is_to_stop_says_so(heartbeat: Heartbeat) -> None:
+    heartbeat._stopping.set()
+    heartbeat.beat()
+    with reading() as session:
+        assert workers.list_all(session)[0].state == "stopping"
+
+
+def test_beats_go_on_after_the_database_was_away(heartbeat: Heartbeat) -> None:
+    away = [True]
+
+    def refuse(*_: object) -> None:
+        if away[0]:
+            raise OperationalError("", {}, Exception("away"))
+
+    event.listen(get_engine(), "before_cursor_execute", refuse)
+    heartbeat.start()
+    time.sleep(0.3)
+    away[0] = False
+    wait_for(lambda: known() == ["one"], what="the arrival")
+    event.remove(get_engine(), "before_cursor_execute", refuse)
+
+
+def test_a_hung_process_gives_its_shard_back_and_ends(
+    heartbeat: Heartbeat, recorder: Recorder, monkeypatch
+) -> None:
+    codes: list[int] = []
+    monkeypatch.setattr(os, "_exit", codes.append)
+    recorder.last_seen -= get_settings().stall_seconds + 1
+    with heartbeat.during(recorder):
+        pass
+    assert codes[0] == HUNG
+    row = shard()
+    assert row.state is ShardState.QUEUED
+    assert "no progress" in str(row.message)
+
+
+def test_waiting_for_the_database_after_training_is_not_hanging(
+    heartbeat: Heartbeat, recorder: Recorder, monkeypatch
+) -> None:
+    codes: list[int] = []
+    monkeypatch.setattr(os, "_exit", codes.append)
+    recorder.last_seen -= get_settings().stall_seconds + 1
+    recorder._closed.set()
+    with heartbeat.during(recorder):
+        pass
+    assert codes == []

@@ -1,0 +1,198 @@
+"""A shard from claim to finish, trained for real."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from backend.db import reading, transaction
+from backend.models import ShardRow, ShardState
+from backend.schemas import SweepState, TrialState
+from backend.services import maintenance, sweeps, trials
+from backend.services.sweeps import Submitted
+from backend.services.workers import Worker
+from backend.settings import get_settings
+from ib_core.errors import MissingData
+from ib_core.sweep.engine import run_trials
+from tests.factories import submit, sweep_spec
+from tests.servers import wait_for
+from worker import training
+from worker.heartbeat import Heartbeat
+from worker.stopping import StopFlag
+from worker.training import train
+
+
+@pytest.fixture
+def stopping() -> StopFlag:
+    return StopFlag()
+
+
+@pytest.fixture
+def heartbeat(database: str, quick: None, stopping: StopFlag) -> Iterator[Heartbeat]:
+    heartbeat = Heartbeat(Worker("one", "host", 1, "cpu"), get_settings(), stopping=stopping)
+    heartbeat.start()
+    yield heartbeat
+    heartbeat.stop()
+
+
+def stored(**changes) -> Submitted:
+    with transaction() as session:
+        return submit(session, **changes)
+
+
+def seen(submitted: Submitted):
+    with reading() as session:
+        assert maintenance.check(session) == []
+        return sweeps.get(session, sweep_id=submitted.sweep.id)
+
+
+def train_all(submitted: Submitted, heartbeat: Heartbeat, stopping: StopFlag) -> None:
+    for shard_id in submitted.shard_ids:
+        train(shard_id, heartbeat=heartbeat, stopping=stopping)
+
+
+@pytest.mark.parametrize("task", ["toy/quadratic", "bundled/iris"])
+def test_a_sweep_is_trained_and_stored_as_the_engine_says(heartbeat, stopping, task) -> None:
+    changes = {"task": task, "seeds": (1,), "epochs": 2}
+    submitted = stored(**changes)
+    train_all(submitted, heartbeat, stopping)
+    assert seen(submitted).state is SweepState.COMPLETED
+    alone = {
+        (r.spec.method, r.spec.lr): (r.train_loss, len(r.curve), r.record["initial_weights"])
+        for r in run_trials(sweep_spec(**changes).expand())
+        if r is not None
+    }
+    with reading() as session:
+        for item in trials.page(session, sweep_id=submitted.sweep.id).items:
+            loss, points, weights = alone[item.method, item.lr]
+            assert item.train_loss == pytest.approx(loss, rel=1e-5)
+            assert len(trials.curve(session, trial_id=item.id).points) == points
+            assert item.record["initial_weights"] == weights
+            assert item.record["data"]
+
+
+def test_divergence_is_a_result(heartbeat, stopping) -> None:
+    submitted = stored(methods=("eb",), learning_rates=(0.1, 1e12), epochs=20)
+    train_all(submitted, heartbeat, stopping)
+    found = seen(submitted)
+    assert found.state is SweepState.COMPLETED
+    assert found.progress["diverged"] == 2
+    with reading() as session:
+        diverged = trials.page(session, sweep_id=found.id, state=TrialState.DIVERGED).items
+    assert all(item.diverged_at_step is not None for item in diverged)
+
+
+def test_a_second_delivery_trains_nothing(heartbeat, stopping, monkeypatch) -> None:
+    submitted = stored(seeds=(1,))
+    train_all(submitted, heartbeat, stopping)
+    monkeypatch.setattr(training, "run_trials", None)
+    train_all(submitted, heartbeat, stopping)
+    assert seen(submitted).progress["completed"] + seen(submitted).progress["diverged"] == 6
+
+
+def test_a_fault_is_recorded_as_a_sentence_and_tried_again(
+    heartbeat, stopping, monkeypatch
+) -> None:
+    submitted = stored(seeds=(1,))
+    calls = []
+
+    def break_once(*args, **options):
+        calls.append(1)
+        if len(calls) == 1:
+            raise MemoryError("no more")
+        return run_trials(*args, **options)
+
+    monkeypatch.setattr(training, "run_trials", break_once)
+    train_all(submitted, heartbeat, stopping)
+    assert seen(submitted).messages == ["Trying again: MemoryError: no more"]
+    wait_for(
+        lambda: train_all(submitted, heartbeat, stopping) or len(calls) == 2,
+        what="the second attempt",
+    )
+    assert seen(submitted).state is SweepState.COMPLETED
+
+
+def test_an_error_that_lasts_fails_the_trials_with_its_message(
+    heartbeat, stopping, monkeypatch
+) -> None:
+    monkeypatch.setattr(get_settings(), "max_attempts", 1)
+    submitted = stored(seeds=(1,))
+
+    def break_always(*_args, **_options):
+        raise MissingData("The data set is not here; run: etascope data fetch.")
+
+    monkeypatch.setattr(training, "run_trials", break_always)
+    train_all(submitted, heartbeat, stopping)
+    assert seen(submitted).messages == [
+        "6 trials failed: The data set is not here; run: etascope data fetch."
+    ]
+
+
+def test_results_before_a_fault_are_kept(heartbeat, stopping, monkeypatch) -> None:
+    submitted = stored(seeds=(1,))
+
+    def break_late(specs, *, device, observer):
+        for index, result in enumerate(run_trials(specs)[:4]):
+            observer.finished(index, result)
+        raise RuntimeError("late")
+
+    monkeypatch.setattr(training, "run_trials", break_late)
+    train_all(submitted, heartbeat, stopping)
+    found = seen(submitted)
+    assert found.progress["completed"] + found.progress["diverged"] == 4
+    assert found.progress["queued"] == 2
+
+
+def in_background(submitted: Submitted, heartbeat, stopping) -> threading.Thread:
+    thread = threading.Thread(target=train_all, args=(submitted, heartbeat, stopping))
+    thread.start()
+    wait_for(lambda: seen(submitted).progress["running"], what="training to begin", seconds=30)
+    return thread
+
+
+def test_cancelling_ends_training_within_seconds(heartbeat, stopping) -> None:
+    submitted = stored(seeds=(1,), epochs=10_000)
+    thread = in_background(submitted, heartbeat, stopping)
+    with transaction() as session:
+        sweeps.cancel(session, sweep_id=submitted.sweep.id)
+    thread.join(5)
+    assert not thread.is_alive()
+    found = seen(submitted)
+    assert found.progress["running"] == 0
+    assert found.progress["cancelled"] >= 1
+
+
+def test_a_cancelled_sweep_does_not_stop_what_another_one_wants(heartbeat, stopping) -> None:
+    grid = {"methods": ("ib",), "seeds": (1,), "epochs": 200}
+    submitted = stored(learning_rates=(0.1, 0.5, 1.0), **grid)
+    other = stored(learning_rates=(1.0,), **grid)
+    assert other.shard_ids == []
+    thread = in_background(submitted, heartbeat, stopping)
+    with transaction() as session:
+        sweeps.cancel(session, sweep_id=submitted.sweep.id)
+    thread.join(60)
+    assert seen(other).state is SweepState.COMPLETED
+    assert (seen(submitted).progress["cancelled"], seen(submitted).progress["completed"]) == (2, 1)
+
+
+def test_a_worker_that_is_to_stop_gives_its_shard_back(heartbeat, stopping) -> None:
+    submitted = stored(seeds=(1,), epochs=10_000)
+    thread = in_background(submitted, heartbeat, stopping)
+    stopping.set()
+    thread.join(8)
+    assert not thread.is_alive()
+    with reading() as session:
+        shard = session.get_one(ShardRow, submitted.shard_ids[0])
+    assert (shard.state, shard.attempts, shard.sent_at) == (ShardState.QUEUED, 0, None)
+
+
+def test_a_worker_that_lost_its_lease_stops_and_leaves_the_shard_alone(heartbeat, stopping) -> None:
+    submitted = stored(seeds=(1,), epochs=10_000)
+    thread = in_background(submitted, heartbeat, stopping)
+    with transaction() as session:
+        session.query(ShardRow).update({"lease": ShardRow.lease + 1, "worker": "another"})
+    thread.join(8)
+    assert not thread.is_alive()
+    with reading() as session:
+        shard = session.get_one(ShardRow, submitted.shard_ids[0])
+    assert (shard.state, shard.worker) == (ShardState.RUNNING, "another")

@@ -1,0 +1,117 @@
+"""The Celery application: one parent that listens, and training processes forked from it.
+
+The parent never runs a torch operation, because a process forked afterwards would hang; torch is
+imported in the training processes only.
+"""
+
+import os
+from typing import Any
+
+from celery import Celery, signals
+from celery.utils.log import current_process_index
+
+from backend.queue import KEY_PREFIX
+from backend.reaper import Reaper
+from backend.services.dispatch import CPU
+from backend.settings import get_settings
+from worker.device import Devices, choose, limit_threads
+from worker.process import TrainingProcess
+from worker.stopping import StopFlag
+
+#: Above the longest shard. Nothing depends on it: a second delivery finds nothing to claim.
+VISIBILITY_SECONDS = 24 * 3600
+#: How long the parent waits on a broker that has gone without saying so.
+SILENCE_SECONDS = 30.0
+
+app = Celery("etascope", broker=get_settings().broker, include=["worker.tasks"])
+app.conf.update(
+    task_acks_late=True,  # a message is done when its shard is
+    task_reject_on_worker_lost=False,  # the database counts attempts and sends again
+    task_ignore_result=True,  # the database is the record
+    task_serializer="json",
+    accept_content=["json"],
+    task_default_queue=CPU,
+    worker_prefetch_multiplier=1,  # what waits behind a long shard should go to another worker
+    worker_cancel_long_running_tasks_on_connection_loss=False,  # training needs no broker
+    worker_enable_remote_control=False,  # cancelling is a flag in the database
+    worker_hijack_root_logger=False,
+    worker_proc_alive_timeout=60.0,  # a busy machine takes its time to fork
+    broker_connection_retry=True,
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    visibility_timeout=VISIBILITY_SECONDS,
+    broker_transport_options={
+        "global_keyprefix": KEY_PREFIX,
+        "visibility_timeout": VISIBILITY_SECONDS,
+        "socket_timeout": SILENCE_SECONDS,
+        "socket_connect_timeout": 5.0,
+        "socket_keepalive": True,
+        "health_check_interval": 10,
+    },
+)
+
+stopping = StopFlag()
+
+
+class _State:
+    """What the signals below share: in the parent its plan, in a child the process it is."""
+
+    devices: Devices | None = None
+    process: TrainingProcess | None = None
+    reaper: Reaper | None = None
+
+
+def devices() -> Devices:
+    """Return what this worker trains on, decided once, before any fork."""
+    if _State.devices is None:
+        _State.devices = choose(get_settings())
+    return _State.devices
+
+
+def use(chosen: Devices) -> None:
+    """Decide what this worker trains on."""
+    _State.devices = chosen
+
+
+def training_process() -> TrainingProcess:
+    """Return the training process that this is."""
+    if _State.process is None:
+        index = current_process_index(base=0) or 0
+        _State.process = TrainingProcess(get_settings(), devices(), index=index, stopping=stopping)
+        _State.process.start()
+    return _State.process
+
+
+def _prepare_parent(**_: Any) -> None:
+    limit_threads(devices().threads)
+
+
+def _start_reaper(**_: Any) -> None:
+    reaper = _State.reaper = Reaper(get_settings())
+    # A process forked in the middle of a pass would inherit locks that nobody opens any more.
+    os.register_at_fork(
+        before=reaper.pause, after_in_parent=reaper.go_on, after_in_child=reaper.go_on
+    )
+    reaper.start()
+
+
+def _start_child(**_: Any) -> None:
+    training_process()
+
+
+def _end_child(**_: Any) -> None:
+    if _State.process is not None:
+        _State.process.heartbeat.stop()
+
+
+def _stop(**_: Any) -> None:
+    stopping.set()
+    if _State.reaper is not None:
+        _State.reaper.stop()
+
+
+signals.worker_init.connect(_prepare_parent, weak=False)
+signals.worker_ready.connect(_start_reaper, weak=False)
+signals.worker_process_init.connect(_start_child, weak=False)
+signals.worker_process_shutdown.connect(_end_child, weak=False)
+signals.worker_shutting_down.connect(_stop, weak=False)

@@ -1,0 +1,112 @@
+"""Says every few seconds that this training process lives, and keeps its shard's lease."""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from backend.db import PASSING_FAULTS, reason, transaction
+from backend.services import shards, workers
+from backend.services.workers import Worker
+from backend.settings import Settings
+from worker.stopping import StopFlag
+
+if TYPE_CHECKING:  # it brings torch, which must not be in a process that forks
+    from worker.recorder import Recorder
+
+log = logging.getLogger(__name__)
+
+#: Exit code of a process that was found hanging.
+HUNG = 70
+
+
+class Heartbeat:
+    """A thread that beats for one training process and for the shard it trains."""
+
+    def __init__(self, worker: Worker, settings: Settings, *, stopping: StopFlag) -> None:
+        self.worker = worker
+        self._settings = settings
+        self._stopping = stopping
+        self._ended = threading.Event()
+        self._recorder: Recorder | None = None
+        self._known = False
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+
+    def start(self) -> None:
+        """Introduce the process and begin to beat."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the beats and take the process off the list."""
+        self._ended.set()
+        self._thread.join(timeout=self._settings.heartbeat_seconds)
+        try:
+            with transaction() as session:
+                workers.remove(session, name=self.worker.name)
+        except PASSING_FAULTS as error:
+            log.warning("Cannot sign off %s: %s", self.worker.name, reason(error))
+
+    @contextmanager
+    def during(self, recorder: "Recorder") -> Iterator[None]:
+        """Keep a shard's lease for as long as the block runs."""
+        self._recorder = recorder
+        self._beat_or_complain()
+        try:
+            yield
+        finally:
+            self._recorder = None
+            self._beat_or_complain()
+
+    def _run(self) -> None:
+        pause = 0.0
+        while not self._ended.wait(pause):
+            healthy = self._beat_or_complain()
+            # After a fault sooner: the lease may be about to end.
+            pause = self._settings.heartbeat_seconds / (1 if healthy else 5)
+
+    def _beat_or_complain(self) -> bool:
+        try:
+            self.beat()
+        except PASSING_FAULTS as error:
+            log.warning("No heartbeat from %s: %s", self.worker.name, reason(error))
+            return False
+        return True
+
+    def beat(self) -> None:
+        """Beat once for the process, and once for its shard."""
+        recorder = self._recorder
+        shard_id = recorder.claim.shard_id if recorder else None
+        with transaction() as session:
+            stopping = self._stopping.is_set()
+            name = self.worker.name
+            if not self._known or not workers.beat(
+                session, name=name, shard_id=shard_id, stopping=stopping
+            ):
+                workers.register(session, worker=self.worker)
+                workers.beat(session, name=name, shard_id=shard_id, stopping=stopping)
+        self._known = True
+        if recorder is not None:
+            self._end_if_hung(recorder)
+            with transaction() as session:
+                held = shards.heartbeat(
+                    session,
+                    claim=recorder.claim,
+                    progress=recorder.fraction,
+                    message=recorder.trouble,
+                )
+            recorder.lost = recorder.lost or not held
+
+    def _end_if_hung(self, recorder: "Recorder") -> None:
+        silence = time.monotonic() - recorder.last_seen
+        if recorder.closing or silence < self._settings.stall_seconds:
+            return
+        error = f"Training made no progress for {silence:.0f} s; its process was ended."
+        log.critical("Shard %d: %s", recorder.claim.shard_id, error)
+        try:
+            with transaction() as session:
+                shards.fail(session, claim=recorder.claim, error=error)
+        finally:
+            os._exit(HUNG)

@@ -1,0 +1,93 @@
+"""One shard from claim to finish. Divergence is a result; whatever else goes wrong is recorded."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlalchemy.orm import Session
+
+from backend.db import transaction
+from backend.services import shards, workers
+from backend.services.shards import Claim
+from backend.settings import get_settings
+from ib_core.errors import IBError
+from ib_core.sweep.engine import run_trials
+from ib_core.sweep.spec import TrialSpec
+from worker.device import engine_device
+from worker.heartbeat import Heartbeat
+from worker.recorder import STOPPING_SECONDS, LeaseLost, Recorder, Stopped
+from worker.retrying import until_it_works
+from worker.stopping import StopFlag
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+def train(shard_id: int, *, heartbeat: Heartbeat, stopping: StopFlag) -> None:
+    """Claim a shard, train it and record it; a second delivery finds nothing to claim."""
+    worker = heartbeat.worker
+    claim = _write(
+        stopping,
+        lambda session: shards.claim(session, shard_id=shard_id, worker=worker.name),
+        what=f"claim shard {shard_id}",
+    )
+    if claim is None:
+        log.info("Shard %d: nothing to do.", shard_id)
+        return
+    log.info("Shard %d: %d trials, attempt %d.", shard_id, len(claim.trials), claim.attempt)
+    began = time.monotonic()
+    recorder = Recorder(claim, stopping=stopping, flush_seconds=get_settings().flush_seconds)
+    with heartbeat.during(recorder):
+        _train_and_record(claim, recorder.start(), worker.device, stopping)
+        _credit(stopping, worker.name, len(recorder.stored), time.monotonic() - began)
+    log.info("Shard %d: %d trials stored.", shard_id, len(recorder.stored))
+
+
+def _train_and_record(claim: Claim, recorder: Recorder, kind: str, stopping: StopFlag) -> None:
+    specs = [TrialSpec.from_dict(trial.spec) for trial in claim.trials]
+    device = engine_device(claim.device, kind)
+    try:
+        try:
+            run_trials(specs, device=device, observer=recorder)
+        finally:
+            recorder.close()  # what is finished is kept, whatever happened to the rest
+    except LeaseLost:
+        log.warning("Shard %d is another worker's now.", claim.shard_id)
+    except Stopped:
+        log.info("Shard %d goes back to the queue.", claim.shard_id)
+        _end(stopping, claim, lambda session: shards.release(session, claim=claim))
+    except Exception as error:
+        log.exception("Shard %d failed.", claim.shard_id)
+        sentence = explain(error)
+        _end(stopping, claim, lambda session: shards.fail(session, claim=claim, error=sentence))
+    else:
+        _end(stopping, claim, lambda session: shards.finish(session, claim=claim))
+
+
+def explain(error: Exception) -> str:
+    """Return a fault as one sentence; the traceback is in the worker's log."""
+    return error.message if isinstance(error, IBError) else f"{type(error).__name__}: {error}"
+
+
+def _end(stopping: StopFlag, claim: Claim, write: Callable[[Session], bool]) -> None:
+    if not _write(stopping, write, what=f"end shard {claim.shard_id}"):
+        log.warning("Shard %d was taken back before it ended.", claim.shard_id)
+
+
+def _credit(stopping: StopFlag, worker: str, trials: int, seconds: float) -> None:
+    def write(session: Session) -> None:
+        workers.credit(session, name=worker, trials=trials, seconds=seconds)
+
+    _write(stopping, write, what="count trials")
+
+
+def _write(stopping: StopFlag, action: Callable[[Session], T], *, what: str) -> T:
+    def once() -> T:
+        with transaction() as session:
+            return action(session)
+
+    return until_it_works(
+        once, what=what, give_up=lambda waited: stopping.is_set() and waited > STOPPING_SECONDS
+    )
