@@ -1,0 +1,235 @@
+"""Every request a client can make, as a value: what to send, and what the answer is."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from backend.schemas import (
+    Band,
+    CatalogRead,
+    CompareRead,
+    CurveRead,
+    DryRunRead,
+    HealthRead,
+    ImportRead,
+    MeRead,
+    Metric,
+    Page,
+    QuadraticRead,
+    QueueRead,
+    ReadyRead,
+    Reducer,
+    ScorecardRead,
+    SensitivityRead,
+    StudyCreate,
+    StudyRead,
+    StudyUpdate,
+    SweepCreate,
+    SweepRead,
+    SweepSubmitted,
+    TrialRead,
+    UpdateRead,
+    WorkerRead,
+)
+
+T = TypeVar("T")
+Query = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One request.
+
+    Attributes:
+        method: GET, POST, ...
+        path: Below the server's address.
+        answer: The type of the answer; None for no body.
+        query: Parameters; those that are None are left out.
+        json: The body.
+        content: A raw body instead.
+        headers: Further headers.
+        accepted: Statuses besides 2xx whose body is the answer all the same.
+    """
+
+    method: str
+    path: str
+    answer: type[T]
+    query: Query = field(default_factory=dict)
+    json: Any = None
+    content: bytes | Iterable[bytes] | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    accepted: tuple[int, ...] = ()
+
+    @property
+    def parameters(self) -> Query:
+        """The query without what was left out."""
+        return {name: value for name, value in self.query.items() if value is not None}
+
+
+def health() -> Call[HealthRead]:
+    """Whether the process answers."""
+    return Call("GET", "/api/health", HealthRead)
+
+
+def ready() -> Call[ReadyRead]:
+    """Whether sweeps would be run; "no" is an answer too."""
+    return Call("GET", "/api/ready", ReadyRead, accepted=(503,))
+
+
+def me() -> Call[MeRead]:
+    """Who is asking."""
+    return Call("GET", "/api/me", MeRead)
+
+
+def catalog() -> Call[CatalogRead]:
+    """What can be run."""
+    return Call("GET", "/api/catalog", CatalogRead)
+
+
+def studies(**filters: Any) -> Call[Page[StudyRead]]:
+    """One page of the history; see the API's documentation for the filters."""
+    return Call("GET", "/api/studies", Page[StudyRead], query=filters)
+
+
+def create_study(body: StudyCreate) -> Call[StudyRead]:
+    """Create a study."""
+    return Call("POST", "/api/studies", StudyRead, json=body.model_dump(mode="json"))
+
+
+def study(study_id: int) -> Call[StudyRead]:
+    """One study."""
+    return Call("GET", f"/api/studies/{study_id}", StudyRead)
+
+
+def update_study(study_id: int, body: StudyUpdate) -> Call[StudyRead]:
+    """Change what the body sets."""
+    changes = body.model_dump(mode="json", exclude_unset=True)
+    return Call("PATCH", f"/api/studies/{study_id}", StudyRead, json=changes)
+
+
+def delete_study(study_id: int) -> Call[None]:
+    """Delete a study for good."""
+    return Call("DELETE", f"/api/studies/{study_id}", type(None))
+
+
+def submit(
+    study_id: int, body: SweepCreate, *, idempotency_key: str | None = None
+) -> Call[SweepSubmitted]:
+    """Submit a sweep; the same key twice submits once."""
+    headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+    path = f"/api/studies/{study_id}/sweeps"
+    return Call("POST", path, SweepSubmitted, json=_body(body), headers=headers)
+
+
+def dry_run(study_id: int, body: SweepCreate) -> Call[DryRunRead]:
+    """What submitting would mean."""
+    path = f"/api/studies/{study_id}/sweeps"
+    return Call("POST", path, DryRunRead, query={"dry_run": "true"}, json=_body(body))
+
+
+def _body(body: SweepCreate) -> Any:
+    # What was not set must stay unset: beside a preset, a value replaces the preset's.
+    return body.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def sweeps(study_id: int, **paging: Any) -> Call[Page[SweepRead]]:
+    """A study's sweeps."""
+    return Call("GET", f"/api/studies/{study_id}/sweeps", Page[SweepRead], query=paging)
+
+
+def sweep(sweep_id: int) -> Call[SweepRead]:
+    """One sweep and how far it is."""
+    return Call("GET", f"/api/sweeps/{sweep_id}", SweepRead)
+
+
+def cancel(sweep_id: int) -> Call[SweepRead]:
+    """Stop a sweep."""
+    return Call("POST", f"/api/sweeps/{sweep_id}/cancel", SweepRead)
+
+
+def retry(sweep_id: int) -> Call[SweepRead]:
+    """Run a sweep's failed and cancelled trials again."""
+    return Call("POST", f"/api/sweeps/{sweep_id}/retry", SweepRead)
+
+
+def trials(sweep_id: int, **filters: Any) -> Call[Page[TrialRead]]:
+    """One page of a sweep's trials."""
+    return Call("GET", f"/api/sweeps/{sweep_id}/trials", Page[TrialRead], query=filters)
+
+
+def trial(trial_id: int) -> Call[TrialRead]:
+    """One trial with its record."""
+    return Call("GET", f"/api/trials/{trial_id}", TrialRead)
+
+
+def curve(
+    trial_id: int, *, after: int | None = None, max_points: int | None = None
+) -> Call[CurveRead]:
+    """A trial's losses by step."""
+    query = {"after": after, "max_points": max_points}
+    return Call("GET", f"/api/trials/{trial_id}/curve", CurveRead, query=query)
+
+
+def sensitivity(
+    study_id: int,
+    *,
+    metric: Metric = "train_loss",
+    reducer: Reducer = "final",
+    band: Band = "std",
+) -> Call[SensitivityRead]:
+    """A study's curves."""
+    query = {"metric": metric, "reducer": reducer, "band": band}
+    return Call("GET", f"/api/studies/{study_id}/sensitivity", SensitivityRead, query=query)
+
+
+def scorecard(
+    study_id: int, *, metric: Metric = "train_loss", reducer: Reducer = "final"
+) -> Call[ScorecardRead]:
+    """A study's robustness numbers."""
+    query = {"metric": metric, "reducer": reducer}
+    return Call("GET", f"/api/studies/{study_id}/scorecard", ScorecardRead, query=query)
+
+
+def compare(
+    study_ids: Iterable[int],
+    *,
+    metric: Metric = "train_loss",
+    reducer: Reducer = "final",
+    band: Band = "std",
+) -> Call[CompareRead]:
+    """Several studies on one axis."""
+    query = {"study": list(study_ids), "metric": metric, "reducer": reducer, "band": band}
+    return Call("GET", "/api/compare", CompareRead, query=query)
+
+
+def import_runs(
+    content: bytes | Iterable[bytes],
+    *,
+    filename: str = "",
+    study_id: int | None = None,
+    name: str | None = None,
+) -> Call[ImportRead]:
+    """Bring runs made elsewhere into a study, a new one unless an id is given."""
+    query = {"study_id": study_id, "name": name, "filename": filename or None}
+    headers = {"Content-Type": "application/octet-stream"}
+    return Call("POST", "/api/import", ImportRead, query=query, content=content, headers=headers)
+
+
+def workers() -> Call[Page[WorkerRead]]:
+    """Who trains."""
+    return Call("GET", "/api/workers", Page[WorkerRead])
+
+
+def queue() -> Call[QueueRead]:
+    """How much waits."""
+    return Call("GET", "/api/queue", QueueRead)
+
+
+def quadratic(**parameters: Any) -> Call[QuadraticRead]:
+    """Descent on a one-dimensional loss."""
+    return Call("GET", "/api/illustrations/quadratic", QuadraticRead, query=parameters)
+
+
+def update(**parameters: Any) -> Call[UpdateRead]:
+    """One node's update."""
+    return Call("GET", "/api/illustrations/update", UpdateRead, query=parameters)

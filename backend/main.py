@@ -1,0 +1,110 @@
+"""The web app: routers, one error shape, guards and limits, and the dashboard on top."""
+
+import gc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from fastapi.responses import HTMLResponse
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.routing import Route
+
+from backend.db import get_engine, reading
+from backend.queue import get_queue
+from backend.reaper import Reaper
+from backend.routes import ROUTERS
+from backend.services import monitoring
+from backend.services.monitoring import Counts
+from backend.settings import Settings, get_settings
+from backend.version import VERSION
+from backend.web.answer_cache import AnswerCache
+from backend.web.body_limit import BodyLimit
+from backend.web.docs_page import docs_page
+from backend.web.failures import add_failure_handlers
+from backend.web.fallback import ApiFallback
+from backend.web.guard import LocalGuard
+from backend.web.monitoring import Monitor
+from backend.web.request_scope import RequestScope
+
+DESCRIPTION = """How far can the learning rate be turned before training breaks?
+
+Lists are pages: pass `next_cursor` as `cursor` for the next one. Every error is
+{"error": {"code", "message", "field", "hint"}} and says what came and what would work. A number
+that is not finite is null beside its outcome; on input NaN and infinity are refused."""
+
+#: JSON bodies are small; files are as large as the setting allows.
+LARGEST_JSON = 2 * 1024 * 1024
+SMALLEST_COMPRESSED = 1024
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """Return the API; whoever adds the dashboard does so afterwards.
+
+    Args:
+        settings: How it listens and what it takes; by default this process's. The database and
+            the broker are always this process's.
+    """
+    settings = settings or get_settings()
+    app = FastAPI(
+        title="Etascope",
+        version=VERSION,
+        description=DESCRIPTION,
+        openapi_url="/api/openapi.json",
+        docs_url=None,  # they would load scripts from elsewhere
+        redoc_url=None,
+        lifespan=_lifespan,
+        redirect_slashes=False,
+    )
+    app.state.settings = settings
+    app.state.answers = AnswerCache()
+    app.state.monitor = Monitor(_count)
+    add_failure_handlers(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    _add_docs(app)
+    # Last of the API's routes and before any page: unknown paths below /api are ours.
+    fallback = ApiFallback(ROUTERS)
+    app.router.routes += [Route("/api", fallback), Route("/api/{path:path}", fallback)]
+    _add_layers(app, settings)
+    return app
+
+
+def _add_layers(app: FastAPI, settings: Settings) -> None:
+    """Wrap the app; what is added last is outermost."""
+    app.add_middleware(GZipMiddleware, minimum_size=SMALLEST_COMPRESSED, compresslevel=5)
+    app.add_middleware(
+        BodyLimit,
+        most=min(LARGEST_JSON, settings.max_body_bytes),
+        exceptions={"/api/import": settings.max_body_bytes},
+    )
+    if not settings.auth:
+        app.add_middleware(LocalGuard)
+    app.add_middleware(RequestScope, monitor=app.state.monitor)
+
+
+def _count() -> Counts:
+    with reading(get_engine()) as session:
+        return monitoring.count(session)
+
+
+def _add_docs(app: FastAPI) -> None:
+    @app.get("/api/docs", include_in_schema=False)
+    def docs() -> HTMLResponse:
+        page = docs_page(app.openapi())
+        policy = "default-src 'none'; style-src 'unsafe-inline'"
+        return HTMLResponse(page, headers={"Content-Security-Policy": policy})
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Look for lost and unsent work for as long as the app runs."""
+    # What is loaded by now stays; without it in the way, large answers take a quarter less time.
+    gc.collect()
+    gc.freeze()
+    settings: Settings = app.state.settings
+    reaper = Reaper(settings, get_queue()) if settings.reaper else None
+    if reaper:
+        reaper.start()
+    yield
+    if reaper:
+        reaper.stop()

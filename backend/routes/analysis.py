@@ -1,0 +1,169 @@
+"""Curves, robustness numbers, differences, comparisons."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Request, Response
+from fastapi import Query as QueryParameters
+from pydantic import Field
+
+from backend.deps import CallerDep, ReadDep
+from backend.routes.documented import Query, StudyId, errors
+from backend.schemas import (
+    Band,
+    CompareRead,
+    DifferenceKind,
+    DifferencesRead,
+    Identifier,
+    Metric,
+    Reducer,
+    ScorecardRead,
+    SensitivityRead,
+)
+from backend.services import analysis, studies
+from backend.web.answer_cache import answer_by_version
+
+router = APIRouter(prefix="/api", tags=["analysis"])
+
+UNCHANGED: dict[int | str, dict[str, Any]] = {
+    304: {"description": "As it was when the caller got its `If-None-Match`."}
+}
+#: Robustness is about losses; how long a run took is no loss.
+Loss = Literal["train_loss", "test_loss", "train_accuracy", "test_accuracy"]
+
+
+class SensitivityQuery(Query):
+    """Which curves to draw."""
+
+    metric: Metric = "train_loss"
+    reducer: Reducer = Field("final", description="The last value, or the best at any evaluation.")
+    band: Band = Field("std", description="What is drawn around the mean.")
+
+
+class ScoreQuery(Query):
+    """Which losses to measure."""
+
+    metric: Loss = Field("train_loss", description="An accuracy is measured as 1 - accuracy.")
+    reducer: Reducer = Field("final", description="The last value, or the best at any evaluation.")
+
+
+class DifferencesQuery(ScoreQuery):
+    """What to compare seed by seed."""
+
+    kind: DifferenceKind = Field(
+        "method", description="Methods minus EB, or clipped minus unclipped."
+    )
+
+
+class CompareQuery(SensitivityQuery):
+    """Which studies to overlay."""
+
+    study: list[Identifier] = Field(min_length=1, max_length=20, description="Repeat for each.")
+    metric: Loss = "train_loss"
+
+
+@router.get(
+    "/studies/{study_id}/sensitivity",
+    response_model=SensitivityRead,
+    responses=errors(404) | UNCHANGED,
+)
+def get_sensitivity(
+    study_id: StudyId,
+    query: Annotated[SensitivityQuery, QueryParameters()],
+    request: Request,
+    session: ReadDep,
+    _: CallerDep,
+) -> Response:
+    """Return a study's curves: a value against the learning rate, with every seed.
+
+    Trials that differ in more than rate and seed are in different series, whose labels say in
+    what they differ.
+    """
+    studies.owner_of(session, study_id=study_id)
+    version = analysis.studies_version(session, study_ids=[study_id])
+    return answer_by_version(
+        request,
+        version,
+        lambda: analysis.sensitivity(
+            session,
+            study_id=study_id,
+            metric=query.metric,
+            reducer=query.reducer,
+            band=query.band,
+        ),
+    )
+
+
+@router.get(
+    "/studies/{study_id}/scorecard",
+    response_model=ScorecardRead,
+    responses=errors(404) | UNCHANGED,
+)
+def get_scorecard(
+    study_id: StudyId,
+    query: Annotated[ScoreQuery, QueryParameters()],
+    request: Request,
+    session: ReadDep,
+    _: CallerDep,
+) -> Response:
+    """Return a study's robustness numbers, with intervals, definitions and a recommendation."""
+    studies.owner_of(session, study_id=study_id)
+    version = analysis.studies_version(session, study_ids=[study_id])
+    return answer_by_version(
+        request,
+        version,
+        lambda: analysis.scorecard(
+            session, study_id=study_id, metric=query.metric, reducer=query.reducer
+        ),
+    )
+
+
+@router.get(
+    "/studies/{study_id}/differences",
+    response_model=DifferencesRead,
+    responses=errors(404) | UNCHANGED,
+)
+def get_differences(
+    study_id: StudyId,
+    query: Annotated[DifferencesQuery, QueryParameters()],
+    request: Request,
+    session: ReadDep,
+    _: CallerDep,
+) -> Response:
+    """Return differences paired by rate and seed: methods minus EB, or clipped minus unclipped."""
+    studies.owner_of(session, study_id=study_id)
+    version = analysis.studies_version(session, study_ids=[study_id])
+    return answer_by_version(
+        request,
+        version,
+        lambda: analysis.differences(
+            session,
+            study_id=study_id,
+            kind=query.kind,
+            metric=query.metric,
+            reducer=query.reducer,
+        ),
+    )
+
+
+@router.get("/compare", response_model=CompareRead, responses=errors(404) | UNCHANGED)
+def compare_studies(
+    query: Annotated[CompareQuery, QueryParameters()],
+    request: Request,
+    session: ReadDep,
+    _: CallerDep,
+) -> Response:
+    """Return several studies' curves and numbers on one axis."""
+    wanted = list(dict.fromkeys(query.study))
+    version = analysis.studies_version(session, study_ids=wanted)
+    names = {study_id: studies.get(session, study_id=study_id).name for study_id in wanted}
+    return answer_by_version(
+        request,
+        version,
+        lambda: analysis.compare(
+            session,
+            studies=names,
+            metric=query.metric,
+            reducer=query.reducer,
+            band=query.band,
+        ),
+    )

@@ -1,0 +1,176 @@
+"""Sweeps: submit, follow, cancel, retry."""
+
+import logging
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Response
+from fastapi import Query as QueryParameters
+from fastapi.responses import JSONResponse
+from pydantic import Field
+from sqlalchemy import Engine
+
+from backend.db import reading, transaction
+from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep, SettingsDep, WriterDep
+from backend.queue import Queue
+from backend.routes.documented import Paging, Query, StudyId, SweepId, Word, errors
+from backend.schemas import (
+    DryRunRead,
+    Page,
+    SweepCreate,
+    SweepRead,
+    SweepSubmitted,
+    TrialRead,
+    TrialState,
+)
+from backend.services import importing, submission, sweep_pages, sweeps
+
+log = logging.getLogger(__name__)
+router = APIRouter(prefix="/api", tags=["sweeps"])
+
+BROKER_AWAY = "The queue's broker does not answer; the sweep starts by itself once it does."
+
+#: Ends early enough to leave room for a number: a preset's sweeps have one key each.
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=190,
+        pattern=r"^[!-~]+$",
+        description="Sending the same key and body again returns the first answer's sweep.",
+    ),
+]
+
+
+class SubmitQuery(Query):
+    """How to submit."""
+
+    dry_run: bool = Field(False, description="Only forecast; nothing is stored.")
+
+
+class TrialsQuery(Paging):
+    """Which trials of a sweep to show."""
+
+    limit: int = Field(100, ge=1, le=500, description="Most items to return.")
+    method: Word | None = None
+    state: TrialState | None = None
+    lr: float | None = Field(None, gt=0, le=1e12)
+    seed: int | None = Field(None, ge=0, le=2**31 - 1)
+
+
+@router.post(
+    "/studies/{study_id}/sweeps",
+    status_code=202,
+    response_model=SweepSubmitted,
+    responses={
+        **errors(400, 404, 409, 413),
+        200: {"model": DryRunRead, "description": "What submitting would mean (dry_run)."},
+        202: {"description": "Stored; workers train it. `Location` is the sweep's address."},
+    },
+)
+def submit_sweep(
+    study_id: StudyId,
+    payload: SweepCreate,
+    query: Annotated[SubmitQuery, QueryParameters()],
+    engine: EngineDep,
+    queue: QueueDep,
+    caller: WriterDep,
+    response: Response,
+    idempotency_key: IdempotencyKey = None,
+) -> SweepSubmitted | Response:
+    """Store a sweep and hand its trials to the workers.
+
+    A preset may make several sweeps: the answer is the first, and `sweep_ids` names all.
+    """
+    if query.dry_run:
+        return _forecast(engine, study_id, payload)
+    specs = submission.prepare(payload)
+    with transaction(engine) as session:
+        found = submission.submit(
+            session,
+            study_id=study_id,
+            body=payload,
+            specs=specs,
+            owner_id=caller.user_id,
+            idempotency_key=idempotency_key,
+        )
+    if not announce(queue, found.shard_ids):
+        found.sweep.messages.append(BROKER_AWAY)
+    response.headers["Location"] = f"/api/sweeps/{found.sweep.id}"
+    return found.sweep
+
+
+def _forecast(engine: Engine, study_id: int, payload: SweepCreate) -> Response:
+    with reading(engine) as session:
+        found = submission.dry_run(session, study_id=study_id, body=payload)
+    return JSONResponse(found.model_dump(mode="json"))
+
+
+def announce(queue: Queue, shard_ids: list[int]) -> bool:
+    """Tell the workers about committed shards; False if nobody could be told.
+
+    Never fails: the shards are stored, and whatever was not announced is announced later.
+    """
+    try:
+        return not shard_ids or queue.enqueue(shard_ids) > 0
+    except Exception:
+        log.exception("could not announce %d shards", len(shard_ids))
+        return False
+
+
+@router.get("/studies/{study_id}/sweeps", responses=errors(404))
+def list_sweeps(
+    study_id: StudyId,
+    query: Annotated[Paging, QueryParameters()],
+    session: ReadDep,
+    settings: SettingsDep,
+    _: CallerDep,
+) -> Page[SweepRead]:
+    """Return a study's sweeps, oldest first."""
+    limit = min(query.limit, settings.page_limit)
+    return sweep_pages.page(session, study_id=study_id, limit=limit, cursor=query.cursor)
+
+
+@router.get("/sweeps/{sweep_id}", responses=errors(404))
+def get_sweep(sweep_id: SweepId, session: ReadDep, _: CallerDep) -> SweepRead:
+    """Return a sweep, how far it is, and what it waits for."""
+    return sweeps.get(session, sweep_id=sweep_id)
+
+
+@router.post("/sweeps/{sweep_id}/cancel", responses=errors(404))
+def cancel_sweep(sweep_id: SweepId, engine: EngineDep, _: WriterDep) -> SweepRead:
+    """Stop a sweep: waiting trials at once, running ones within seconds."""
+    with transaction(engine) as session:
+        return sweeps.cancel(session, sweep_id=sweep_id)
+
+
+@router.post("/sweeps/{sweep_id}/retry", responses=errors(404, 409))
+def retry_sweep(sweep_id: SweepId, engine: EngineDep, queue: QueueDep, _: WriterDep) -> SweepRead:
+    """Train a sweep's failed and cancelled trials again, and nothing else."""
+    with transaction(engine) as session:
+        importing.refuse_imported(session, sweep_id=sweep_id)
+        found = sweeps.retry(session, sweep_id=sweep_id)
+    if not announce(queue, found.shard_ids):
+        found.sweep.messages.append(BROKER_AWAY)
+    return found.sweep
+
+
+@router.get("/sweeps/{sweep_id}/trials", responses=errors(404))
+def list_trials(
+    sweep_id: SweepId,
+    query: Annotated[TrialsQuery, QueryParameters()],
+    session: ReadDep,
+    settings: SettingsDep,
+    _: CallerDep,
+) -> Page[TrialRead]:
+    """Return a sweep's trials in the order of its grid."""
+    return sweeps.trials_page(
+        session,
+        sweep_id=sweep_id,
+        method=query.method,
+        state=query.state,
+        lr=query.lr,
+        seed=query.seed,
+        limit=min(query.limit, settings.page_limit),
+        cursor=query.cursor,
+    )

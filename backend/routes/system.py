@@ -1,0 +1,87 @@
+"""The service itself: alive, ready, who works, who asks."""
+
+from fastapi import APIRouter, Request, Response
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+
+from backend.db import reading
+from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep, SettingsDep
+from backend.queue import Queue
+from backend.routes.documented import errors
+from backend.schemas import CheckRead, HealthRead, MeRead, Page, QueueRead, ReadyRead, WorkerRead
+from backend.services import dispatch, workers
+from backend.version import VERSION
+
+router = APIRouter(tags=["system"])
+NO_WORKER = "No worker is alive. Start one with: etascope worker"
+
+
+@router.get("/api/health")
+def get_health() -> HealthRead:
+    """Say that the process answers; asks nothing of anything else."""
+    return HealthRead(version=VERSION)
+
+
+@router.get("/api/ready", responses={503: {"model": ReadyRead, "description": "Not ready."}})
+def get_ready(engine: EngineDep, queue: QueueDep, response: Response) -> ReadyRead:
+    """Say whether a sweep would be run now, and if not, what is missing."""
+    alive: dict[str, int] = {}
+    try:
+        with reading(engine) as session:
+            session.execute(text("SELECT 1"))
+            alive = workers.live_by_device(session)
+        database = CheckRead(ready=True)
+    except SQLAlchemyError as error:
+        # Its own text may hold the address with the password.
+        database = CheckRead(
+            ready=False, reason=f"The database does not answer ({type(error).__name__})."
+        )
+    checks = {
+        "database": database,
+        "broker": _broker(queue),
+        "workers": CheckRead(ready=bool(alive), reason=None if alive else NO_WORKER),
+    }
+    ready = all(check.ready for check in checks.values())
+    response.status_code = 200 if ready else 503
+    return ReadyRead(ready=ready, checks=checks)
+
+
+def _broker(queue: Queue) -> CheckRead:
+    reason = queue.why_unavailable()
+    return CheckRead(ready=reason is None, reason=reason)
+
+
+@router.get("/api/me", responses=errors())
+def get_me(caller: CallerDep, settings: SettingsDep) -> MeRead:
+    """Say who is asking; without accounts that is the one local owner."""
+    return MeRead(username=caller.name, role=caller.role, auth=settings.auth)
+
+
+@router.get("/api/workers", responses=errors())
+def list_workers(session: ReadDep, _: CallerDep) -> Page[WorkerRead]:
+    """Return every worker heard of within a day, the living first."""
+    return Page(items=workers.list_all(session))
+
+
+@router.get("/api/queue", responses=errors())
+def get_queue_depth(session: ReadDep, queue: QueueDep, _: CallerDep) -> QueueRead:
+    """Return how much work waits, and whether the broker answers."""
+    return dispatch.read(session).model_copy(update={"broker": _broker(queue)})
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={
+        **errors(),
+        200: {
+            "description": "Prometheus' text format.",
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+        },
+    },
+)
+def get_metrics(request: Request, _: CallerDep) -> Response:
+    """Return numbers for Prometheus."""
+    return Response(
+        request.app.state.monitor.render(), media_type="text/plain; version=0.0.4; charset=utf-8"
+    )

@@ -1,0 +1,97 @@
+"""Numbers behind the toy pictures."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from backend.schemas.base import Number, Output
+
+Loss = Literal["quadratic", "absolute", "logistic", "arctan_well"]
+
+
+class Samples(Output):
+    """A function drawn as a line."""
+
+    x: list[float]
+    y: list[Number]
+
+
+class PathRead(Output):
+    """Iterates of one method; null after they left the finite numbers."""
+
+    method: Literal["esgd", "isgd"]
+    theta: list[Number]
+    loss: list[Number]
+    factor: Number = Field(
+        None, description="theta_{t+1}/theta_t on the quadratic; null for other losses."
+    )
+    verdict: Literal["converges", "oscillates", "diverges", "cycles"]
+
+
+class QuadraticRead(Output):
+    """Explicit and implicit descent on a one-dimensional loss."""
+
+    loss: Loss
+    curvature: float
+    start: float
+    lr: float
+    steps: int
+    stability_limit: Number = Field(description="2/curvature; null where no rate is too large.")
+    minimum: float
+    function: Samples
+    paths: list[PathRead]
+
+
+class NodeStep(Output):
+    """One node's step from s."""
+
+    method: Literal["eb", "ib"]
+    b: float
+    s: float
+    alpha: Number
+    landing: Number = Field(description="theta'^T z, where the step lands.")
+    value: Number = Field(description="The activation there.")
+    loss: Number = Field(description="The linearised loss b * activation there.")
+    origin: Number = Field(None, description="The activation at s, before the step.")
+    change: Number = Field(None, description="Loss there minus loss at s.")
+    case: str = Field("", description="Which line of the rule applies, in words.")
+
+
+class StepSweep(Output):
+    """Step length and outcome against s, for one method and sign of b."""
+
+    method: Literal["eb", "ib"]
+    b: float
+    step: list[Number] = Field(description="s - landing.")
+    landing: list[Number]
+    loss: list[Number]
+
+
+class RuleCase(Output):
+    """One line of an activation's rule, as the paper's table has it."""
+
+    b: float
+    condition: str = Field(description="For which s it holds.")
+    words: str = Field(description="What the implicit step does.")
+    applies: bool
+
+
+class UpdateRead(Output):
+    """One node's explicit and implicit update."""
+
+    activation: str
+    lr: float
+    z_sq: float
+    mu: float
+    function: Samples
+    steps: list[NodeStep] = Field(description="From the asked s with b, and from -s with -b.")
+    s: list[float] = Field(description="Where the sweeps below are sampled.")
+    sweeps: list[StepSweep]
+    jump: Number = Field(None, description="s at which the implicit step jumps for b < 0 (relu).")
+    approximation_error: float | None = Field(
+        None, description="Largest error in value of the piecewise-cubic stand-in; null: exact."
+    )
+    slope_error: float | None = Field(None, description="The same of its slope.")
+    cases: list[RuleCase] = Field(
+        default_factory=list, description="The rule's table for both signs of b (relu)."
+    )

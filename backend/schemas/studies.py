@@ -1,0 +1,83 @@
+"""Studies: a question with a name, tags, notes and an owner."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, StringConstraints
+
+from backend.schemas.base import Input, Output, SweepState
+
+MOST_TAGS = 50
+LONGEST_NOTES = 100_000
+
+# Control characters have no place in one-line texts, and PostgreSQL refuses NUL everywhere.
+ONE_LINE = r"^[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*$"
+NO_COMMA = r"^[^\x00-\x20\x7f,]([^\x00-\x1f\x7f,]*[^\x00-\x20\x7f,])?$"
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=ONE_LINE)]
+Tag = Annotated[str, StringConstraints(min_length=1, max_length=50, pattern=NO_COMMA)]
+Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS)]
+Notes = Annotated[str, StringConstraints(max_length=LONGEST_NOTES, pattern=r"^[^\x00]*$")]
+
+
+class StudyCreate(Input):
+    """A new study."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"name": "Digits: EB against IB", "tags": ["digits"], "notes": "First."}]
+        }
+    )
+
+    name: Name = Field(description="What the study asks, in a line.")
+    tags: Tags = Field(default_factory=list, description="Words to find it by.")
+    notes: Notes = Field("", description="Markdown.")
+
+
+class StudyUpdate(Input):
+    """Changes to a study; what is left out stays as it is."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"archived": True}]})
+
+    name: Name | None = Field(None, description="A new name.")
+    tags: Tags | None = Field(None, description="All tags, replacing the old ones.")
+    notes: Notes | None = Field(None, description="Markdown.")
+    archived: bool | None = Field(None, description="Whether the history hides it by default.")
+
+
+class SparkPoint(Output):
+    """One learning rate of a sparkline."""
+
+    lr: float
+    mean: float | None = Field(description="Mean final training loss; null if not finite.")
+
+
+class Spark(Output):
+    """One method's curve, small enough for a table cell."""
+
+    method: str
+    points: list[SparkPoint]
+
+
+class StudyRead(Output):
+    """A study as the history shows it."""
+
+    id: int
+    name: str
+    notes: str
+    tags: list[str]
+    owner: str | None = Field(description="Name of the account that created it.")
+    archived: bool
+    created_at: datetime
+    updated_at: datetime
+    state: SweepState | None = Field(description="Of all its sweeps together; null without one.")
+    tasks: list[str] = Field(default_factory=list)
+    methods: list[str] = Field(default_factory=list)
+    progress: dict[str, int] = Field(
+        default_factory=dict, description="Number of trials in each state."
+    )
+    total: int = Field(0, description="Number of trials.")
+    sweep_ids: list[int] = Field(default_factory=list)
+    spark: list[Spark] = Field(
+        default_factory=list, description="Filled only when asked for with `spark=true`."
+    )

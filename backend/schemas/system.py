@@ -1,0 +1,91 @@
+"""The service itself: health, workers, queue, the caller, imports."""
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from backend.schemas.base import Output
+
+Role = Literal["viewer", "member", "admin"]
+
+
+class HealthRead(Output):
+    """The process answers."""
+
+    status: Literal["ok"] = "ok"
+    version: str
+
+
+class CheckRead(Output):
+    """One part the service needs."""
+
+    ready: bool
+    reason: str | None = Field(None, description="Why it is not ready.")
+
+
+class ReadyRead(Output):
+    """Whether sweeps would be run, and if not, why."""
+
+    ready: bool
+    checks: dict[str, CheckRead]
+
+
+class WorkerRead(Output):
+    """A worker that has been heard of."""
+
+    name: str
+    host: str = ""
+    device: str
+    device_name: str = ""
+    queues: list[str] = Field(default_factory=list)
+    alive: bool
+    state: Literal["idle", "busy", "stopping", "silent"] = "idle"
+    current_shard: int | None = None
+    trials: int | None = Field(None, description="Trials in the current shard.")
+    started_at: datetime | None = None
+    last_heartbeat: datetime
+    trials_done: int = 0
+    trials_per_minute: float | None = None
+    version: str = ""
+
+
+class QueueRead(Output):
+    """How much work waits."""
+
+    depth: int = Field(description="Shards that wait for a worker.")
+    running: int = Field(description="Shards being trained.")
+    trials_queued: int = 0
+    trials_running: int = 0
+    by_queue: dict[str, int] = Field(default_factory=dict)
+    oldest_seconds: float | None = None
+    broker: CheckRead | None = None
+
+
+class MeRead(Output):
+    """Who is asking."""
+
+    username: str
+    role: Role
+    auth: bool = Field(description="Whether accounts are on; without them there is one owner.")
+
+
+class ImportProblem(Output):
+    """A row that was left out."""
+
+    line: int
+    field: str | None = None
+    message: str
+
+
+class ImportRead(Output):
+    """What an import brought."""
+
+    study_id: int
+    sweep_ids: list[int]
+    imported: int = Field(description="New trials.")
+    reused: int = Field(description="Rows whose trial was already known.")
+    skipped: int = Field(0, description="Rows left out, such as those without any loss.")
+    problems: list[ImportProblem] = Field(
+        default_factory=list, description="The first hundred rows left out, with the reason."
+    )

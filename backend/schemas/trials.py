@@ -1,0 +1,110 @@
+"""Trials and their curves."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import Field
+
+from backend.schemas.base import Number, Output, TrialState
+
+OutcomeName = Literal["completed", "diverged", "failed"]
+
+#: Columns of every export and of the command line's CSV, in order.
+CSV_COLUMNS = (
+    "task",
+    "profile",
+    "method",
+    "batch_rule",
+    "activation",
+    "lr",
+    "seed",
+    "clip",
+    "mu",
+    "epochs",
+    "batch_size",
+    "options",
+    "outcome",
+    "initial_loss",
+    "train_loss",
+    "test_loss",
+    "train_accuracy",
+    "test_accuracy",
+    "diverged_at_step",
+    "seconds",
+    "fingerprint",
+)
+
+
+class TrialRead(Output):
+    """One training run; a number that is not finite is null beside its outcome."""
+
+    id: int
+    state: TrialState
+    task: str
+    profile: str
+    method: str
+    batch_rule: str | None
+    activation: str | None
+    lr: float
+    seed: int
+    clip: float | None
+    mu: float
+    epochs: int
+    batch_size: int | None
+    options: dict[str, Any]
+    outcome: OutcomeName | None = Field(description="Null until it has ended.")
+    initial_loss: Number
+    train_loss: Number
+    test_loss: Number
+    train_accuracy: Number
+    test_accuracy: Number
+    diverged_at_step: int | None
+    diverged_where: str | None = Field(None, description="loss, weight or gradient.")
+    diverged_layer: str | None = None
+    seconds: Number
+    fingerprint: str
+    imported: bool = False
+    record: dict[str, Any] | None = Field(
+        None, description="Versions, git, device, hashes of data, weights and batch order."
+    )
+    error: str | None = Field(None, description="Why a failed trial failed.")
+    attempts: int = 0
+    created_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class TrialEvent(Output):
+    """A trial that has just ended, as the event stream tells it."""
+
+    id: int
+    state: TrialState
+    outcome: OutcomeName
+    task: str
+    method: str
+    lr: float
+    seed: int
+    clip: float | None
+    train_loss: Number
+    test_loss: Number
+    seconds: Number
+
+
+class CurvePointRead(Output):
+    """Whole-set losses after `step` steps."""
+
+    step: int
+    epoch: float
+    train_loss: Number
+    test_loss: Number
+    train_accuracy: Number = None
+    test_accuracy: Number = None
+
+
+class CurveRead(Output):
+    """A trial's losses by step, those after `after` only."""
+
+    trial_id: int
+    state: TrialState
+    points: list[CurvePointRead]
+    last_step: int | None = Field(None, description="Pass it as `after` to get what follows.")
+    total: int = Field(0, description="Number of points before thinning.")

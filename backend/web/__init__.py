@@ -1,0 +1,1 @@
+"""What lies between the network and the routes: limits, guards, one error shape, monitoring."""

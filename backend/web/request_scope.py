@@ -1,0 +1,58 @@
+"""What surrounds every request: an id, a duration, and a last net for faults nobody foresaw."""
+
+import logging
+import re
+import time
+from uuid import uuid4
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from backend.web.failures import failure
+from backend.web.monitoring import Monitor
+
+log = logging.getLogger("etascope.web")
+
+REQUEST_ID = "X-Request-ID"
+_SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class RequestScope:
+    """Outermost of our layers."""
+
+    def __init__(self, app: ASGIApp, *, monitor: Monitor) -> None:
+        self._app = app
+        self._monitor = monitor
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Name the request, time it, and answer 500 without a traceback if it breaks."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        given = Headers(scope=scope).get(REQUEST_ID.lower(), "")
+        request_id = given if _SANE_ID.fullmatch(given) else uuid4().hex
+        started, status = time.perf_counter(), 0
+
+        async def named(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers[REQUEST_ID] = request_id
+                headers["X-Content-Type-Options"] = "nosniff"
+            await send(message)
+
+        try:
+            await self._app(scope, receive, named)
+        except Exception:
+            log.exception("request %s failed: %s %s", request_id, scope["method"], scope["path"])
+            if status:  # too late to say anything; the server must cut the connection
+                raise
+            answer = failure(
+                500,
+                "internal",
+                "Something went wrong here; it is in the server's log.",
+                hint=f"Look for request {request_id}.",
+            )
+            await answer(scope, receive, named)
+        finally:
+            self._monitor.observe(scope, status, time.perf_counter() - started)

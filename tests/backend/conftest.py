@@ -1,0 +1,119 @@
+"""The API in this process, on an empty SQLite database, with a queue that only takes notes."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+
+with warnings.catch_warnings():
+    # It would rather have httpx's successor, which nothing else here uses yet.
+    warnings.simplefilter("ignore")
+    from fastapi.testclient import TestClient
+
+from backend.db import transaction
+from backend.main import create_app
+from backend.queue import get_queue
+from ib_core.sweep.result import Outcome
+from tests import factories
+
+ADDRESS = "http://127.0.0.1:8050"
+
+
+class NotedQueue:
+    """Takes announcements without a broker; `away` makes it one that does not answer."""
+
+    def __init__(self) -> None:
+        self.shard_ids: list[int] = []
+        self.away: str | None = None
+
+    def enqueue(self, shard_ids: Sequence[int]) -> int:
+        if self.away:
+            return 0
+        self.shard_ids += shard_ids
+        return len(shard_ids)
+
+    def why_unavailable(self) -> str | None:
+        return self.away
+
+
+@pytest.fixture
+def queue() -> NotedQueue:
+    return NotedQueue()
+
+
+@pytest.fixture
+def app(sqlite_database: str, queue: NotedQueue) -> FastAPI:
+    del sqlite_database
+    app = create_app()
+    app.dependency_overrides[get_queue] = lambda: queue
+    return app
+
+
+@pytest.fixture
+def api(app: FastAPI) -> TestClient:
+    # Without the lifespan: no test here needs the reaper's thread.
+    return TestClient(app, base_url=ADDRESS, raise_server_exceptions=False)
+
+
+#: The grid most tests submit: 2 methods x 3 rates x 2 seeds.
+BODY: dict[str, Any] = {
+    "task": "toy/quadratic",
+    "methods": ["eb", "ib"],
+    "learning_rates": [0.1, 1.0, 3.0],
+    "seeds": 2,
+}
+
+
+@pytest.fixture
+def study(api: TestClient) -> int:
+    """A study without sweeps."""
+    return int(api.post("/api/studies", json={"name": "A study"}).json()["id"])
+
+
+@pytest.fixture
+def submit(api: TestClient, study: int) -> Callable[..., dict[str, Any]]:
+    """Submit the usual grid, with changes; returns the sweep."""
+
+    def submit(**changes: Any) -> dict[str, Any]:
+        answer = api.post(f"/api/studies/{study}/sweeps", json=BODY | changes)
+        assert answer.status_code == 202, answer.text
+        return dict(answer.json())
+
+    return submit
+
+
+#: What the trials of `trained` come to: EB diverges at 3 (one seed loses its numbers), IB never.
+def toy_result(trial: Any) -> Any:
+    method, lr, seed = (trial.spec[name] for name in ("method", "lr", "seed"))
+    if method == "eb" and lr == 3.0:
+        loss = float("nan") if seed == 1 else 40.0
+        return factories.result(trial, outcome=Outcome.DIVERGED, loss=loss)
+    losses = {0.1: 0.5, 1.0: 0.1, 3.0: 0.2}
+    return factories.result(trial, loss=losses[lr] + 0.01 * seed)
+
+
+@pytest.fixture
+def train(queue: NotedQueue) -> Callable[..., None]:
+    """Finish everything that was announced."""
+
+    def train(judge: Callable[[Any], Any] = toy_result) -> None:
+        from backend.services import shards
+
+        while queue.shard_ids:
+            with transaction() as session:
+                claim = factories.claim(session, queue.shard_ids.pop(0))
+                finished = {trial.id: judge(trial) for trial in claim.trials}
+                shards.record(session, claim=claim, finished=finished)
+                shards.finish(session, claim=claim)
+
+    return train
+
+
+@pytest.fixture
+def trained(submit: Callable[..., dict[str, Any]], train: Callable[..., None], study: int) -> int:
+    """A study whose one sweep has ended."""
+    submit()
+    train()
+    return study

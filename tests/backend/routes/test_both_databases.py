@@ -1,0 +1,78 @@
+"""Every call that has SQL of its own, on SQLite and on PostgreSQL."""
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from backend.main import create_app
+from backend.queue import get_queue
+from tests.backend.conftest import NotedQueue
+
+
+@pytest.fixture
+def app(database: str, queue: NotedQueue) -> FastAPI:
+    del database
+    app = create_app()
+    app.dependency_overrides[get_queue] = lambda: queue
+    return app
+
+
+def ok(answer: Any) -> Any:
+    assert answer.status_code < 300, answer.text
+    return answer.json()
+
+
+def test_a_study_reads_the_same(
+    api: TestClient,
+    study: int,
+    submit: Callable[..., dict[str, Any]],
+    train: Callable[..., None],
+) -> None:
+    sweep = submit(clip=[None, 1.0])["id"]
+    train()
+    path = f"/api/studies/{study}"
+    final = ok(api.get(f"{path}/sensitivity"))
+    assert [line["label"] for line in final["series"]][:2] == ["eb, no clip", "ib, no clip"]
+    assert final["series"][0]["points"][-1]["mean"] is None
+    best = ok(api.get(f"{path}/sensitivity", params={"reducer": "best"}))
+    assert [dot["value"] for dot in best["series"][0]["points"][-1]["seeds"]] == [None, 20.5]
+    assert len(ok(api.get(f"{path}/scorecard", params={"metric": "test_loss"}))["rows"]) == 4
+    assert len(ok(api.get(f"{path}/differences", params={"kind": "clip"}))["items"]) == 2
+    assert len(ok(api.get("/api/compare", params={"study": study}))["series"]) == 4
+    etag = api.get(f"{path}/sensitivity").headers["etag"]
+    unchanged = api.get(f"{path}/sensitivity", headers={"If-None-Match": etag})
+    assert unchanged.status_code == 304
+    assert "event: done" in api.get(f"/api/sweeps/{sweep}/events").text
+
+
+def test_files_go_out_and_come_in(
+    api: TestClient, trained: int, submit: Callable[..., dict[str, Any]]
+) -> None:
+    submit(seeds=3)
+    files = {
+        format: api.get(f"/api/studies/{trained}/export", params={"format": format}).content
+        for format in ("csv", "json", "parquet")
+    }
+    assert files["csv"].count(b"\r\n") == 1 + 18
+    assert pq.read_table(io.BytesIO(files["parquet"])).num_rows == 18
+    for format in ("csv", "json"):
+        found = ok(api.post("/api/import", content=files[format]))
+        assert found["imported"] + found["reused"] == 12
+        assert found["skipped"] == 6
+
+
+def test_history_and_counts_read_the_same(
+    api: TestClient, trained: int, submit: Callable[..., dict[str, Any]]
+) -> None:
+    submit(seeds=3)
+    query = {"q": "study", "state": "queued", "spark": "true", "task": "toy/quadratic"}
+    (found,) = ok(api.get("/api/studies", params=query))["items"]
+    assert {one["method"] for one in found["spark"]} == {"eb", "ib"}
+    assert ok(api.get("/api/queue"))["trials_queued"] == 6
+    assert 'etascope_trials{state="queued"} 6.0' in api.get("/metrics").text
+    assert len(ok(api.get(f"/api/studies/{trained}/sweeps"))["items"]) == 2

@@ -1,0 +1,59 @@
+"""Alive, ready, who works, who asks, what Prometheus sees."""
+
+from fastapi.testclient import TestClient
+
+from backend.db import transaction
+from backend.services import workers
+from backend.services.workers import Worker
+from tests.backend.conftest import NotedQueue
+
+
+def start_worker() -> None:
+    with transaction() as session:
+        workers.register(session, worker=Worker("w1", "here", 1, "cpu", queues=("cpu",)))
+
+
+def test_health_needs_nothing(api: TestClient) -> None:
+    assert api.get("/api/health").json()["status"] == "ok"
+
+
+def test_ready_names_what_is_missing(api: TestClient, queue: NotedQueue) -> None:
+    queue.away = "The broker does not answer."
+    answer = api.get("/api/ready")
+    checks = answer.json()["checks"]
+    assert answer.status_code == 503
+    assert checks["database"]["ready"]
+    assert checks["broker"] == {"ready": False, "reason": "The broker does not answer."}
+    assert "etascope worker" in checks["workers"]["reason"]
+
+
+def test_ready_once_a_worker_lives(api: TestClient) -> None:
+    start_worker()
+    answer = api.get("/api/ready")
+    assert answer.status_code == 200
+    assert answer.json()["ready"]
+
+
+def test_workers_and_queue_tell_who_works_and_what_waits(
+    api: TestClient, submit, queue: NotedQueue
+) -> None:
+    submit()
+    start_worker()
+    worker = api.get("/api/workers").json()["items"][0]
+    assert (worker["name"], worker["alive"], worker["state"]) == ("w1", True, "idle")
+    depth = api.get("/api/queue").json()
+    assert (depth["depth"], depth["trials_queued"]) == (len(queue.shard_ids), 12)
+    assert depth["broker"]["ready"]
+
+
+def test_without_accounts_everybody_is_the_local_owner(api: TestClient) -> None:
+    assert api.get("/api/me").json() == {"username": "local", "role": "admin", "auth": False}
+
+
+def test_prometheus_sees_requests_and_trials(api: TestClient, trained: int) -> None:
+    api.get(f"/api/studies/{trained}")
+    text = api.get("/metrics").text
+    assert 'etascope_trials{state="completed"} 10.0' in text
+    assert 'etascope_trials{state="diverged"} 2.0' in text
+    assert 'etascope_queue_depth{queue="cpu"} 0.0' in text
+    assert 'route="/api/studies/{study_id}",status="200"' in text
