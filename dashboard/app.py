@@ -1,0 +1,70 @@
+"""Puts the dashboard onto a FastAPI app: `create_dash_app(server)`."""
+
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Response
+
+from backend.client import calls
+from dashboard import pages, router
+from dashboard.api_client import Sender, Trouble, connect, in_process_client
+from dashboard.callbacks import register_all, report
+from dashboard.components.shell import shell
+from dashboard.markup import Dash
+
+HERE = Path(__file__).parent
+INDEX = (HERE / "index.html").read_text("utf-8")
+
+
+def create_dash_app(server: FastAPI, client: Sender | None = None) -> Any:
+    """Serve the dashboard's pages from `server`.
+
+    Call it after the API's own routes are there, its `/api` fallback included: Dash answers every
+    path that is left.
+
+    Args:
+        server: The app to add pages to.
+        client: What the pages ask for numbers; None: the API that `server` itself serves.
+    """
+    connect(server, client or in_process_client(server))
+    _add_pulse(server, client or server.state.dashboard_client)
+    app = Dash(
+        "dashboard",
+        server=server,
+        assets_folder=str(HERE / "assets"),
+        title="Etascope",
+        update_title="",
+        index_string=INDEX,
+        suppress_callback_exceptions=True,  # pages come and go
+        on_error=report,
+        add_log_handler=False,
+    )
+    _without_websockets(app, server)
+    app.layout = shell(pages.PAGES)
+    router.route(app, pages.PAGES)
+    register_all(app)
+    # Dash would do this on the first request to "/", and serve a deep link before without assets.
+    app._setup_server()
+    return app
+
+
+def _without_websockets(app: Any, server: FastAPI) -> None:
+    """Close Dash's second way in: no callback of ours needs it, and each browser would hold one."""
+    app.backend.websocket_capability = False
+    path = f"{app.config.routes_pathname_prefix}_dash-ws-callback"
+    server.router.routes[:] = [
+        route for route in server.router.routes if getattr(route, "path", None) != path
+    ]
+
+
+def _add_pulse(server: FastAPI, client: Sender) -> None:
+    """Add what the browser asks now and then to learn whether the API answers."""
+
+    @server.get("/dashboard/pulse", include_in_schema=False)
+    async def pulse() -> Response:
+        """Answer 204 if the API does, else 503."""
+        try:
+            await client.send(calls.health())
+        except Trouble:
+            return Response(status_code=503)
+        return Response(status_code=204)

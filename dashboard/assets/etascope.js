@@ -1,0 +1,267 @@
+/* The browser's side of the dashboard: addresses, pictures to keep, the menu, local times. */
+(function () {
+  "use strict";
+
+  const keep = () => window.dash_clientside.no_update;
+  const isNarrow = () => window.innerWidth < 640;
+
+  /* --- The view lives in the address ------------------------------------------------------ */
+
+  const readers = {
+    text: (text) => text,
+    number: (text) => (text === "" || Number.isNaN(Number(text)) ? null : Number(text)),
+    flag: (text) => text === "1",
+    list: (text) => (text === "" ? [] : text.split(",")),
+  };
+
+  const writers = {
+    text: (value) => (value === null || value === undefined ? "" : String(value)),
+    number: (value) => (value === null || value === undefined ? "" : String(value)),
+    flag: (value) => (value ? "1" : "0"),
+    list: (value) => (value || []).join(","),
+  };
+
+  function writeSearch(controls, values) {
+    const query = new URLSearchParams(window.location.search);
+    controls.forEach((control, index) => {
+      const write = writers[control.kind];
+      const text = write(values[index]);
+      if (text === write(control.fallback)) {
+        query.delete(control.name);
+      } else {
+        query.set(control.name, text);
+      }
+    });
+    const text = query.toString().replace(/%2C/g, ",");
+    return text ? "?" + text : "";
+  }
+
+  function readControls(controls, search, values) {
+    const query = new URLSearchParams(search);
+    controls.forEach((control, index) => {
+      const wanted = query.has(control.name)
+        ? readers[control.kind](query.get(control.name))
+        : control.fallback;
+      if (JSON.stringify(wanted) !== JSON.stringify(values[index])) {
+        window.dash_clientside.set_props(control.id, { [control.property]: wanted });
+      }
+    });
+  }
+
+  const SETTLE = 400;
+  let settling = null;
+
+  /* One callback for both directions: the address sets the controls, controls set the address. */
+  function syncUrl(path, controls, search, values) {
+    const triggered = (window.dash_clientside.callback_context.triggered || []).map((t) => t.prop_id);
+    if (triggered.length === 0 || !new RegExp(path).test(window.location.pathname)) {
+      return;
+    }
+    if (triggered.includes("location.search")) {
+      readControls(controls, window.location.search, values);
+      return;
+    }
+    /* Only what has settled: a dragged slider must not fill the browser's history. */
+    window.clearTimeout(settling);
+    settling = window.setTimeout(() => {
+      const wanted = writeSearch(controls, values);
+      if (wanted !== window.location.search && new RegExp(path).test(window.location.pathname)) {
+        window.dash_clientside.set_props("location", { search: wanted });
+      }
+    }, SETTLE);
+  }
+
+  /* --- Pictures to keep ------------------------------------------------------------------- */
+
+  function download(url, filename) {
+    const anchor = document.createElement("a");
+    anchor.href = url;
+    anchor.download = filename;
+    document.body.appendChild(anchor);
+    anchor.click();
+    anchor.remove();
+  }
+
+  function printPicture(svg, width, height, filename) {
+    const frame = document.createElement("iframe");
+    frame.className = "print-frame";
+    frame.setAttribute("aria-hidden", "true");
+    document.body.appendChild(frame);
+    const page = frame.contentDocument;
+    page.open();
+    page.write(
+      "<!DOCTYPE html><title>" + filename + "</title><style>@page{size:" + width + "px " + height +
+        "px;margin:0}body{margin:0}svg{display:block}</style>" + svg
+    );
+    page.close();
+    frame.contentWindow.addEventListener("afterprint", () => frame.remove());
+    frame.contentWindow.focus();
+    frame.contentWindow.print();
+  }
+
+  /* Exactly what is shown: zoom, hidden curves and colours included. */
+  async function exportPicture(graph, format, filename) {
+    const plot = document.querySelector("#" + graph + " .js-plotly-plot");
+    if (!plot || !window.Plotly) {
+      return;
+    }
+    const width = plot.offsetWidth;
+    const height = plot.offsetHeight;
+    const kind = format === "pdf" ? "svg" : format;
+    const url = await window.Plotly.toImage(plot, { format: kind, width, height, scale: kind === "png" ? 3 : 1 });
+    if (format === "pdf") {
+      const svg = decodeURIComponent(url.slice(url.indexOf(",") + 1));
+      printPicture(svg, width, height, filename);
+    } else {
+      download(url, filename + "." + format);
+    }
+  }
+
+  /* --- The menu on a phone ---------------------------------------------------------------- */
+
+  function toggleMenu() {
+    const button = document.getElementById("menu-button");
+    const pressed = (window.dash_clientside.callback_context.triggered || []).some((t) =>
+      t.prop_id.startsWith("menu-button")
+    );
+    const open = pressed && !document.body.classList.contains("menu-open");
+    document.body.classList.toggle("menu-open", open);
+    if (button) {
+      button.setAttribute("aria-expanded", open ? "true" : "false");
+    }
+    return keep();
+  }
+
+  /* A new page begins at its top, for eyes and for screen readers. */
+  function arrive(title) {
+    if (title) {
+      document.title = title;
+    }
+    const page = document.getElementById("page");
+    if (page && !window.location.hash) {
+      window.scrollTo(0, 0);
+      page.focus({ preventScroll: true });
+    }
+    return keep();
+  }
+
+  /* --- Times in the viewer's zone --------------------------------------------------------- */
+
+  const formats = { dateStyle: "medium", timeStyle: "short" };
+
+  function localise(root) {
+    root.querySelectorAll("time.local-time").forEach((element) => {
+      const iso = element.getAttribute("datetime");
+      if (!iso || element.dataset.shown === iso || !element.firstChild) {
+        return;
+      }
+      const moment = new Date(iso);
+      if (Number.isNaN(moment.getTime())) {
+        return;
+      }
+      element.firstChild.nodeValue = new Intl.DateTimeFormat(undefined, formats).format(moment);
+      element.title = moment.toString();
+      element.dataset.shown = iso;
+    });
+  }
+
+  /* --- Light and dark --------------------------------------------------------------------- */
+
+  const KEY = "mantine-color-scheme-value";
+  const system = window.matchMedia("(prefers-color-scheme: dark)");
+
+  function remembered() {
+    try {
+      return window.localStorage.getItem(KEY);
+    } catch (error) {
+      return null;
+    }
+  }
+
+  function currentScheme() {
+    const chosen = remembered();
+    return chosen === "dark" || chosen === "light" ? chosen : system.matches ? "dark" : "light";
+  }
+
+  /* Components, figures (drawn by the server) and grids (another library) all have to be told. */
+  function applyScheme(scheme) {
+    document.documentElement.dataset.agThemeMode = scheme;
+    window.dash_clientside.set_props("provider", { forceColorScheme: scheme });
+  }
+
+  /* The system's scheme until a person presses the button; from then on what they chose. */
+  function chooseScheme(clicks) {
+    let scheme = currentScheme();
+    if (clicks) {
+      scheme = scheme === "dark" ? "light" : "dark";
+      try {
+        window.localStorage.setItem(KEY, scheme);
+      } catch (error) {
+        /* Without storage the choice lasts as long as the page. */
+      }
+    }
+    applyScheme(scheme);
+    return [scheme, isNarrow()];
+  }
+
+  system.addEventListener("change", () => {
+    const scheme = currentScheme();
+    applyScheme(scheme);
+    window.dash_clientside.set_props("scheme", { data: scheme });
+  });
+
+  window.matchMedia("(max-width: 639px)").addEventListener("change", () => {
+    window.dash_clientside.set_props("narrow", { data: isNarrow() });
+  });
+
+  new MutationObserver(() => localise(document)).observe(document.documentElement, {
+    childList: true,
+    subtree: true,
+    attributes: true,
+    attributeFilter: ["datetime"],
+  });
+
+  /* --- Is anybody there? ------------------------------------------------------------------ */
+
+  const PULSE = 6000;
+  let away = false;
+  let recoveries = 0;
+
+  async function beat() {
+    if (document.hidden) {
+      return;
+    }
+    let answered = false;
+    try {
+      answered = (await fetch("/dashboard/pulse", { cache: "no-store" })).ok;
+    } catch (error) {
+      answered = false;
+    }
+    const banner = document.getElementById("away");
+    if (banner && answered === away) {
+      banner.hidden = answered;
+      banner.textContent = answered ? "" : "The server does not answer. Trying again every few seconds…";
+    }
+    if (answered && away) {
+      recoveries += 1;
+      window.dash_clientside.set_props("recoveries", { data: recoveries });
+    }
+    away = !answered;
+  }
+
+  window.setInterval(beat, PULSE);
+  document.addEventListener("visibilitychange", beat);
+
+  /* --- Small questions pages ask ---------------------------------------------------------- */
+
+  const visibleTick = (count) => (document.hidden ? keep() : count);
+
+  function clickedTrials(click) {
+    const point = click && click.points && click.points[0];
+    return point && Array.isArray(point.customdata) && point.customdata.length
+      ? point.customdata.join(",")
+      : keep();
+  }
+
+  window.etascope = { syncUrl, exportPicture, toggleMenu, arrive, visibleTick, chooseScheme, clickedTrials };
+})();

@@ -1,0 +1,139 @@
+"""A number one can slide roughly and type exactly."""
+
+import json
+import math
+from dataclasses import dataclass
+
+import dash_mantine_components as dmc
+from dash import Input, Output, html
+from dash.development.base_component import Component
+
+from dashboard.callbacks import browser_callback
+from dashboard.formats import number
+
+
+@dataclass(frozen=True, slots=True)
+class NumberSlider:
+    """A labelled number field above a slider; the field holds the value, the slider follows.
+
+    Attributes:
+        id: Of the number field; its `value` is what callbacks read.
+        label: What it is called.
+        low: Lowest value.
+        high: Highest value.
+        step: Between neighbouring places of the slider; on a logarithmic one, in decades.
+        log: Whether the slider is logarithmic.
+        marks: Values printed below the track.
+        whole: Whether only whole numbers make sense.
+    """
+
+    id: str
+    label: str
+    low: float
+    high: float
+    step: float
+    log: bool = False
+    marks: tuple[float, ...] = ()
+    whole: bool = False
+
+    @property
+    def slider_id(self) -> str:
+        """The id of the slider."""
+        return f"{self.id}-slider"
+
+    def place(self, value: float) -> float:
+        """Return where on the slider a value is."""
+        inside = min(max(value, self.low), self.high)
+        return math.log10(inside) if self.log else inside
+
+    def percent(self, value: float) -> float:
+        """Return how far along the track a value is, in percent."""
+        low, high = self.place(self.low), self.place(self.high)
+        return 100 * (self.place(value) - low) / (high - low)
+
+    def accepts(self, value: object) -> bool:
+        """Whether a value is one this control can hold; a half-typed one is not."""
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+    def legal(self, value: object, fallback: float) -> float:
+        """Return a value from an address as this control would show it."""
+        if not isinstance(value, int | float) or not math.isfinite(value):
+            return fallback
+        inside = min(max(value, self.low), self.high)
+        return round(inside) if self.whole else inside
+
+    def draw(self, value: float, *, above: Component | None = None) -> Component:
+        """Return the control, set to a value.
+
+        Args:
+            value: In the number's own units.
+            above: Something to stand above the track, such as a mark.
+        """
+        return html.Div(
+            [
+                html.Label(self.label, htmlFor=self.id, className="number-slider-label"),
+                dmc.NumberInput(
+                    id=self.id,
+                    value=value,
+                    min=self.low,
+                    max=self.high,
+                    step=1 if self.whole else 0.1 if self.log else self.step,
+                    allowDecimal=not self.whole,
+                    clampBehavior="blur",
+                    debounce=250,
+                    size="xs",
+                    className="number-slider-field",
+                ),
+                html.Div(
+                    [*([above] if above is not None else []), self._slider(value)],
+                    className="number-slider-track",
+                ),
+            ],
+            className=" ".join(self._classes(marked=above is not None)),
+        )
+
+    def _classes(self, *, marked: bool) -> list[str]:
+        signed = self.low < 0 < self.high  # a bar from the left end would mean nothing
+        return [
+            "number-slider",
+            *(["number-slider-marked"] if marked else []),
+            *(["number-slider-signed"] if signed else []),
+        ]
+
+    def _slider(self, value: float) -> Component:
+        return dmc.Slider(
+            id=self.slider_id,
+            value=self.place(value),
+            min=self.place(self.low),
+            max=self.place(self.high),
+            step=self.step,
+            precision=4,
+            marks=[{"value": self.place(mark), "label": number(mark)} for mark in self.marks],
+            scale={"function": "powerOfTen" if self.log else "unchanged"},
+            label={"function": "threeDigits"},
+            thumbLabel=self.label,
+            # The scaled value would be announced against ends that are not scaled.
+            attributes={"thumb": {"aria-valuemin": self.low, "aria-valuemax": self.high}}
+            if self.log
+            else {},
+            updatemode="drag",
+            size="sm",
+            thumbSize=18,
+        )
+
+    def connect(self) -> None:
+        """Let field and slider follow each other, in the browser."""
+        field, log, whole = json.dumps(self.id), json.dumps(self.log), json.dumps(self.whole)
+        browser_callback(
+            f"function(place) {{ window.etascope.slid({field}, place, {log}, {whole}); }}",
+            Input(self.slider_id, "value"),
+            prevent_initial_call=True,
+        )
+        low, high = json.dumps(self.low), json.dumps(self.high)
+        browser_callback(
+            f"function(value) {{ return window.etascope.typed({field}, value, {log}, "
+            f"{low}, {high}); }}",
+            Output(self.slider_id, "value"),
+            Input(self.id, "value"),
+            prevent_initial_call=True,
+        )

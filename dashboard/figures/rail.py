@@ -1,0 +1,131 @@
+"""The rail on top: every seed that diverged or left the scale, counted, in its curve's lane."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from backend.schemas import RatePointRead, SeriesRead
+from dashboard.figures.scale import Scale
+from dashboard.figures.wording import diverged_words
+from dashboard.formats import counted, number
+from dashboard.theme import SeriesStyle
+
+#: With more rates than this, counts would run into each other; they are in the hover texts.
+MOST_COUNTS = 26
+
+
+@dataclass(frozen=True, slots=True)
+class RailEntry:
+    """What the rail says about one rate of one curve."""
+
+    point: RatePointRead
+    diverged: int
+    off_scale: list[int]
+
+    @property
+    def crowded(self) -> bool:
+        """Whether both kinds of marker stand here."""
+        return bool(self.diverged and self.off_scale)
+
+
+def rail_entries(line: SeriesRead, scale: Scale) -> list[RailEntry]:
+    """Return the rates at which seeds diverged, or completed above the scale."""
+    entries = [
+        RailEntry(
+            point,
+            point.diverged,
+            [
+                seed.trial_id
+                for seed in point.seeds
+                if seed.outcome == "completed"
+                and seed.value is not None
+                and not scale.holds(seed.value)
+            ],
+        )
+        for point in line.points
+    ]
+    return [entry for entry in entries if entry.diverged or entry.off_scale]
+
+
+def rail_traces(
+    line: SeriesRead,
+    name: str,
+    style: SeriesStyle,
+    entries: Sequence[RailEntry],
+    *,
+    lane: int,
+    short: bool,
+) -> Iterator[Any]:
+    """Yield the markers of one lane: filled for diverged, open for off the scale.
+
+    Args:
+        line: The curve.
+        name: What the legend calls it.
+        style: Its looks.
+        entries: What there is to mark.
+        lane: Its height on the rail's axis.
+        short: Whether there is room for the number of seeds alone, not for "1/3".
+    """
+    diverged = [entry for entry in entries if entry.diverged]
+    off_scale = [entry for entry in entries if entry.off_scale]
+    common = {"legendgroup": line.id, "showlegend": False, "xaxis": "x", "yaxis": "y2"}
+    if diverged:
+        yield go.Scatter(
+            x=[entry.point.lr for entry in diverged],
+            y=[lane + (0.25 if entry.crowded else 0) for entry in diverged],
+            **_look(diverged, "triangle-up", style),
+            text=[_count(entry.diverged, entry.point.n, short=short) for entry in diverged],
+            hovertext=[_diverged_hover(name, entry.point) for entry in diverged],
+            hoverinfo="text",
+            customdata=[
+                [seed.trial_id for seed in entry.point.seeds if seed.outcome == "diverged"]
+                for entry in diverged
+            ],
+            meta="rail diverged",
+            **common,
+        )
+    if off_scale:
+        yield go.Scatter(
+            x=[entry.point.lr for entry in off_scale],
+            y=[lane - (0.25 if entry.crowded else 0) for entry in off_scale],
+            **_look(off_scale, "arrow-bar-up-open", style),
+            text=[_count(len(e.off_scale), e.point.n, short=short) for e in off_scale],
+            hovertext=[_off_scale_hover(name, entry) for entry in off_scale],
+            hoverinfo="text",
+            customdata=[entry.off_scale for entry in off_scale],
+            meta="rail off scale",
+            **common,
+        )
+
+
+def _look(entries: Sequence[RailEntry], symbol: str, style: SeriesStyle) -> dict[str, Any]:
+    return {
+        "mode": "markers+text" if len(entries) <= MOST_COUNTS else "markers",
+        "marker": {
+            "symbol": symbol,
+            "size": 10,
+            "color": style.colour if symbol == "triangle-up" else style.ink,
+            "line": {"color": style.ink, "width": 1.2},
+        },
+        "textposition": "middle right",
+        "textfont": {"size": 11, "color": style.ink},
+        "cliponaxis": False,
+    }
+
+
+def _count(k: int, n: int, *, short: bool) -> str:
+    return str(k) if short else f"{k}/{n}"
+
+
+def _diverged_hover(name: str, point: RatePointRead) -> str:
+    return f"<b>{name}</b><br>learning rate {number(point.lr)}<br>{diverged_words(point)}"
+
+
+def _off_scale_hover(name: str, entry: RailEntry) -> str:
+    words = counted(len(entry.off_scale), "completed seed")
+    return (
+        f"<b>{name}</b><br>learning rate {number(entry.point.lr)}<br>"
+        f"{words} of {entry.point.n} above this scale"
+    )

@@ -1,0 +1,133 @@
+"""The y scale: chosen for the runs one can learn from, not stretched by the exploded ones."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from backend.schemas import Metric, SeriesRead
+
+ScaleName = Literal["focus", "log", "full"]
+
+#: Share of the learning runs that the focused scale must hold.
+HELD = 0.9
+#: What lies within so many times that span is held too, rather than sent to the rail.
+STRETCH = 2.0
+#: A full scale spanning more than this factor is logarithmic: nothing else could be read.
+LINEAR_SPAN = 200.0
+#: A logarithmic scale ends here above the initial loss; what is higher goes to the rail.
+LOG_REACH = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """An axis.
+
+    Attributes:
+        low: Lower end.
+        high: Upper end; what is above it goes to the rail.
+        log: Whether it is logarithmic.
+    """
+
+    low: float
+    high: float
+    log: bool = False
+
+    @property
+    def range(self) -> list[float]:
+        """The ends as plotly wants them."""
+        return [math.log10(self.low), math.log10(self.high)] if self.log else [self.low, self.high]
+
+    @property
+    def tick(self) -> str | int | None:
+        """Distance of the ticks as plotly wants it: one a decade, more where there is one only."""
+        if not self.log:
+            return None
+        return "D2" if self.high < 100 * self.low else 1
+
+    def share(self, value: float) -> float:
+        """Return how far up the axis a value stands, from 0 to 1."""
+        if self.log:
+            return math.log(max(value, 1e-300) / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+    def holds(self, value: float) -> bool:
+        """Whether a value is not above the scale."""
+        return value <= self.high
+
+
+def choose_scale(
+    series: Sequence[SeriesRead], metric: Metric, name: ScaleName, initial: float | None = None
+) -> Scale:
+    """Return the axis of a picture.
+
+    Args:
+        series: All curves in it.
+        metric: What they show.
+        name: focus: for the runs that learn; log: likewise, logarithmic; full: all finite ones.
+        initial: The loss before training, where it is known.
+    """
+    values = [value for line in series for value in _all_values(line)]
+    if not values:
+        return Scale(0.0, 1.0)
+    if metric.endswith("accuracy"):
+        return _share_scale(values)
+    low, high = min(values), max(values)
+    if name == "full":
+        return _log(values, high) if low > 0 and high > LINEAR_SPAN * low else _linear(low, high)
+    if name == "log" and high > 0:
+        return _log(values, min(high, LOG_REACH * (initial or _learnt(series, initial))))
+    if metric == "seconds":
+        return _linear(0.0, high)
+    return _linear(low, _focus(low, high, _learnt(series, initial), initial))
+
+
+def _all_values(line: SeriesRead) -> Iterable[float]:
+    for point in line.points:
+        yield from (seed.value for seed in point.seeds if seed.value is not None)
+        yield from (edge for edge in (point.mean, point.low) if edge is not None)
+
+
+def _learnt(series: Sequence[SeriesRead], initial: float | None) -> float:
+    """Return a loss below which most rates that learn lie."""
+    bound = math.inf if initial is None else initial
+    means = sorted(
+        point.mean
+        for line in series
+        for point in line.points
+        if point.mean is not None and not point.diverged and point.mean <= bound
+    )
+    if not means:
+        finite = [value for line in series for value in _all_values(line)]
+        return min(max(finite), bound)
+    best = [
+        min(own)
+        for line in series
+        if (own := [p.mean for p in line.points if p.mean is not None and p.mean <= bound])
+    ]
+    return max(means[math.ceil(HELD * len(means)) - 1], *best)
+
+
+def _focus(low: float, high: float, learnt: float, initial: float | None) -> float:
+    span = max(learnt - low, 1e-9)
+    if high <= low + STRETCH * span:
+        return high
+    reach = low + 1.25 * span
+    # The initial loss is drawn where it costs little room.
+    return initial if initial is not None and reach < initial <= low + STRETCH * span else reach
+
+
+def _linear(low: float, high: float) -> Scale:
+    margin = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+    return Scale(max(0.0, low - margin) if low >= 0 else low - margin, high + margin)
+
+
+def _log(values: Sequence[float], high: float) -> Scale:
+    low = min(value for value in values if value > 0)
+    return Scale(low / 1.25, max(high, low * 1.5) * 1.25, log=True)
+
+
+def _share_scale(values: Sequence[float]) -> Scale:
+    low, high = min(values), max(values)
+    margin = 0.05 * (high - low) or 0.05
+    return Scale(max(0.0, low - margin), min(1.0, high) + margin)

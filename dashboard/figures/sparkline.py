@@ -1,0 +1,53 @@
+"""A study's curves, small enough for a table cell, as a picture without any script."""
+
+import math
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from backend.schemas import Spark
+from dashboard.theme import METHOD_STYLE, method_style
+
+WIDTH, HEIGHT, PAD = 132, 36, 4
+#: Losses above so many times the best one are drawn at the top edge.
+REACH = 6.0
+DASHES = {"dot": "1.5 3", "dash": "5 3", "longdash": "8 3", "dashdot": "6 3 1.5 3", "solid": ""}
+
+
+def sparkline(sparks: Sequence[Spark]) -> str | None:
+    """Return the curves as an image's address; None if there is nothing to draw yet."""
+    means = [p.mean for spark in sparks for p in spark.points if p.mean is not None]
+    rates = [math.log10(point.lr) for spark in sparks for point in spark.points]
+    if not means or len(rates) < 2:
+        return None
+    low = min(means)
+    high = min(max(means), low + (REACH - 1) * abs(low)) if low else max(means)
+    paths = "".join(
+        _path(spark, min(rates), max(rates), low, high if high > low else low + 1)
+        for spark in sparks
+    )
+    svg = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'fill="none" stroke-width="1.8" stroke-linejoin="round">{paths}</svg>'
+    )
+    return f"data:image/svg+xml,{quote(svg)}"
+
+
+def spark_words(sparks: Sequence[Spark]) -> str:
+    """Return what a sparkline shows, for who cannot see it."""
+    names = [method_style(spark.method).short for spark in sparks]
+    return f"Loss against learning rate of {', '.join(names)}" if names else "No curve yet"
+
+
+def _path(spark: Spark, left: float, right: float, low: float, high: float) -> str:
+    style = METHOD_STYLE.get(spark.method) or method_style(spark.method)
+    steps: list[str] = []
+    pen_up = True
+    for point in spark.points:
+        x = PAD + (WIDTH - 2 * PAD) * (math.log10(point.lr) - left) / ((right - left) or 1)
+        share = 1.0 if point.mean is None else min(1.0, max(0.0, (point.mean - low) / (high - low)))
+        y = HEIGHT - PAD - (HEIGHT - 2 * PAD) * share
+        steps.append(f"{'M' if pen_up else 'L'}{x:.1f} {y:.1f}")
+        pen_up = False
+    dash = DASHES.get(style.dash, "")
+    dashes = f' stroke-dasharray="{dash}"' if dash else ""
+    return f'<path d="{"".join(steps)}" stroke="{style.colour}"{dashes}/>'

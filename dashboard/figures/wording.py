@@ -1,0 +1,72 @@
+"""Titles, axis names and hover texts of figures."""
+
+from collections.abc import Sequence
+
+from backend.schemas import Metric, RatePointRead, Reducer, SeriesKey, SeriesRead
+from dashboard.formats import counted, number, percent
+from dashboard.theme import METHOD_STYLE
+
+QUANTITY: dict[Metric, str] = {
+    "train_loss": "training loss",
+    "test_loss": "test loss",
+    "train_accuracy": "training accuracy",
+    "test_accuracy": "test accuracy",
+    "seconds": "training time",
+}
+BAND_WORDS = {
+    "std": "± 1 std",
+    "se": "± 1 standard error",
+    "quantile": "and 10th to 90th percentile",
+}
+
+
+def series_name(line: SeriesKey, label: str) -> str:
+    """Return what a legend calls a curve: the method in words, then what sets it apart."""
+    style = METHOD_STYLE.get(line.method)
+    method, _, rest = label.partition(", ")
+    name = style.title if style and method == line.method else method
+    return f"{name}, {rest}" if rest else name
+
+
+def axis_title(series: Sequence[SeriesKey], metric: Metric, reducer: Reducer) -> str:
+    """Return quantity, split and after how many epochs."""
+    quantity = QUANTITY[metric]
+    if metric == "seconds":
+        return f"{quantity} (s)"
+    epochs = sorted({line.epochs for line in series})
+    span = " or ".join(str(epoch) for epoch in epochs) if len(epochs) <= 2 else "training"
+    words = counted(epochs[0], "epoch") if len(epochs) == 1 else f"{span} epochs"
+    words = words if len(epochs) <= 2 else span
+    return f"best {quantity} within {words}" if reducer == "best" else f"{quantity} after {words}"
+
+
+def seeds_words(series: Sequence[SeriesRead]) -> str:
+    """Return over how many seeds is averaged."""
+    counts = {point.n for line in series for point in line.points}
+    if not counts:
+        return "no seed yet"
+    low, high = min(counts), max(counts)
+    return counted(high, "seed") if low == high else f"{low} to {high} seeds"
+
+
+def mean_hover(name: str, point: RatePointRead, band: str) -> str:
+    """Return all there is to say about one rate of one curve."""
+    lines = [f"<b>{name}</b>", f"learning rate {number(point.lr)}"]
+    if point.mean is not None:
+        lines.append(f"mean {number(point.mean)} of {counted(point.n, 'seed')}")
+    elif point.finite_mean is not None:
+        lines.append(f"mean of the {point.n_finite} finite seeds {number(point.finite_mean)}")
+        lines.append(f"{point.n - point.n_finite} of {point.n} seeds are not finite")
+    if point.low is not None and point.high is not None:
+        lines.append(
+            f"{BAND_WORDS[band].removeprefix('and ')}: {number(point.low)} to {number(point.high)}"
+        )
+    if point.diverged:
+        lines.append(diverged_words(point))
+    return "<br>".join(lines)
+
+
+def diverged_words(point: RatePointRead) -> str:
+    """Return the share of diverged seeds with its interval."""
+    interval = f"{percent(point.diverged_low)} to {percent(point.diverged_high)}"
+    return f"diverged {point.diverged} of {point.n} (95 %: {interval})"

@@ -1,0 +1,151 @@
+"""Ids of all components that callbacks know, by page."""
+
+from typing import Any
+
+# The shell around every page
+LOCATION = "location"
+PAGE = "page"
+TITLE = "title"
+SCHEME = "scheme"
+SCHEME_BUTTON = "scheme-button"
+PROVIDER = "provider"
+NARROW = "narrow"
+NOTICES = "notices"
+BREADCRUMBS = "breadcrumbs"
+NAVIGATION = "navigation"
+MENU_BUTTON = "menu-button"
+RECOVERIES = "recoveries"
+
+
+def part(kind: str, key: Any) -> dict[str, Any]:
+    """Return the id of one of many alike components."""
+    return {"kind": kind, "key": key}
+
+
+class History:
+    """The history of studies."""
+
+    TEXT = "history-text"
+    TAG = "history-tag"
+    TASK = "history-task"
+    STATE = "history-state"
+    ARCHIVED = "history-archived"
+    SORT = "history-sort"
+    ROWS = "history-rows"
+    TABLE = "history-table"
+    MORE = "history-more"
+    CURSOR = "history-cursor"
+    COMPARE = "history-compare"
+    CHANGES = "history-changes"
+    TICK = "history-tick"
+
+
+class NewSweep:
+    """The form of a sweep."""
+
+    STUDY = "new-study"
+    NAME = "new-name"
+    MODE = "new-mode"
+    PRESET = "new-preset"
+    PRESET_FACTS = "new-preset-facts"
+    TASK = "new-task"
+    TASK_FACTS = "new-task-facts"
+    METHODS = "new-methods"
+    RATES_MODE = "new-rates-mode"
+    RATE_FROM = "new-rate-from"
+    RATE_TO = "new-rate-to"
+    RATE_COUNT = "new-rate-count"
+    RATE_LIST = "new-rate-list"
+    RATES = "new-rates"
+    SEEDS = "new-seeds"
+    GRID = "new-grid"
+    PRESET_PART = "new-preset-part"
+    FORECAST = "new-forecast"
+    SUBMIT = "new-submit"
+    BODY = "new-body"
+    ERROR = "new-error"
+    KEY = "new-key"
+
+
+class Study:
+    """One study."""
+
+    ID = "study-id"
+    VERSION = "study-version"
+    INTERVAL = "study-interval"
+    TICK = "study-tick"
+    STATUS = "study-status"
+    HEAD = "study-head"
+    GRAPH = "study-graph"
+    CAPTION = "study-caption"
+    MARK = "study-mark"
+    SCORECARD = "study-scorecard"
+    SWEEPS = "study-sweeps"
+    SWEEPS_MARK = "study-sweeps-mark"
+    NOTES = "study-notes"
+    QUANTITY = "study-quantity"
+    SPLIT = "study-split"
+    REDUCER = "study-reducer"
+    CLIPPING = "study-clipping"
+    VIEW = "study-view"
+    BAND = "study-band"
+    SEEDS = "study-seeds"
+    SCALE = "study-scale"
+    SELECTED = "study-selected"
+    DRAWER = "study-drawer"
+    DRAWER_BODY = "study-drawer-body"
+    GRID = "study-grid"
+    GRID_SWEEP = "study-grid-sweep"
+    GRID_STATE = "study-grid-state"
+    GRID_METHOD = "study-grid-method"
+    GRID_CURSORS = "study-grid-cursors"
+    EDIT = "study-edit"
+    EDIT_MODAL = "study-edit-modal"
+    EDIT_NAME = "study-edit-name"
+    EDIT_TAGS = "study-edit-tags"
+    EDIT_NOTES = "study-edit-notes"
+    EDIT_SAVE = "study-edit-save"
+    EDIT_ERROR = "study-edit-error"
+    ARCHIVE = "study-archive"
+    CONFIRM = "study-confirm"
+    CONFIRM_WORDS = "study-confirm-words"
+    CONFIRM_YES = "study-confirm-yes"
+    CONFIRM_NO = "study-confirm-no"
+    PENDING = "study-pending"
+    COPY = "study-copy"
+    COPY_MODAL = "study-copy-modal"
+    COPY_BODY = "study-copy-body"
+
+
+class Compare:
+    """Several studies on one axis."""
+
+    STUDIES = "compare-studies"
+    QUANTITY = "compare-quantity"
+    SPLIT = "compare-split"
+    REDUCER = "compare-reducer"
+    BAND = "compare-band"
+    SCALE = "compare-scale"
+    SEEDS = "compare-seeds"
+    GRAPH = "compare-graph"
+    TABLE = "compare-table"
+    MESSAGE = "compare-message"
+
+
+class Trial:
+    """One trial."""
+
+    ID = "trial-id"
+    GRAPH = "trial-graph"
+    SCALE = "trial-scale"
+    INTERVAL = "trial-interval"
+    FACTS = "trial-facts"
+    STATE = "trial-state"
+
+
+class Workers:
+    """Who trains."""
+
+    INTERVAL = "workers-interval"
+    TICK = "workers-tick"
+    BODY = "workers-body"

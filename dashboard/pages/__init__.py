@@ -1,0 +1,28 @@
+"""Every page, in the order of the navigation. A new one is a module with a `PAGE`, and a line."""
+
+from dashboard.pages import (
+    compare,
+    guide,
+    history,
+    new_sweep,
+    paper,
+    study,
+    toy,
+    trial,
+    updates,
+    workers,
+)
+from dashboard.router import Page
+
+PAGES: tuple[Page, ...] = (
+    history.PAGE,
+    new_sweep.PAGE,
+    study.PAGE,
+    trial.PAGE,
+    compare.PAGE,
+    paper.PAGE,
+    toy.PAGE,
+    updates.PAGE,
+    workers.PAGE,
+    guide.PAGE,
+)

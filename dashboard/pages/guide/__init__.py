@@ -1,0 +1,83 @@
+"""Guide: what every picture and number means, in sections other pages link to."""
+
+import dash_mantine_components as dmc
+from dash import Input, Output, html
+from dash.development.base_component import Component
+
+from backend.schemas import CatalogRead
+from dashboard.callbacks import browser_callback
+from dashboard.catalog import get_catalog
+from dashboard.ids_illustrations import Guide
+from dashboard.pages.guide import learning, pictures, practice
+from dashboard.pages.guide.prose import Section
+from dashboard.router import Page
+
+__all__ = ["PAGE", "layout", "sections"]
+
+
+def sections(catalog: CatalogRead) -> list[Section]:
+    """Return the whole guide; what the API defines is quoted from it."""
+    return [*pictures.sections(catalog), *learning.sections(catalog), *practice.sections(catalog)]
+
+
+async def layout(**_query: str) -> Component:
+    """Return the page."""
+    found = sections(await get_catalog())
+    return html.Div(
+        [
+            html.Div(
+                [
+                    html.H1("Guide"),
+                    html.P(
+                        "How far can the learning rate be turned before training breaks? Etascope "
+                        "trains the same network at many rates with several methods and draws "
+                        "what became of every run.",
+                        className="page-lead",
+                    ),
+                ],
+                className="guide-head",
+            ),
+            html.Div(
+                [
+                    html.Nav(_contents(found), className="guide-nav", **{"aria-label": "Contents"}),
+                    html.Div([_drawn(section) for section in found], className="guide-text"),
+                ],
+                id=Guide.CONTENT,
+                className="guide",
+            ),
+        ]
+    )
+
+
+def _contents(found: list[Section]) -> Component:
+    return html.Ol([html.Li(html.A(section.title, href=f"#{section.anchor}")) for section in found])
+
+
+def _drawn(section: Section) -> Component:
+    return html.Section(
+        [
+            html.H2(
+                [
+                    section.title,
+                    html.A(
+                        "#",
+                        href=f"#{section.anchor}",
+                        className="anchor",
+                        **{"aria-label": f"Link to {section.title}"},
+                    ),
+                ],
+                id=section.anchor,
+                tabIndex=-1,
+            ),
+            dmc.Stack(list(section.body), gap=12),
+        ]
+    )
+
+
+browser_callback(
+    "function(_id) { return window.etascope.scrollToAnchor(); }",
+    Output(Guide.CONTENT, "className"),
+    Input(Guide.CONTENT, "id"),
+)
+
+PAGE = Page("/guide", "Guide", layout, navigation="Guide")

@@ -1,0 +1,155 @@
+"""The guide's sections about running, moving and citing studies."""
+
+from dash import html
+
+from backend.schemas import CatalogRead
+from dashboard.pages.guide.prose import Section, code, points, prose
+
+PAPER = """@article{fagan2018robust,
+  title   = {Robust Implicit Backpropagation},
+  author  = {Fagan, Francois and Iyengar, Garud},
+  journal = {arXiv preprint arXiv:1808.02433},
+  year    = {2018}
+}"""
+
+TOOL = """@software{{etascope,
+  title   = {{Etascope: learning-rate robustness studies}},
+  author  = {{{{Etascope contributors}}}},
+  note    = {{engine version {version}}},
+  year    = {{2026}}
+}}"""
+
+CURL = """curl -X POST localhost:8050/api/studies \\
+  -H 'Content-Type: application/json' -d '{"name": "Digits"}'
+curl -X POST localhost:8050/api/studies/1/sweeps \\
+  -H 'Content-Type: application/json' \\
+  -d '{"task": "digits_mlp", "methods": ["eb", "ib"], "seeds": 3,
+       "learning_rates": {"from": 0.01, "to": 100, "count": 9}}'
+curl localhost:8050/api/studies/1/scorecard"""
+
+PYTHON = """from backend.client import Client
+
+with Client("http://127.0.0.1:8050") as client:
+    study = client.create_study("Digits: EB against IB")
+    sweep = client.submit(study.id, {"task": "digits_mlp", "methods": ["eb", "ib"],
+                                     "learning_rates": [0.1, 1, 10], "seeds": 3})
+    client.wait(sweep.id)
+    print(client.scorecard(study.id))"""
+
+SHELL = """etascope sweep digits_mlp --methods eb,ib --lrs 0.01:100:9 --csv runs.csv --png curve.png
+etascope submit digits_mlp --methods eb,ib --lrs 0.01:100:9 --seeds 3
+etascope submit --preset paper/05_jsb_chorales
+etascope data list"""
+
+CSV = """dataset,method,lr,seed,epochs,initial_loss,train_loss,test_loss
+my_data,adam,0.001,1,10,2.30,0.21,0.25
+my_data,adam,0.1,1,10,2.30,nan,nan"""
+
+IMPORT = "curl --data-binary @runs.csv 'localhost:8050/api/import?name=My%20runs'"
+
+UNINSTALL = """etascope db backup keep.db      # if you want to keep the history
+rm -rf ~/.local/share/etascope  # database, broker files, logs (or your ETASCOPE_HOME)
+rm -rf .venv                    # in the project's folder; then the folder itself"""
+
+
+def sections(catalog: CatalogRead) -> list[Section]:
+    """Return how to work with Etascope outside of its pages."""
+    return [_import(), _interfaces(), _record(catalog), _cite(catalog), _uninstall()]
+
+
+def _import() -> Section:
+    return Section(
+        "import",
+        "Importing runs made elsewhere",
+        (
+            prose(
+                "A CSV file, plain or gzip, with one line a run. Needed are `dataset` (or `task`), "
+                "`method` and `lr`; the rest is optional: `seed`, `train_loss`, `test_loss`, "
+                "`train_accuracy`, `test_accuracy`, `initial_loss`, `epochs`, `clip` (0 means "
+                "none), `outcome`, `seconds`. Write a loss that is not a number as `nan` or `inf`: "
+                "the run is then on the rail."
+            ),
+            code(CSV, "An example file"),
+            code(IMPORT, "The call that imports it"),
+            points(
+                "A method `exact` is read as `isgd`. An export of Etascope can be imported as it "
+                "is.",
+                "Imported runs are grey, marked as imported, and overlaid like any other.",
+                "An import is all or nothing: an unreadable line refuses the file and is named.",
+            ),
+        ),
+    )
+
+
+def _interfaces() -> Section:
+    return Section(
+        "api",
+        "API, Python and the command line",
+        (
+            prose(
+                "Everything on these pages comes from the HTTP API; a study's page offers its "
+                "sweeps as curl and Python."
+            ),
+            html.A("Documentation of the API", href="/api/docs"),
+            code(CURL, "A sweep by curl"),
+            code(PYTHON, "A sweep in Python"),
+            code(SHELL, "The command line"),
+            prose(
+                "`etascope sweep` trains here and needs no server; `etascope submit` hands the "
+                "sweep to a running one. Where accounts are on, make a token on the account page "
+                "and pass it as `ETASCOPE_TOKEN` or in the header `Authorization: Bearer`."
+            ),
+        ),
+    )
+
+
+def _record(catalog: CatalogRead) -> Section:
+    return Section(
+        "record",
+        "What is recorded, and when runs are shared",
+        (
+            prose(
+                "A run is addressed by its content: a fingerprint of everything that decides its "
+                "result, from task, method, rate and seed to the hash of the data and the engine's "
+                f"version (here {catalog.engine_version}). Two sweeps that contain the same "
+                "fingerprint share the run: extending a grid or adding seeds trains only what is "
+                "missing."
+            ),
+            points(
+                "Versions of Python, torch, numpy and of the engine; the source's git revision.",
+                "Device, its name and the number of threads.",
+                "Seed; hashes of the data, the initial weights and the order of batches.",
+                "Initial loss, losses by step, outcome; for a diverged run when and where.",
+                "Results of different engine versions are never mixed silently.",
+            ),
+        ),
+    )
+
+
+def _cite(catalog: CatalogRead) -> Section:
+    return Section(
+        "cite",
+        "How to cite",
+        (
+            prose("The method:"),
+            code(PAPER, "BibTeX entry of the paper"),
+            prose("The tool; name the engine's version, as only its results are comparable:"),
+            code(TOOL.format(version=catalog.engine_version), "BibTeX entry of Etascope"),
+        ),
+    )
+
+
+def _uninstall() -> Section:
+    return Section(
+        "uninstall",
+        "Uninstalling",
+        (
+            prose(
+                "Stop it with Ctrl-C. Everything it writes is in two folders: its home "
+                "(`ETASCOPE_HOME`; on macOS `~/Library/Application Support/etascope`) and the "
+                "environment `.venv` beside `run.py`. Data sets are below its home, unless "
+                "`ETASCOPE_DATA_DIR` put them elsewhere."
+            ),
+            code(UNINSTALL, "The commands that remove it"),
+        ),
+    )

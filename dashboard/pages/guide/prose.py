@@ -1,0 +1,96 @@
+"""What the guide's sections are made of."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import dash_mantine_components as dmc
+from dash import html
+from dash.development.base_component import Component
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One heading of the guide.
+
+    Attributes:
+        anchor: What pages link to, `/guide#anchor`.
+        title: Its heading.
+        body: What stands below it.
+    """
+
+    anchor: str
+    title: str
+    body: tuple[Component, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word and what it means.
+
+    Attributes:
+        anchor: What pages link to.
+        word: The word as screens have it.
+        meaning: One or two sentences; `code` between backticks.
+        source: Where the definition comes from.
+    """
+
+    anchor: str
+    word: str
+    meaning: str
+    source: str = ""
+
+
+def inline(text: str) -> list[Component | str]:
+    """Return a text with what stands between backticks set as code."""
+    parts = text.split("`")
+    return [html.Code(part) if index % 2 else part for index, part in enumerate(parts) if part]
+
+
+def prose(text: str) -> Component:
+    """Return a paragraph."""
+    return html.P(inline(text))
+
+
+def terms(found: Iterable[Term]) -> Component:
+    """Return words with their meanings, each with an anchor of its own."""
+    pairs = [
+        (
+            html.Dt(term.word, id=term.anchor, tabIndex=-1),
+            html.Dd([*inline(term.meaning), *_source(term)]),
+        )
+        for term in found
+    ]
+    return html.Dl([part for pair in pairs for part in pair], className="terms")
+
+
+def _source(term: Term) -> list[Component]:
+    return [html.Span(f" ({term.source})", className="muted")] if term.source else []
+
+
+def points(*texts: str) -> Component:
+    """Return a list of sentences."""
+    return html.Ul([html.Li(inline(text)) for text in texts])
+
+
+def code(text: str, label: str) -> Component:
+    """Return lines to copy, with a button that does.
+
+    Args:
+        text: The lines.
+        label: What they are, for those who do not see them.
+    """
+    return html.Div(
+        [
+            html.Pre(text, className="code", tabIndex=0, **{"aria-label": label}),
+            dmc.CopyButton(
+                value=text,
+                children="Copy",
+                copiedChildren="Copied",
+                size="compact-xs",
+                variant="default",
+                className="copy",
+                **{"aria-label": f"Copy: {label}"},
+            ),
+        ],
+        className="copyable",
+    )

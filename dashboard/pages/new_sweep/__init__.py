@@ -1,0 +1,162 @@
+"""A new sweep: what to train, on which rates and seeds, and what that would cost."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import dash_mantine_components as dmc
+
+from backend.client import calls
+from backend.schemas import CatalogRead, StudyRead, TaskRead
+from dashboard.api_client import ask
+from dashboard.catalog import find_task, get_catalog
+from dashboard.components.elements import card
+from dashboard.ids import NewSweep as ids
+from dashboard.markup import Component, dcc, html
+from dashboard.pages.new_sweep import forecast
+from dashboard.pages.new_sweep import form as fields
+from dashboard.pages.new_sweep.body import FIELDS, form_from_spec
+from dashboard.router import Page, View
+
+__all__ = ["PAGE", "layout"]
+
+FIRST_TASK = "digits_mlp"
+
+
+async def layout(**query: str) -> View:
+    """Return the form, filled in as the address asks.
+
+    `study` adds to a study, `sweep` repeats a sweep, `preset`, `task`, `methods`, `lrs` and
+    `seeds` fill in fields.
+    """
+    catalog = await get_catalog(fresh=True)
+    form = await _filled(query, catalog)
+    study = await _study(query, form)
+    task = find_task(catalog, form["task"])
+    preset = form["mode"] == "preset"
+    body = html.Div(
+        [
+            html.Div(
+                html.Div(
+                    [
+                        html.H1("New sweep"),
+                        html.P(
+                            "Every method trains at every rate with every seed. Trials that are "
+                            "already known are reused, not run again.",
+                            className="page-lead",
+                        ),
+                    ]
+                ),
+                className="page-head",
+            ),
+            dcc.Store(id=ids.STUDY, data=study.id if study else None),
+            dcc.Store(id=ids.BODY),
+            dcc.Store(id=ids.KEY, data=uuid.uuid4().hex),
+            html.Div(
+                [
+                    html.Div(
+                        [
+                            _mode(form),
+                            html.Div(
+                                fields.preset_card(catalog, form),
+                                id=ids.PRESET_PART,
+                                style=None if preset else {"display": "none"},
+                            ),
+                            html.Div(
+                                [fields.task_card(catalog, form, task), fields.rates_card(form)],
+                                id=ids.GRID,
+                                className="stack",
+                                style={"display": "none"} if preset else None,
+                            ),
+                            fields.seeds_card(form),
+                            fields.options_card(catalog, form),
+                        ],
+                        className="stack",
+                    ),
+                    html.Div(_side(study), className="sticky"),
+                ],
+                className="form-columns",
+            ),
+        ]
+    )
+    crumbs = (((study.name, f"/studies/{study.id}"),) if study else ()) + (("New sweep", ""),)
+    return View(body, title="New sweep", crumbs=crumbs)
+
+
+def _mode(form: Mapping[str, Any]) -> Component:
+    return dmc.SegmentedControl(
+        id=ids.MODE,
+        data=[
+            {"value": "grid", "label": "Build a grid"},
+            {"value": "preset", "label": "Run a preset"},
+        ],
+        value=form["mode"],
+        **{"aria-label": "How to start"},
+    )
+
+
+def _side(study: StudyRead | None) -> Component:
+    where = (
+        html.P(["Into the study ", html.B(study.name)])
+        if study
+        else dmc.TextInput(
+            label="Name of the study",
+            id=ids.NAME,
+            placeholder="made from task and methods",
+            debounce=True,
+            mb=12,
+        )
+    )
+    # The name's field must exist for the callback that submits.
+    hidden = [dmc.TextInput(id=ids.NAME, display="none")] if study else []
+    return card(
+        where,
+        *hidden,
+        html.Div(forecast.waiting(), id=ids.FORECAST, **{"aria-live": "polite"}),
+        html.Div(id=ids.ERROR, role="alert"),
+        dmc.Button(
+            "Run", id=ids.SUBMIT, fullWidth=True, disabled=True, mt=12, size="md", n_clicks=0
+        ),
+        title="Forecast",
+    )
+
+
+async def _study(query: Mapping[str, str], form: Mapping[str, Any]) -> StudyRead | None:
+    wanted = str(query.get("study") or form.get("study") or "")
+    if not wanted.isdecimal():
+        return None
+    return await ask(calls.study(int(wanted)))
+
+
+async def _filled(query: Mapping[str, str], catalog: CatalogRead) -> dict[str, Any]:
+    """Return the form's first values."""
+    preset = query.get("preset")
+    names = [one.name for one in catalog.presets]
+    tasks = [task.name for task in catalog.tasks]
+    name = query.get("task") or (FIRST_TASK if FIRST_TASK in tasks else next(iter(tasks), None))
+    form: dict[str, Any] = dict.fromkeys(FIELDS)
+    form |= {
+        "mode": "preset" if preset else "grid",
+        "preset": preset if preset in names else next(iter(names), None),
+        "task": name,
+        "methods": (query.get("methods") or "eb,ib").split(","),
+        "rates_mode": "list" if "lrs" in query else "grid",
+        "rate_list": query.get("lrs"),
+        "seeds": query.get("seeds") or ("" if preset else "3"),
+        "profile": query.get("profile", "text"),
+        "device": "auto",
+    }
+    form |= _own_grid(find_task(catalog, name), form["profile"])
+    if query.get("sweep", "").isdecimal():
+        sweep = await ask(calls.sweep(int(query["sweep"])))
+        given = form_from_spec(sweep.spec)
+        form |= {key: value for key, value in given.items() if value is not None}
+        form["study"] = sweep.study_id
+    return form
+
+
+def _own_grid(task: TaskRead | None, profile: str) -> dict[str, Any]:
+    return forecast.grid_of(task, profile)
+
+
+PAGE = Page("/new", "New sweep", layout, navigation="New sweep")

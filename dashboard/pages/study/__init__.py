@@ -1,0 +1,117 @@
+"""A study: its curve, live; scorecard, trials, notes, and ways to take it elsewhere."""
+
+import asyncio
+from typing import Any
+
+import dash_mantine_components as dmc
+
+from backend.client import ApiError, calls
+from backend.schemas import StudyRead, SweepRead
+from dashboard.api_client import ask
+from dashboard.components.elements import button_link, card, guide_link
+from dashboard.components.error_panel import empty_state
+from dashboard.components.progress import unfinished
+from dashboard.components.url_state import read_controls
+from dashboard.ids import Study as ids
+from dashboard.markup import Component, dcc, html
+from dashboard.pages.study import actions, drawer, live, notes, picture, trials, view
+from dashboard.router import Page, View
+from dashboard.theme import graph_config
+
+__all__ = ["PAGE", "layout"]
+
+INTERVAL_MS = 1500
+MOST_SWEEPS = 100
+
+
+async def layout(study_id: str = "0", **query: str) -> View:
+    """Return the page of a study."""
+    number = _identifier(study_id)
+    study, sweeps = await asyncio.gather(
+        ask(calls.study(number)), ask(calls.sweeps(number, limit=MOST_SWEEPS))
+    )
+    values = read_controls(view.CONTROLS, query)
+    body = html.Div(
+        [
+            *_stores(study, sweeps.items, values),
+            html.Div(notes.head(study), id=ids.HEAD),
+            html.Div(live.status(study, sweeps.items), id=ids.STATUS),
+            _content(study, sweeps.items, values) if study.sweep_ids else _empty(study),
+            drawer.drawer(values["trials"]),
+            *actions.dialogs(),
+            notes.edit_dialog(),
+        ],
+        className="stack",
+    )
+    return View(body, title=study.name, crumbs=((study.name, ""),))
+
+
+def _identifier(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 2**63:
+        raise ApiError(404, "not_found", f"There is no study {text!r}.")
+    return int(text)
+
+
+def _stores(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) -> list[Component]:
+    return [
+        dcc.Store(id=ids.ID, data=study.id),
+        dcc.Store(id=ids.VERSION, data=live.version(study)),
+        dcc.Store(id=ids.TICK),
+        dcc.Store(id=ids.SWEEPS_MARK, data=live.sweeps_mark(sweeps)),
+        dcc.Store(id=ids.MARK),
+        dcc.Store(id=ids.PENDING),
+        dcc.Store(id=ids.SELECTED, data=values["trials"]),
+        dcc.Interval(
+            id=ids.INTERVAL, interval=INTERVAL_MS, disabled=not unfinished(study.progress)
+        ),
+    ]
+
+
+def _content(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) -> Component:
+    clips = any(clip is not None for sweep in sweeps for clip in sweep.spec.get("clips", ()))
+    side = html.Div(
+        [
+            card(*view.control_panel(values, clips=clips), className="controls"),
+            card(
+                html.Div(dmc.Skeleton(h=280), id=ids.SCORECARD),
+                guide_link("scorecard"),
+                title="Scorecard",
+            ),
+            card(html.Div(notes.notes(study), id=ids.NOTES), title="Notes"),
+            card(html.Div(live.sweep_list(sweeps), id=ids.SWEEPS), title="Sweeps"),
+        ],
+        className="stack side",
+    )
+    return html.Div(
+        [
+            html.Div(_figure(), className="picture"),
+            side,
+            html.Div(card(*trials.panel(sweeps), title="Trials"), className="trials"),
+        ],
+        className="two-thirds study-grid",
+    )
+
+
+def _figure() -> Component:
+    return card(
+        dcc.Graph(
+            id=ids.GRAPH,
+            figure=picture.blank(),
+            config=graph_config("etascope-study"),
+            responsive=True,
+            style={"height": "560px"},
+        ),
+        html.Div(id=ids.CAPTION, className="muted", style={"padding": "0 8px 8px"}),
+        className="figure-card",
+    )
+
+
+def _empty(study: StudyRead) -> Component:
+    return empty_state(
+        "No sweep yet",
+        "A sweep trains a grid of learning rates and seeds. Its curve appears here while it runs.",
+        button_link("Add a sweep", f"/new?study={study.id}"),
+    )
+
+
+PAGE = Page("/studies/<study_id>", "Study", layout)

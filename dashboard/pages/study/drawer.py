@@ -1,0 +1,110 @@
+"""Behind a point: its trials' curves and outcomes."""
+
+import asyncio
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import Input, Output, State, no_update
+
+from backend.client import calls
+from dashboard import ids as shared
+from dashboard.api_client import Trouble, ask
+from dashboard.callbacks import browser_callback, callback
+from dashboard.components.elements import link, state_badge
+from dashboard.components.error_panel import error_panel
+from dashboard.components.record import trial_facts
+from dashboard.figures.curve import TrialCurve, curve_figure
+from dashboard.figures.wording import QUANTITY
+from dashboard.formats import number
+from dashboard.ids import Study as ids
+from dashboard.markup import Component, dcc, html
+from dashboard.theme import graph_config, method_style, scheme_of
+
+MOST_TRIALS = 20
+MOST_POINTS = 400
+
+browser_callback(
+    "function(click) { return window.etascope.clickedTrials(click); }",
+    Output(ids.SELECTED, "data", allow_duplicate=True),
+    Input(ids.GRAPH, "clickData"),
+    prevent_initial_call=True,
+)
+browser_callback(
+    "function(opened) { return opened ? window.dash_clientside.no_update : ''; }",
+    Output(ids.SELECTED, "data", allow_duplicate=True),
+    Input(ids.DRAWER, "opened"),
+    prevent_initial_call=True,
+)
+
+
+def drawer(selected: str) -> Component:
+    """Return the panel that opens over the page; an address may ask for it at once."""
+    return dmc.Drawer(
+        html.Div(dmc.Skeleton(h=360), id=ids.DRAWER_BODY),
+        id=ids.DRAWER,
+        opened=bool(selected),
+        position="right",
+        size="lg",
+        title="Trials behind this point",
+        closeButtonProps={"aria-label": "Close"},
+        zIndex=300,
+    )
+
+
+@callback(
+    Output(ids.DRAWER, "opened"),
+    Output(ids.DRAWER_BODY, "children"),
+    Input(ids.SELECTED, "data"),
+    State(shared.SCHEME, "data"),
+)
+async def show(selected: str | None, scheme: str | None) -> tuple[Any, Any]:
+    """Fetch what is behind a point."""
+    wanted = [int(part) for part in (selected or "").split(",") if part.isdecimal()]
+    if not wanted:
+        return False, no_update
+    try:
+        found = await asyncio.gather(*(_fetch(trial_id) for trial_id in wanted[:MOST_TRIALS]))
+    except Trouble as error:
+        return True, error_panel(error)
+    figure = curve_figure(found, scheme=scheme_of(scheme), test=len(found) == 1)
+    only = found[0].trial if len(found) == 1 else None
+    return True, [
+        dcc.Graph(figure=figure, config=graph_config("etascope-curve"), responsive=True),
+        _table(found),
+        *([trial_facts(only)] if only else []),
+    ]
+
+
+async def _fetch(trial_id: int) -> TrialCurve:
+    trial, curve = await asyncio.gather(
+        ask(calls.trial(trial_id)), ask(calls.curve(trial_id, max_points=MOST_POINTS))
+    )
+    return TrialCurve(trial, curve)
+
+
+def _table(found: list[TrialCurve]) -> Component:
+    head = ["Trial", "Seed", QUANTITY["train_loss"], QUANTITY["test_loss"], "Outcome"]
+    rows = [
+        html.Tr(
+            [
+                html.Td(
+                    link(
+                        f"{method_style(one.trial.method).short} {one.trial.id}",
+                        f"/trials/{one.trial.id}",
+                    )
+                ),
+                html.Td(one.trial.seed, className="number"),
+                html.Td(number(one.trial.train_loss), className="number"),
+                html.Td(number(one.trial.test_loss), className="number"),
+                html.Td(state_badge(one.trial.state)),
+            ]
+        )
+        for one in found
+    ]
+    return html.Div(
+        html.Table(
+            [html.Thead(html.Tr([html.Th(name.capitalize()) for name in head])), html.Tbody(rows)],
+            className="table",
+        ),
+        className="scroll",
+    )

@@ -1,0 +1,57 @@
+"""Taking a study elsewhere: its numbers, and the picture exactly as it is shown."""
+
+import dash_mantine_components as dmc
+from dash import Input
+
+from dashboard.api_client import api_address
+from dashboard.callbacks import browser_callback
+from dashboard.ids import Study as ids
+from dashboard.markup import Component
+
+PICTURES = ("svg", "png", "pdf")
+NUMBERS = ("csv", "json", "parquet")
+
+
+def export_menu(study_id: int) -> Component:
+    """Return the menu of everything one can take along."""
+    return dmc.Menu(
+        [
+            dmc.MenuTarget(dmc.Button("Export", variant="default")),
+            dmc.MenuDropdown(
+                [
+                    dmc.MenuLabel("The picture as shown"),
+                    *(
+                        dmc.MenuItem(_picture_words(kind), id=f"study-export-{kind}", n_clicks=0)
+                        for kind in PICTURES
+                    ),
+                    dmc.MenuDivider(),
+                    dmc.MenuLabel("Every trial"),
+                    *(
+                        dmc.MenuItem(
+                            kind.upper() if kind != "parquet" else "Parquet",
+                            href=f"{api_address()}/api/studies/{study_id}/export?format={kind}",
+                            target="_blank",
+                        )
+                        for kind in NUMBERS
+                    ),
+                ]
+            ),
+        ],
+        position="bottom-end",
+        keepMounted=True,
+    )
+
+
+def _picture_words(kind: str) -> str:
+    return "PDF (print to file)" if kind == "pdf" else kind.upper()
+
+
+for _kind in PICTURES:
+    browser_callback(
+        "function(clicks, study) { if (clicks) { "
+        f"window.etascope.exportPicture('{ids.GRAPH}', '{_kind}', 'etascope-study-' + study); "
+        "} }",
+        Input(f"study-export-{_kind}", "n_clicks"),
+        Input(ids.ID, "data"),
+        prevent_initial_call=True,
+    )

@@ -1,0 +1,172 @@
+"""The table of trials, fetched page by page as one scrolls."""
+
+from typing import Any
+
+import dash_ag_grid as dag
+import dash_mantine_components as dmc
+from dash import Input, Output, State, no_update
+
+from backend.client import calls
+from backend.schemas import SweepRead, TrialRead, TrialState
+from dashboard.api_client import ask
+from dashboard.callbacks import callback
+from dashboard.formats import NONE, duration, number
+from dashboard.ids import Study as ids
+from dashboard.markup import Component, dcc, html
+from dashboard.theme import METHOD_STYLE, method_style
+
+PAGE = 100
+
+COLUMNS = [
+    {"field": "id", "headerName": "Trial", "cellRenderer": "markdown", "width": 90},
+    {"field": "method", "headerName": "Method", "width": 92},
+    {"field": "lr", "headerName": "Rate", "type": "rightAligned", "width": 92},
+    {"field": "seed", "headerName": "Seed", "type": "rightAligned", "width": 78},
+    {"field": "clip", "headerName": "Clip", "type": "rightAligned", "width": 78},
+    {"field": "state", "headerName": "State", "width": 112},
+    {"field": "train_loss", "headerName": "Train loss", "type": "rightAligned", "width": 108},
+    {"field": "test_loss", "headerName": "Test loss", "type": "rightAligned", "width": 108},
+    {"field": "accuracy", "headerName": "Test acc.", "type": "rightAligned", "width": 100},
+    {"field": "diverged", "headerName": "Diverged at", "type": "rightAligned", "width": 116},
+    {"field": "seconds", "headerName": "Time", "type": "rightAligned", "width": 96},
+]
+
+
+def panel(sweeps: list[SweepRead]) -> list[Component]:
+    """Return filters and the table; a study with several sweeps shows one at a time."""
+    newest = str(sweeps[-1].id)
+    methods = list(dict.fromkeys(m for s in sweeps for m in s.spec.get("methods", ())))
+    return [
+        html.Div(
+            [
+                dmc.Select(
+                    label="Sweep",
+                    id=ids.GRID_SWEEP,
+                    data=[{"value": str(s.id), "label": f"Sweep {s.id}"} for s in sweeps],
+                    value=newest,
+                    allowDeselect=False,
+                    size="xs",
+                    w=140,
+                ),
+                dmc.Select(
+                    label="Method",
+                    id=ids.GRID_METHOD,
+                    data=[{"value": name, "label": _title(name)} for name in methods],
+                    placeholder="all",
+                    clearable=True,
+                    size="xs",
+                    w=170,
+                ),
+                dmc.Select(
+                    label="State",
+                    id=ids.GRID_STATE,
+                    data=[str(state) for state in TrialState],
+                    placeholder="all",
+                    clearable=True,
+                    size="xs",
+                    w=140,
+                ),
+            ],
+            className="row",
+            style={"marginBottom": "12px"},
+        ),
+        dcc.Store(id=ids.GRID_CURSORS, data={}),
+        dag.AgGrid(
+            id=ids.GRID,
+            columnDefs=COLUMNS,
+            defaultColDef={"sortable": False, "resizable": True, "suppressMovable": True},
+            rowModelType="infinite",
+            dashGridOptions={
+                "cacheBlockSize": PAGE,
+                "infiniteInitialRowCount": 1,
+                "maxConcurrentDatasourceRequests": 1,
+                "rowHeight": 34,
+                "headerHeight": 36,
+                "suppressCellFocus": False,
+                "theme": {"function": "themeQuartz"},
+                "ensureDomOrder": True,
+            },
+            style={"height": "420px"},
+            className="trial-grid",
+        ),
+    ]
+
+
+def _title(name: str) -> str:
+    return METHOD_STYLE[name].title if name in METHOD_STYLE else name
+
+
+@callback(
+    Output(ids.GRID, "getRowsResponse"),
+    Output(ids.GRID_CURSORS, "data"),
+    Input(ids.GRID, "getRowsRequest"),
+    State(ids.GRID_SWEEP, "value"),
+    State(ids.GRID_METHOD, "value"),
+    State(ids.GRID_STATE, "value"),
+    State(ids.GRID_CURSORS, "data"),
+)
+async def fetch(
+    request: dict[str, Any] | None,
+    sweep: str | None,
+    method: str | None,
+    state: str | None,
+    cursors: dict[str, str] | None,
+) -> tuple[Any, Any]:
+    """Fetch the rows that scrolled into view.
+
+    The API pages by cursor, the grid by row number; the page before left the cursor of this one.
+    """
+    if not request or not sweep:
+        return no_update, no_update
+    start = int(request["startRow"])
+    known = cursors or {}
+    key = f"{sweep} {method} {state} {start}"
+    if start and key not in known:
+        return {"rowData": [], "rowCount": start}, no_update
+    page = await ask(
+        calls.trials(
+            int(sweep),
+            limit=PAGE,
+            cursor=known.get(key),
+            method=method or None,
+            state=state or None,
+        )
+    )
+    rows = [row_of(trial) for trial in page.items]
+    if page.next_cursor is None:
+        return {"rowData": rows, "rowCount": start + len(rows)}, no_update
+    following = {**known, f"{sweep} {method} {state} {start + PAGE}": page.next_cursor}
+    return {"rowData": rows}, following
+
+
+@callback(
+    Output(ids.GRID, "dashGridOptions"),
+    Input(ids.GRID_SWEEP, "value"),
+    Input(ids.GRID_METHOD, "value"),
+    Input(ids.GRID_STATE, "value"),
+    Input(ids.VERSION, "data"),
+    State(ids.GRID, "dashGridOptions"),
+    prevent_initial_call=True,
+)
+async def begin_again(
+    _sweep: Any, _method: Any, _state: Any, version: str, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Make the grid ask again from its first row."""
+    return {**options, "context": {"version": version, "asked": [_sweep, _method, _state]}}
+
+
+def row_of(trial: TrialRead) -> dict[str, Any]:
+    """Return a trial as the table shows it."""
+    return {
+        "id": f"[{trial.id}](/trials/{trial.id})",
+        "method": method_style(trial.method).short,
+        "lr": number(trial.lr),
+        "seed": trial.seed,
+        "clip": NONE if trial.clip is None else number(trial.clip),
+        "state": str(trial.state),
+        "train_loss": number(trial.train_loss),
+        "test_loss": number(trial.test_loss),
+        "accuracy": number(trial.test_accuracy),
+        "diverged": NONE if trial.diverged_at_step is None else f"step {trial.diverged_at_step}",
+        "seconds": duration(trial.seconds),
+    }

@@ -1,0 +1,93 @@
+"""What a study page can be asked to show, and the address that asks for it."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from backend.schemas import Band, Metric, Reducer, SeriesRead
+from dashboard.components import controls
+from dashboard.components.url_state import Control, keep_in_url
+from dashboard.figures.scale import ScaleName
+from dashboard.ids import Study as ids
+
+PATH = r"^/studies/\d+/?$"
+
+CONTROLS = (
+    Control("quantity", ids.QUANTITY, "loss", choices=controls.values(controls.QUANTITIES)),
+    Control("split", ids.SPLIT, "train", choices=controls.values(controls.SPLITS)),
+    Control("reducer", ids.REDUCER, "final", choices=controls.values(controls.REDUCERS)),
+    Control("clipping", ids.CLIPPING, "all", choices=controls.values(controls.CLIPPINGS)),
+    Control("view", ids.VIEW, "curves", choices=controls.values(controls.VIEWS)),
+    Control("band", ids.BAND, "std", choices=controls.values(controls.BANDS)),
+    Control("seeds", ids.SEEDS, True, kind="flag", property="checked"),
+    Control("y", ids.SCALE, "focus", choices=controls.values(controls.SCALES)),
+    Control("trials", ids.SELECTED, "", property="data"),
+)
+
+keep_in_url(PATH, CONTROLS)
+
+
+@dataclass(frozen=True, slots=True)
+class StudyView:
+    """The controls' values, in their order."""
+
+    quantity: str
+    split: str
+    reducer: Reducer
+    clipping: str
+    view: Literal["curves", "method", "clip"]
+    band: Band
+    seeds: bool
+    scale: ScaleName
+
+    @property
+    def metric(self) -> Metric:
+        """What the API calls what is drawn."""
+        return metric_of(self.quantity, self.split)
+
+    @property
+    def both_splits(self) -> tuple[Metric, Metric]:
+        """What differences are drawn of; time is no loss."""
+        quantity = "loss" if self.quantity == "seconds" else self.quantity
+        return metric_of(quantity, "train"), metric_of(quantity, "test")
+
+    @property
+    def scored(self) -> Metric:
+        """What the scorecard is about."""
+        return metric_of("loss" if self.quantity == "seconds" else self.quantity, self.split)
+
+    def shows(self, line: SeriesRead) -> bool:
+        """Whether a curve is wanted."""
+        return self.clipping == "all" or (self.clipping == "on") == (line.clip is not None)
+
+
+def metric_of(quantity: str, split: str) -> Metric:
+    """Return the API's name of a quantity on a split."""
+    return cast(Metric, "seconds" if quantity == "seconds" else f"{split}_{quantity}")
+
+
+def control_panel(values: dict[str, Any], *, clips: bool) -> list[Any]:
+    """Return the controls, set to an address's values.
+
+    Args:
+        values: By query parameter.
+        clips: Whether the study has clipped trials; without any there is nothing to choose.
+    """
+    data = [
+        controls.segmented("Quantity", ids.QUANTITY, controls.QUANTITIES, values["quantity"]),
+        controls.segmented("Split", ids.SPLIT, controls.SPLITS, values["split"]),
+        controls.segmented("Epoch", ids.REDUCER, controls.REDUCERS, values["reducer"]),
+    ]
+    clipping = controls.segmented("Clipping", ids.CLIPPING, controls.CLIPPINGS, values["clipping"])
+    clipping.style = None if clips else {"display": "none"}
+    return [
+        controls.group("Data", *data, clipping),
+        controls.group(
+            "View",
+            controls.segmented("Picture", ids.VIEW, controls.VIEWS, values["view"]),
+            controls.segmented("Band", ids.BAND, controls.BANDS, values["band"]),
+            controls.switch("Seeds", ids.SEEDS, values["seeds"]),
+        ),
+        controls.group(
+            "Axes", controls.segmented("y scale", ids.SCALE, controls.SCALES, values["y"])
+        ),
+    ]

@@ -1,0 +1,276 @@
+"""How things look and how numbers are written, the same on every page and in every figure."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import plotly.graph_objects as go
+import plotly.io as pio
+
+Scheme = Literal["light", "dark"]
+
+FONT = (
+    'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Helvetica Neue", Arial, sans-serif'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MethodStyle:
+    """What one method looks like, in colour, in print and in grey.
+
+    Attributes:
+        title: What screens call it.
+        short: What narrow places call it.
+        colour: Of lines and markers (the Okabe-Ito set, safe for colour-blind readers).
+        dash: Of lines.
+        marker: Plotly's name of the symbol.
+        ink_light: The colour darkened until text in it is readable on a light page (WCAG AA).
+        ink_dark: The same, lightened for a dark page.
+    """
+
+    title: str
+    short: str
+    colour: str
+    dash: str
+    marker: str
+    ink_light: str
+    ink_dark: str
+
+    def ink(self, scheme: Scheme) -> str:
+        """Return the shade for text and thin outlines."""
+        return self.ink_dark if scheme == "dark" else self.ink_light
+
+
+METHOD_STYLE: dict[str, MethodStyle] = {
+    "eb": MethodStyle(
+        "Explicit (EB)", "EB", "#D55E00", "dot", "diamond", ink_light="#A84A00", ink_dark="#FF8A3D"
+    ),
+    "ib": MethodStyle(
+        "Implicit (IB)", "IB", "#0072B2", "solid", "circle", ink_light="#00639B", ink_dark="#58B2E8"
+    ),
+    "ib_plus": MethodStyle(
+        "Implicit + output (IB+)",
+        "IB+",
+        "#009E73",
+        "solid",
+        "square",
+        ink_light="#00704F",
+        ink_dark="#2FCB9E",
+    ),
+    "isgd": MethodStyle(
+        "Exact ISGD",
+        "ISGD",
+        "#CC79A7",
+        "dashdot",
+        "triangle-up",
+        ink_light="#9A3F70",
+        ink_dark="#E3A3C6",
+    ),
+    "momentum": MethodStyle(
+        "Momentum", "Mom.", "#E69F00", "dash", "cross", ink_light="#8A5F00", ink_dark="#F2B840"
+    ),
+    "adam": MethodStyle(
+        "Adam", "Adam", "#56B4E9", "longdash", "x", ink_light="#1B6FA0", ink_dark="#7CC8F2"
+    ),
+}
+
+METHOD_COLOUR: dict[str, str] = {name: style.colour for name, style in METHOD_STYLE.items()}
+
+#: Runs made elsewhere, by any method we have no style for.
+IMPORTED_STYLE = MethodStyle(
+    "Imported", "Imported", "#868E96", "dash", "pentagon", ink_light="#5C636A", ink_dark="#ADB5BD"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Palette:
+    """Colours of everything that is not a method."""
+
+    text: str
+    muted: str
+    paper: str
+    grid: str
+    axis: str
+    rail: str
+    reference: str
+    accent: str
+    good: str
+    bad: str
+
+
+PALETTE: dict[Scheme, Palette] = {
+    "light": Palette(
+        text="#1A1D21",
+        muted="#545B64",
+        paper="#FFFFFF",
+        grid="#E9ECEF",
+        axis="#868E96",
+        rail="#F4F5F7",
+        reference="#868E96",
+        accent="#3B5BDB",
+        good="#2B8A3E",
+        bad="#C92A2A",
+    ),
+    "dark": Palette(
+        text="#E6E8EB",
+        muted="#A6ADB5",
+        paper="#17191C",
+        grid="#2B2F34",
+        axis="#6C757D",
+        rail="#1F2226",
+        reference="#868E96",
+        accent="#91A7FF",
+        good="#69DB7C",
+        bad="#FF8787",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesStyle:
+    """What one curve looks like."""
+
+    colour: str
+    ink: str
+    dash: str
+    width: float
+    marker: str
+    size: float
+
+
+#: Symbols and dashes of further curves of one method in one picture (other studies, other rules).
+VARIANTS: tuple[tuple[str | None, str | None], ...] = (
+    (None, None),
+    ("triangle-up", "longdash"),
+    ("star", "dashdot"),
+    ("hexagon", "longdashdot"),
+    ("triangle-down", "dash"),
+    ("bowtie", "dot"),
+)
+
+
+def method_style(method: str, *, imported: bool = False) -> MethodStyle:
+    """Return a method's style; imported runs and methods nobody knows are grey."""
+    return IMPORTED_STYLE if imported else METHOD_STYLE.get(method, IMPORTED_STYLE)
+
+
+def series_style(
+    method: str,
+    scheme: Scheme = "light",
+    *,
+    clipped: bool = False,
+    imported: bool = False,
+    variant: int = 0,
+) -> SeriesStyle:
+    """Return the style of a curve.
+
+    Args:
+        method: Whose curve.
+        scheme: Of the page.
+        clipped: Clipped curves are thinner, with open markers.
+        imported: Runs made elsewhere are grey.
+        variant: 0 for a method's first curve in a picture, 1 for its second, ...
+    """
+    base = method_style(method, imported=imported)
+    marker, dash = VARIANTS[variant % len(VARIANTS)]
+    shape = marker or base.marker
+    return SeriesStyle(
+        colour=base.colour,
+        ink=base.ink(scheme),
+        dash=dash or base.dash,
+        width=1.4 if clipped else 2.6,
+        marker=f"{shape}-open" if clipped else shape,
+        size=9 if clipped else 9.5,
+    )
+
+
+def faint(colour: str, opacity: float) -> str:
+    """Return a hex colour with an opacity, as plotly wants it."""
+    red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity:g})"
+
+
+def _template(palette: Palette) -> go.layout.Template:
+    axis = {
+        "gridcolor": palette.grid,
+        "linecolor": palette.axis,
+        "tickcolor": palette.axis,
+        "zerolinecolor": palette.grid,
+        "showline": True,
+        "ticks": "outside",
+        "ticklen": 5,
+        "automargin": True,
+        "title": {"standoff": 10, "font": {"size": 14}},
+    }
+    return go.layout.Template(
+        layout={
+            "font": {"family": FONT, "size": 13, "color": palette.text},
+            "paper_bgcolor": palette.paper,
+            "plot_bgcolor": palette.paper,
+            "xaxis": axis,
+            "yaxis": axis,
+            "colorway": [style.colour for style in METHOD_STYLE.values()],
+            "hoverlabel": {
+                "bgcolor": palette.rail,
+                "bordercolor": palette.axis,
+                "font": {"family": FONT, "size": 13, "color": palette.text},
+                "align": "left",
+            },
+            "legend": {"bgcolor": "rgba(0,0,0,0)", "font": {"size": 13}},
+            "margin": {"l": 64, "r": 16, "t": 48, "b": 48},
+            "modebar": {
+                "bgcolor": "rgba(0,0,0,0)",
+                "color": palette.muted,
+                "activecolor": palette.accent,
+            },
+            "title": {"font": {"size": 16}, "x": 0, "xanchor": "left"},
+        }
+    )
+
+
+for _scheme, _palette in PALETTE.items():
+    pio.templates[f"etascope_{_scheme}"] = _template(_palette)
+
+
+def template(scheme: Scheme) -> go.layout.Template:
+    """Return the plotly template of a colour scheme."""
+    return pio.templates[f"etascope_{scheme}"]
+
+
+def scheme_of(value: object) -> Scheme:
+    """Return the colour scheme a browser told us; light until it has."""
+    return "dark" if value == "dark" else "light"
+
+
+#: The logarithmic axis of learning rates: one tick a decade, never "1k" or "1e3" where 1000 does.
+RATE_AXIS: dict[str, Any] = {
+    "type": "log",
+    "dtick": 1,
+    "tickformat": "~g",
+    "minor": {"dtick": "D1", "ticks": "outside", "ticklen": 2, "showgrid": False},
+}
+
+
+def graph_config(filename: str = "etascope") -> dict[str, Any]:
+    """Return a graph's settings.
+
+    Plotly's mode bar would offer to send the data to Plotly's servers; ours must not, and no
+    address it could be sent to is left in.
+    """
+    return {
+        "displaylogo": False,
+        "showSendToCloud": False,
+        "plotlyServerURL": "",
+        "topojsonURL": "",
+        "responsive": True,
+        "scrollZoom": False,
+        "doubleClickDelay": 400,
+        "modeBarButtonsToRemove": [
+            "sendChartToCloud",
+            "select2d",
+            "lasso2d",
+            "autoScale2d",
+            "zoomIn2d",
+            "zoomOut2d",
+        ],
+        "toImageButtonOptions": {"format": "svg", "filename": filename, "scale": 2},
+    }

@@ -1,0 +1,44 @@
+"""A sweep as a command: what is copied asks for the same grid."""
+
+import ast
+import json
+import shlex
+
+from backend.schemas import SweepCreate
+from dashboard.components.copy_as import as_command, as_curl, as_python, body_of
+from tests.dashboard.fake_api import FakeApi
+
+SPEC = FakeApi().sweep(1).spec
+
+
+def test_the_body_is_one_the_api_takes_and_holds_no_empty_field():
+    body = body_of({**SPEC, "clips": [None, 1.0], "options": {"width": 8, "restart": False}})
+    assert SweepCreate.model_validate(body).clip == [None, 1.0]
+    assert body["options"] == {"width": 8}
+    assert "clip" not in body_of(SPEC)
+    assert "options" not in body_of(SPEC)
+
+
+def test_curl_sends_that_very_body():
+    words = shlex.split(as_curl(3, SPEC, "http://127.0.0.1:8050"))
+    assert words[3] == "http://127.0.0.1:8050/api/studies/3/sweeps"
+    assert json.loads(words[words.index("-d") + 1]) == body_of(SPEC)
+
+
+def test_python_is_python():
+    tree = ast.parse(as_python(3, SPEC, "http://127.0.0.1:8050"))
+    sweep = next(node for node in tree.body if isinstance(node, ast.Assign))
+    assert ast.literal_eval(sweep.value) == body_of(SPEC)
+
+
+def test_a_hostile_origin_stays_inside_its_quotes():
+    text = as_curl(3, SPEC, "http://x'; rm -rf /; '")
+    assert shlex.split(text)[3].startswith("http://x'; rm")
+
+
+def test_the_command_line_names_everything_the_grid_says():
+    words = shlex.split(as_command({**SPEC, "clips": [None, 1.0]}))
+    assert words[:3] == ["etascope", "submit", "digits_mlp"]
+    assert words[words.index("--lrs") + 1] == "0.01,0.03,0.1,0.3,1,3,10,30,100"
+    assert words[words.index("--clip") + 1] == "none,1"
+    assert words[words.index("--seeds") + 1] == "1,2,3"

@@ -1,0 +1,27 @@
+"""One dashboard for all tests, each with an API of its own."""
+
+from collections.abc import Iterator
+
+import dash._get_app
+import pytest
+from fastapi import FastAPI
+
+from dashboard.api_client import connect
+from dashboard.app import create_dash_app
+from tests.dashboard.fake_api import FakeApi
+
+
+@pytest.fixture(scope="session")
+def dash_app():
+    return create_dash_app(FastAPI(), FakeApi())
+
+
+@pytest.fixture
+def api(dash_app) -> Iterator[FakeApi]:
+    fake = FakeApi()
+    connect(dash_app.server, fake)
+    dash_app.server.state.dashboard_catalog = None
+    # Outside a request, the dashboard that was created last is the current one.
+    before, dash._get_app.APP = dash._get_app.APP, dash_app
+    yield fake
+    dash._get_app.APP = before

@@ -1,0 +1,173 @@
+"""The picture: nothing is dropped, and everything is where a reader looks for it."""
+
+import pytest
+
+from dashboard.figures.sensitivity import Picture, sensitivity_figure, styles_of
+from dashboard.theme import METHOD_COLOUR
+from tests.dashboard.answers import INITIAL, RATES, SEEDS, series
+
+
+def traces(figure, meta):
+    return [trace for trace in figure.data if trace.meta == meta]
+
+
+@pytest.fixture
+def lines():
+    return [series("eb"), series("ib")]
+
+
+@pytest.fixture
+def figure(lines):
+    picture = Picture(title="Digits")
+    return sensitivity_figure(lines, picture, threshold=1.2, initial=INITIAL)
+
+
+def test_every_seed_is_a_dot_or_counted_on_the_rail(lines, figure):
+    dots = sum(
+        len(trace.x)
+        for kind in ("completed", "diverged")
+        for trace in traces(figure, f"seeds {kind}")
+    )
+    on_rail = {
+        trial
+        for meta in ("rail diverged", "rail off scale")
+        for trace in traces(figure, meta)
+        for trials in trace.customdata
+        for trial in trials
+    }
+    dotted = {
+        trial[0]
+        for kind in ("completed", "diverged")
+        for trace in traces(figure, f"seeds {kind}")
+        for trial in trace.customdata
+    }
+    everybody = {seed.trial_id for line in lines for point in line.points for seed in point.seeds}
+    assert dotted | on_rail == everybody
+    assert dots < len(everybody)  # some really are off this scale
+
+
+def test_the_rail_counts_diverged_seeds_of_all(figure):
+    (rail,) = traces(figure, "rail diverged")
+    counts = dict(zip(rail.x, rail.text, strict=True))
+    assert counts[100.0] == "3/3"
+    assert rail.yaxis == "y2"
+
+
+def test_off_scale_and_diverged_are_different_markers(figure):
+    (diverged,) = traces(figure, "rail diverged")
+    off_scale = traces(figure, "rail off scale")[0]
+    assert diverged.marker.symbol != off_scale.marker.symbol
+    names = [trace.name for trace in traces(figure, "legend")]
+    assert names == ["diverged seeds", "seeds off this scale"]
+
+
+def test_the_scale_is_not_stretched_by_exploded_runs(figure):
+    low, high = figure.layout.yaxis.range
+    assert low <= 0.12
+    assert high < 2 * INITIAL
+
+
+def test_full_shows_every_finite_value(lines):
+    figure = sensitivity_figure(lines, Picture(scale="full"), initial=INITIAL)
+    highest = max(
+        seed.value
+        for line in lines
+        for point in line.points
+        for seed in point.seeds
+        if seed.value is not None
+    )
+    assert figure.layout.yaxis.type == "log"  # four orders of magnitude: nothing else is readable
+    assert 10 ** figure.layout.yaxis.range[1] >= highest
+    assert traces(figure, "rail off scale") == []
+
+
+def test_the_band_never_holds_a_gap(lines):
+    for trace in traces(sensitivity_figure(lines, Picture()), "band"):
+        assert None not in trace.y
+        assert trace.fill == "toself"
+
+
+def test_a_mean_that_is_no_number_leaves_a_gap_and_the_finite_mean_beside_it(figure):
+    eb = next(trace for trace in traces(figure, "mean") if "EB" in trace.name)
+    assert eb.y[-1] is None
+    assert eb.connectgaps is False
+    (finite,) = traces(figure, "finite mean")
+    assert finite.x == (100.0,)
+    assert "2 of 3 seeds are not finite" in finite.hovertext[0]
+
+
+def test_the_x_axis_is_logarithmic_with_one_tick_a_decade(figure):
+    assert figure.layout.xaxis.type == "log"
+    assert figure.layout.xaxis.dtick == 1
+
+
+def test_reference_lines_say_what_they_are(figure):
+    words = " ".join(annotation.text for annotation in figure.layout.annotations)
+    assert "EB's best mean" in words
+    assert "divergence threshold 1.2" in words
+    assert "initial loss 2.31" in words
+
+
+def test_a_reference_above_the_scale_is_named_in_the_rail(lines):
+    figure = sensitivity_figure(lines, Picture(), threshold=37_800.0, initial=INITIAL)
+    words = [annotation.text for annotation in figure.layout.annotations]
+    assert any("divergence threshold 3.78×10⁴ ↑" in text for text in words)
+
+
+def test_title_and_axis_say_what_is_averaged_after_how_long(figure):
+    assert figure.layout.title.text == "<b>Digits</b> · mean ± 1 std of 3 seeds"
+    assert figure.layout.yaxis.title.text == "training loss after 5 epochs"
+
+
+def test_methods_keep_their_colours(figure):
+    colours = {trace.name: trace.line.color for trace in traces(figure, "mean")}
+    assert colours["Explicit (EB)"] == METHOD_COLOUR["eb"]
+    assert colours["Implicit (IB)"] == METHOD_COLOUR["ib"]
+
+
+def test_one_legend_entry_switches_a_whole_curve(figure):
+    for line in ("1-eb-None", "1-ib-None"):
+        own = [trace for trace in figure.data if trace.legendgroup == line]
+        assert {"band", "mean", "strip line"} <= {trace.meta for trace in own}
+        assert sum(trace.showlegend is not False for trace in own) == 1
+
+
+def test_a_click_on_a_mean_opens_its_seeds(figure):
+    eb = next(trace for trace in traces(figure, "mean") if "EB" in trace.name)
+    assert [len(trials) for trials in eb.customdata] == [len(SEEDS)] * len(RATES)
+
+
+def test_the_strip_shows_the_share_of_diverged_seeds(figure):
+    eb = traces(figure, "strip line")[0]
+    assert eb.yaxis == "y3"
+    assert eb.y[-1] == 1.0
+    assert eb.y[0] == 0.0
+
+
+def test_accuracy_has_no_rail_for_high_values(lines):
+    figure = sensitivity_figure(lines, Picture(metric="train_accuracy"))
+    assert traces(figure, "rail off scale") == []
+
+
+def test_the_zoom_survives_new_data_but_not_another_metric(lines):
+    first = sensitivity_figure(lines, Picture(revision="a"))
+    again = sensitivity_figure(lines[:1], Picture(revision="a"))
+    assert first.layout.uirevision == again.layout.uirevision == "a"
+
+
+def test_curves_that_would_look_alike_are_told_apart():
+    lines = [series("ib", study_id=1), series("ib", study_id=2)]
+    first, second = styles_of(lines, "light").values()
+    assert first.colour == second.colour
+    assert first.marker != second.marker
+
+
+def test_a_phone_gets_the_legend_below_and_short_counts(lines):
+    figure = sensitivity_figure(lines, Picture(narrow=True), initial=INITIAL)
+    assert figure.layout.legend.y < 0
+    (rail,) = traces(figure, "rail diverged")
+    assert set(rail.text) <= {"1", "2", "3"}
+
+
+def test_no_curve_at_all_is_still_a_figure():
+    assert sensitivity_figure([], Picture()).layout.xaxis.type == "log"

@@ -1,0 +1,214 @@
+"""The study page: what it asks for, what it draws, and what it refuses to do twice."""
+
+import pytest
+from dash import no_update
+
+from dashboard.ids import Study as ids
+from dashboard.pages import study
+from dashboard.pages.study import drawer, live, notes, picture, trials
+from dashboard.pages.study.view import StudyView, metric_of
+from tests.dashboard.answers import series
+from tests.dashboard.dispatch import by_id, names, run, text_of, trigger
+
+CHOSEN = ("loss", "train", "final", "all", "curves", "std", True, "focus")
+
+
+def drawn(*chosen, mark=None, study_id=1, scheme="light", narrow=False):
+    values = chosen or CHOSEN
+    return run(picture.draw("v", *values, scheme, narrow, study_id, mark))
+
+
+def test_the_picture_asks_for_what_the_controls_say(api):
+    drawn("accuracy", "test", "best", "all", "curves", "se", True, "focus")
+    asked = next(call for call in api.sent if call.path.endswith("sensitivity"))
+    assert asked.parameters == {"metric": "test_accuracy", "reducer": "best", "band": "se"}
+
+
+def test_a_figure_that_did_not_change_is_not_sent_again(api):
+    first, _, _, mark = drawn()
+    assert first is not no_update
+    again, _, _, same = drawn(mark=mark)
+    assert again is no_update
+    assert same == mark
+
+
+def test_another_control_sends_another_figure(api):
+    *_, mark = drawn()
+    other, *_ = drawn(*CHOSEN[:-1], "log", mark=mark)
+    assert other is not no_update
+
+
+def test_the_initial_loss_is_drawn_for_the_training_loss_only(api):
+    def words(*chosen):
+        return " ".join(one.text for one in drawn(*chosen)[0].layout.annotations)
+
+    assert "initial loss 2.31" in words()
+    assert "initial loss" not in words("loss", "test", *CHOSEN[2:])
+
+
+def test_differences_are_drawn_for_training_and_test(api):
+    figure, _, caption, _ = drawn(*CHOSEN[:4], "method", *CHOSEN[5:])
+    asked = [call.parameters["metric"] for call in api.sent if call.path.endswith("differences")]
+    assert asked == ["train_loss", "test_loss"]
+    assert figure.layout.yaxis2.title.text == "difference of test loss"
+    assert "First minus second." in text_of(caption)
+
+
+def test_nothing_to_compare_is_said(api):
+    figure, _, caption, _ = drawn(*CHOSEN[:4], "clip", *CHOSEN[5:])
+    assert figure.layout.annotations[0].text == "Nothing to compare."
+    assert "clipped and unclipped" in text_of(caption)
+
+
+def test_dark_figures_have_the_dark_template(api):
+    figure, *_ = drawn(scheme="dark")
+    assert figure.layout.template.layout.paper_bgcolor == "#17191C"
+
+
+def test_clipping_can_be_left_out_or_alone():
+    plain, clipped = series("eb"), series("eb", clip=1.0)
+    views = {name: StudyView(*CHOSEN[:3], name, *CHOSEN[4:]) for name in ("all", "off", "on")}
+    assert [views["off"].shows(line) for line in (plain, clipped)] == [True, False]
+    assert [views["on"].shows(line) for line in (plain, clipped)] == [False, True]
+    assert all(views["all"].shows(line) for line in (plain, clipped))
+
+
+def test_time_is_one_metric_and_is_scored_by_its_loss():
+    assert metric_of("seconds", "test") == "seconds"
+    view = StudyView("seconds", *CHOSEN[1:])
+    assert view.scored == "train_loss"
+    assert view.both_splits == ("train_loss", "test_loss")
+
+
+def test_the_scorecard_shows_the_recommendation(api):
+    assert "Use 0.1 to 1." in text_of(run(picture.score("v", "loss", "train", "final", 1)))
+
+
+def test_a_running_study_ticks_and_a_finished_one_does_not(api):
+    status, _, mark, version, paused, said = run(live.follow(1, None, 1, None, True))
+    assert said is no_update
+    assert status is None
+    assert paused is True
+    api.running = True
+    api.studies[1] = api._study(1)
+    status, sweeps, changed, other, paused, _ = run(live.follow(2, None, 1, mark, False))
+    assert paused is False
+    assert other != version
+    assert "20 of 54 trials ended" in text_of(status)
+    assert "about 12 s left" in text_of(status)
+    assert "waiting for a gpu worker" in text_of(status)
+    assert "Cancel" in text_of(sweeps)
+    _, sweeps, *_ = run(live.follow(3, None, 1, changed, False))
+    assert sweeps is no_update  # no button is replaced under a finger
+
+
+def test_the_end_of_a_study_is_announced_once(api):
+    *_, said = run(live.follow(1, None, 1, None, False))
+    assert said[0]["message"] == "The study has ended: completed."
+    *_, said = run(live.follow(2, None, 1, None, True))
+    assert said is no_update
+
+
+def test_cancel_asks_first_and_then_cancels(api, dash_app):
+    button = {"key": 1, "kind": "sweep-cancel"}
+    asked = trigger(dash_app, f"{ids.CONFIRM_WORDS}.children", (button, "n_clicks", 1))
+    response = asked["response"]
+    assert response[ids.CONFIRM]["opened"] is True
+    assert "Cancel sweep 1?" in response[ids.CONFIRM_WORDS]["children"]
+    assert not [call for call in api.sent if call.method == "POST"]
+    pending = response[ids.PENDING]["data"]
+    done = f"{ids.CONFIRM}.opened@"
+    no = trigger(dash_app, done, (ids.CONFIRM_NO, "n_clicks", 1), **{ids.PENDING: pending})
+    assert no["response"][ids.CONFIRM]["opened"] is False
+    assert not [call for call in api.sent if call.method == "POST"]
+    trigger(dash_app, done, (ids.CONFIRM_YES, "n_clicks", 1), **{ids.PENDING: pending})
+    assert [call.path for call in api.sent if call.method == "POST"] == ["/api/sweeps/1/cancel"]
+
+
+def test_archiving_and_restoring_are_one_button(api, dash_app):
+    for wanted in (True, False):
+        trigger(dash_app, f"{ids.HEAD}.children@", (ids.ARCHIVE, "n_clicks", 1), **{ids.ID: 1})
+        assert api.studies[1].archived is wanted
+
+
+def test_notes_are_text_and_fetch_nothing(api):
+    study = api.studies[1].model_copy(update={"notes": "![x](http://evil.example/x.png) <b>hi</b>"})
+    markdown = notes.notes(study)
+    assert markdown.dangerously_allow_html is False
+    assert "![" not in markdown.children
+
+
+def test_an_edit_is_stored_and_shown(api):
+    head, shown, opened, error = run(notes.save(1, "New name", ["a"], "text", 1))
+    assert api.studies[1].name == "New name"
+    assert "New name" in text_of(head)
+    assert opened is False
+    assert error is None
+    assert shown.children == "text"
+
+
+@pytest.mark.parametrize("name", ["", "\x00"])
+def test_an_edit_the_api_would_refuse_stays_in_the_dialog(api, name):
+    _, _, opened, error = run(notes.save(1, name, [], "", 1))
+    assert opened is True
+    assert "name" in text_of(error)
+
+
+def test_the_drawer_shows_the_trials_behind_a_point(api):
+    opened, body = run(drawer.show("1,2,3", "light"))
+    assert opened is True
+    assert "EB 1" in text_of(body)
+    hrefs = [getattr(one, "href", None) for one in names(body)]
+    assert "/trials/2" in hrefs
+
+
+def test_the_drawer_of_one_trial_shows_its_record(api):
+    _, body = run(drawer.show("27", "light"))
+    assert "abc123" in text_of(body)
+    assert "at step 40" in text_of(body)
+
+
+def test_a_trial_that_is_gone_is_said_in_the_drawer(api):
+    opened, body = run(drawer.show("9999", "light"))
+    assert opened is True
+    assert "There is no trial 9999." in text_of(body)
+    assert run(drawer.show("", "light"))[0] is False
+
+
+def request(start: int) -> dict[str, int]:
+    return {"startRow": start, "endRow": start + trials.PAGE}
+
+
+def test_the_table_pages_by_the_api_s_cursors(api, monkeypatch):
+    monkeypatch.setattr(trials, "PAGE", 20)
+    cursors: dict[str, str] = {}
+    rows = []
+    for start in (0, 20, 40):
+        answer, left = run(trials.fetch(request(start), "1", None, None, cursors))
+        cursors = cursors if left is no_update else left
+        rows += answer["rowData"]
+    assert answer["rowCount"] == 54
+    assert len(rows) == 54
+    assert len({row["id"] for row in rows}) == 54
+
+
+def test_a_page_whose_cursor_is_not_known_ends_the_table(api):
+    answer, _ = run(trials.fetch(request(400), "1", None, None, {}))
+    assert answer == {"rowData": [], "rowCount": 400}
+
+
+def test_a_row_links_to_its_trial_and_writes_numbers_for_people(api):
+    answer, _ = run(trials.fetch(request(0), "1", None, None, {}))
+    row = answer["rowData"][0]
+    assert row["id"] == "[1](/trials/1)"
+    assert row["seconds"] == "420 ms"
+    lost = next(one for one in answer["rowData"] if one["state"] == "diverged")
+    assert lost["diverged"] == "step 40"
+
+
+def test_exports_link_to_the_api(api):
+    page = run(study.layout("1"))
+    hrefs = [getattr(one, "href", None) for one in names(page.body)]
+    for kind in ("csv", "json", "parquet"):
+        assert f"/api/studies/1/export?format={kind}" in hrefs
+    assert by_id(page.body, ids.GRAPH).config["showSendToCloud"] is False

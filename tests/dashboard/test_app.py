@@ -1,0 +1,107 @@
+"""The dashboard on its server."""
+
+import asyncio
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from backend.client import calls
+from dashboard.__main__ import create_server
+from dashboard.api_client import ask, connect, sentence
+from dashboard.app import create_dash_app
+from tests.dashboard.dispatch import run
+from tests.dashboard.fake_api import FakeApi
+
+
+async def get(app, path: str, **headers: str) -> httpx.Response:
+    transport = httpx.ASGITransport(app=app.server)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        return await client.get(path, headers=headers)
+
+
+def test_the_pulse_tells_whether_the_api_answers():
+    api = FakeApi()
+    app = create_dash_app(FastAPI(), api)
+    assert run(get(app, "/dashboard/pulse")).status_code == 204
+    api.away = True
+    assert run(get(app, "/dashboard/pulse")).status_code == 503
+
+
+def test_there_is_no_second_way_in_by_websocket(dash_app):
+    paths = [getattr(route, "path", "") for route in dash_app.server.router.routes]
+    assert not [path for path in paths if "ws-callback" in path]
+    assert "websocket" not in dash_app._config()
+
+
+def test_the_page_forbids_every_outside_host(dash_app):
+    html = run(get(dash_app, "/")).text
+    policy = html.split('Content-Security-Policy" content="')[1].split('"')[0]
+    assert "default-src 'self'" in policy
+    assert "http" not in policy
+    assert 'lang="en"' in html
+
+
+def test_a_slow_api_does_not_hold_up_other_requests():
+    api = FakeApi()
+    app = create_dash_app(FastAPI(), api)
+    answer = api.send
+
+    async def slow(call):
+        if call.path == "/api/catalog":
+            await asyncio.sleep(0.5)
+        return await answer(call)
+
+    api.send = slow
+
+    async def both() -> tuple[float, int]:
+        loop = asyncio.get_running_loop()
+        body = {
+            "output": "..page.children...title.data...breadcrumbs.children...navigation.children..",
+            "outputs": [
+                {"id": "page", "property": "children"},
+                {"id": "title", "property": "data"},
+                {"id": "breadcrumbs", "property": "children"},
+                {"id": "navigation", "property": "children"},
+            ],
+            "inputs": [
+                {"id": "location", "property": "pathname", "value": "/"},
+                {"id": "recoveries", "property": "data", "value": 0},
+            ],
+            "state": [{"id": "location", "property": "search", "value": ""}],
+            "changedPropIds": [],
+        }
+        transport = httpx.ASGITransport(app=app.server)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            page = asyncio.create_task(client.post("/_dash-update-component", json=body))
+            await asyncio.sleep(0.05)
+            started = loop.time()
+            await client.get("/dashboard/pulse")
+            waited = loop.time() - started
+            return waited, (await page).status_code
+
+    waited, status = run(both())
+    assert status == 200
+    assert waited < 0.25
+
+
+def test_the_browser_s_session_goes_along_with_every_call(dash_app, monkeypatch):
+    import dash
+
+    api = FakeApi()
+    connect(dash_app.server, api)
+    monkeypatch.setattr(dash._get_app, "APP", dash_app)
+    context = type("Context", (), {"cookies": {"session": "abc"}})()
+    monkeypatch.setattr("dashboard.api_client.dash.ctx", context)
+    run(ask(calls.health()))
+    assert api.sent[-1].headers["Cookie"] == "session=abc"
+
+
+def test_the_dashboard_can_stand_alone():
+    server = create_server("http://example.invalid:8050/")
+    assert server.state.api_address == "http://example.invalid:8050"
+
+
+@pytest.mark.parametrize("error", [RuntimeError("x"), httpx.ConnectError("y")])
+def test_every_trouble_has_a_sentence(error):
+    assert sentence(error).endswith(".")

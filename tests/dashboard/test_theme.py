@@ -1,0 +1,86 @@
+"""One method, one look; and text one can read."""
+
+import pytest
+
+from dashboard.theme import (
+    METHOD_STYLE,
+    PALETTE,
+    faint,
+    graph_config,
+    method_style,
+    series_style,
+    template,
+)
+
+READABLE = 4.5
+VISIBLE = 3.0
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_no_two_methods_look_alike_even_in_grey():
+    colours = {style.colour for style in METHOD_STYLE.values()}
+    shapes = {style.marker for style in METHOD_STYLE.values()}
+    assert len(colours) == len(shapes) == len(METHOD_STYLE)
+
+
+def test_the_paper_s_methods_have_the_colours_of_the_design():
+    assert METHOD_STYLE["eb"].colour == "#D55E00"
+    assert METHOD_STYLE["ib"].colour == "#0072B2"
+    assert (METHOD_STYLE["eb"].dash, METHOD_STYLE["ib"].dash) == ("dot", "solid")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_is_readable_on_its_page(scheme):
+    palette = PALETTE[scheme]
+    inks = [style.ink(scheme) for style in METHOD_STYLE.values()]
+    for ink in (palette.text, palette.muted, palette.accent, *inks):
+        for ground in (palette.paper, palette.rail):
+            assert contrast(ink, ground) >= READABLE, (ink, ground)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_marker_has_an_outline_one_can_see(scheme):
+    for style in METHOD_STYLE.values():
+        assert contrast(style.ink(scheme), PALETTE[scheme].paper) >= VISIBLE
+
+
+def test_clipped_curves_share_the_colour_with_a_thinner_line_and_an_open_marker():
+    plain, clipped = series_style("eb"), series_style("eb", clipped=True)
+    assert clipped.colour == plain.colour
+    assert clipped.width < plain.width
+    assert clipped.marker == f"{plain.marker}-open"
+
+
+def test_a_second_curve_of_a_method_keeps_its_colour_and_gets_another_marker():
+    first, second = series_style("ib"), series_style("ib", variant=1)
+    assert first.colour == second.colour
+    assert (first.marker, first.dash) != (second.marker, second.dash)
+
+
+def test_imported_and_unknown_methods_are_grey():
+    assert method_style("eb", imported=True) == method_style("nobody-knows")
+
+
+def test_no_chart_can_be_sent_to_plotly():
+    config = graph_config()
+    assert config["showSendToCloud"] is False
+    assert config["plotlyServerURL"] == ""
+    assert "sendChartToCloud" in config["modeBarButtonsToRemove"]
+
+
+def test_dark_has_a_template_of_its_own():
+    assert template("dark").layout.paper_bgcolor != template("light").layout.paper_bgcolor
+
+
+def test_faint_keeps_the_colour():
+    assert faint("#D55E00", 0.16) == "rgba(213,94,0,0.16)"

@@ -1,0 +1,97 @@
+"""A page with sliders and plots, as a person works with it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from playwright.sync_api import Page
+
+from tests.servers import wait_for
+
+PATIENCE = 20.0
+
+
+@dataclass(frozen=True)
+class Illustration:
+    """An open illustrated page.
+
+    Attributes:
+        page: It.
+        url: Of the server.
+    """
+
+    page: Page
+    url: str
+
+    def open(self, path: str, graph: str) -> None:
+        """Go to an address and wait until a graph has been drawn."""
+        self.page.goto(self.url + path)
+        self.page.wait_for_function(
+            "id => { const g = document.querySelector('#' + id + ' .js-plotly-plot');"
+            " return g && g.data && g.data.length > 2; }",
+            arg=graph,
+        )
+
+    def until(self, true: Callable[[], bool], what: str) -> None:
+        """Wait for what follows from a touch."""
+        wait_for(true, seconds=PATIENCE, every=0.05, what=what)
+
+    def press(self, field: str, key: str, times: int = 1) -> float:
+        """Move a slider by the keyboard; return the number its field then rests at."""
+        thumb = self.page.locator(f"#{field}-slider [role=slider]")
+        before = self.number(field)
+        for _ in range(times):
+            thumb.press(key)
+        self.until(lambda: self.number(field) != before, f"{field} to move")
+        self.page.wait_for_timeout(200)  # the last of several presses is sent a moment later
+        return self.number(field)
+
+    def number(self, field: str) -> float:
+        """Return what a number field shows."""
+        return float(self.page.input_value(f"#{field}"))
+
+    def words(self, place: str) -> str:
+        """Return what is written somewhere."""
+        return self.page.inner_text(f"#{place}")
+
+    def trace(self, graph: str, name: str) -> dict[str, Any]:
+        """Return a trace as it is drawn now."""
+        found: dict[str, Any] = self.page.evaluate(
+            "([id, name]) => { const t = document.querySelector('#' + id + ' .js-plotly-plot')"
+            ".data.find(t => t.name === name); return {x: t.x, y: t.y, text: t.text}; }",
+            [graph, name],
+        )
+        return found
+
+    def layout(self, graph: str) -> dict[str, Any]:
+        """Return a plot's axes, notes and colours."""
+        found: dict[str, Any] = self.page.evaluate(
+            "id => { const l = document.querySelector('#' + id + ' .js-plotly-plot').layout;"
+            " return {x: l.xaxis.range, up: l.yaxis.type, title: l.yaxis.title.text,"
+            " notes: (l.annotations || []).map(a => [a.text, a.x]),"
+            " paper: l.template.layout.paper_bgcolor}; }",
+            graph,
+        )
+        return found
+
+    def fastest_key(self, field: str, graph: str, tries: int = 6) -> float:
+        """Return the shortest time from a key press on a slider to the new picture, in seconds."""
+        milliseconds = self.page.evaluate(
+            """async ([field, graph, tries]) => {
+              const thumb = document.querySelector('#' + field + '-slider [role=slider]');
+              const plot = document.querySelector('#' + graph + ' .js-plotly-plot');
+              const key = {key: 'ArrowLeft', bubbles: true};
+              let best = Infinity;
+              for (let i = 0; i < tries; i += 1) {
+                const drawn = new Promise(done => plot.once('plotly_afterplot', done));
+                const start = performance.now();
+                thumb.dispatchEvent(new KeyboardEvent('keydown', key));
+                await drawn;
+                best = Math.min(best, performance.now() - start);
+                await new Promise(done => setTimeout(done, 300));
+              }
+              return best;
+            }""",
+            [field, graph, tries],
+        )
+        return float(milliseconds) / 1000

@@ -1,0 +1,64 @@
+"""From the form to a finished study, watched while it runs."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+
+def fill(page: Page, **fields: str) -> None:
+    for label, value in fields.items():
+        page.get_by_label(label.replace("_", " "), exact=True).fill(value)
+
+
+def test_errors_stand_at_their_fields_and_the_forecast_follows_the_form(visit):
+    page = visit.open("/new")
+    forecast = page.locator("#new-forecast")
+    expect(forecast).to_contain_text("Trials")
+    fill(page, From="0")
+    expect(page.locator(".mantine-InputWrapper-error").first).to_contain_text("got 0")
+    expect(page.get_by_role("button", name="Run", exact=True)).to_be_disabled()
+    fill(page, From="0.01", To="100", Number_of_rates="5", Seeds="2")
+    expect(forecast).to_contain_text(re.compile(r"Trials\s*20"))
+    expect(page.get_by_alt_text(re.compile("Rates 0.01, 0.1, 1, 10, 100"))).to_be_visible()
+    expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
+
+
+def test_a_sweep_runs_is_shown_live_and_is_reused_when_asked_for_again(visit):
+    page = visit.open("/new?task=digits_mlp&methods=eb,ib&lrs=0.05,0.5,5&seeds=2")
+    page.get_by_label("Name of the study").fill("Watched")
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_url("**/studies/*")
+    expect(page.get_by_role("heading", name="Watched")).to_be_visible()
+    expect(page.locator(".page-head .state").first).to_be_visible()
+    page.wait_for_function(
+        "() => document.querySelector('#study-graph .js-plotly-plot')?._fullData"
+        "?.filter(trace => trace.meta === 'mean').length === 2",
+        timeout=90_000,
+    )
+    expect(page.locator("#study-sweeps .state").first).to_have_text("completed", timeout=90_000)
+    page.get_by_role("link", name="Change and run again").click()
+    expect(page.locator("#new-forecast")).to_contain_text(re.compile(r"To train\s*0"))
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_url(re.compile(r"/studies/\d+$"))
+    expect(page.locator("#study-sweeps")).to_contain_text("12 trials, 12 reused")
+
+
+def test_a_running_sweep_can_be_cancelled_and_retried(visit):
+    page = visit.open("/new?task=digits_mlp&seeds=40")
+    page.get_by_label("Epochs").fill("400")
+    page.get_by_label("Name of the study").fill("Long")
+    expect(page.locator("#new-forecast")).to_contain_text(re.compile(r"\d (min|h)"))
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_url("**/studies/*")
+    expect(page.locator("#study-status")).to_contain_text("trials ended")
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Yes").click()
+    expect(page.locator("#study-sweeps .state").first).to_have_text("cancelled", timeout=20_000)
+    page.get_by_role("button", name=re.compile("Retry")).click()
+    page.get_by_role("button", name="Yes").click()
+    expect(page.locator("#study-sweeps .state").first).to_have_text(
+        re.compile("queued|running"), timeout=20_000
+    )
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Yes").click()
+    expect(page.locator("#study-sweeps .state").first).to_have_text("cancelled", timeout=20_000)

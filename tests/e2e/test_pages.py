@@ -1,0 +1,144 @@
+"""All pages: on a phone, by keyboard, light and dark, and without an API."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.browser import settled, watch
+from tests.e2e.screenshots import pages_of, picture
+
+NAMES = (
+    "history", "new", "new-preset", "paper", "toy", "updates", "workers", "guide", "not-found",
+    "study", "study-log", "study-difference", "study-clipping", "study-drawer", "compare", "trial",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_page_complains_asks_elsewhere_or_scrolls_sideways(browser, site, tmp_path, name, width):
+    path, file = pages_of(site)[name], tmp_path / "page.png"
+    assert picture(browser, site, path, file, width=width, scheme="dark") == []
+
+
+def test_the_history_finds_archives_undoes_and_compares(visit):
+    page = visit.open("/")
+    expect(page.locator(".history-name").first).to_be_visible()
+    page.get_by_label("Search").fill("handwritten")
+    expect(page.locator(".history-name")).to_have_count(1)
+    expect(page.get_by_alt_text(re.compile("Loss against learning rate"))).to_be_visible()
+    page.wait_for_url("**/?q=handwritten")
+    page.get_by_role("button", name=re.compile("^Archive")).click()
+    expect(page.get_by_text("No study matches.")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".history-name")).to_have_count(1)
+
+
+def test_studies_can_be_selected_and_compared(visit):
+    for name in ("One", "Two"):
+        page = visit.open("/new?task=digits_mlp&methods=eb&lrs=0.05,0.5&seeds=1")
+        page.get_by_label("Name of the study").fill(name)
+        page.get_by_role("button", name="Run", exact=True).click()
+        page.wait_for_url("**/studies/*")
+        expect(page.locator("#study-sweeps .state").first).to_have_text("completed", timeout=90_000)
+    page = visit.open("/")
+    for name in ("One", "Two"):
+        page.get_by_label(f"Select {name} for comparing").check()
+    page.get_by_role("button", name="Compare 2 studies").click()
+    page.wait_for_url("**/compare?studies=*")
+    page.wait_for_function(
+        "() => document.querySelector('#compare-graph .js-plotly-plot')?._fullData"
+        "?.filter(trace => trace.meta === 'mean').length === 2"
+    )
+
+
+def background(page) -> str:
+    return page.evaluate(
+        "document.querySelector('#study-graph .js-plotly-plot')._fullLayout.paper_bgcolor"
+    )
+
+
+@pytest.mark.parametrize(("system", "other"), [("light", "dark"), ("dark", "light")])
+def test_the_scheme_follows_the_system_until_the_button_is_pressed(browser, site, system, other):
+    context = browser.new_context(color_scheme=system)
+    page = context.new_page()
+    page.goto(f"{site}/studies/1")
+    settled(page)
+    html = page.locator("html")
+    expect(html).to_have_attribute("data-mantine-color-scheme", system)
+    before = background(page)
+    page.get_by_role("button", name="Switch between light and dark").click()
+    expect(html).to_have_attribute("data-mantine-color-scheme", other)
+    page.wait_for_function(
+        "before => document.querySelector('#study-graph .js-plotly-plot')"
+        "._fullLayout.paper_bgcolor !== before",
+        arg=before,
+    )
+    page.reload()
+    settled(page)
+    expect(html).to_have_attribute("data-mantine-color-scheme", other)
+    assert background(page) != before
+    context.close()
+
+
+def test_the_keyboard_reaches_the_content_and_the_controls(visit):
+    page = visit.open("/studies/1")
+    settled(page)
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline == "solid"
+    page.locator("#study-split input:checked").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url("**split=test")
+
+
+def test_the_menu_opens_on_a_phone_and_closes_on_the_next_page(browser, site):
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto(site)
+    settled(page)
+    expect(page.get_by_role("link", name="Workers")).to_be_hidden()
+    page.get_by_role("button", name="Menu").click()
+    page.get_by_role("link", name="Workers").click()
+    page.wait_for_url("**/workers")
+    expect(page.get_by_role("heading", name="Workers", level=1)).to_be_visible()
+    expect(page.get_by_role("link", name="Guide")).to_be_hidden()
+    page.close()
+
+
+def test_times_are_in_the_viewer_s_zone(browser, fake_site):
+    context = browser.new_context(timezone_id="Asia/Tokyo", locale="en-GB")
+    page = context.new_page()
+    page.goto(fake_site.url)
+    expect(page.locator("time.local-time").first).to_have_text("16 Nov 2026, 12:00")
+    context.close()
+
+
+def test_an_api_that_goes_away_is_said_and_one_that_comes_back_is_used(browser, fake_site):
+    page = browser.new_page()
+    watch(page, fake_site.url)
+    fake_site.api.away = True
+    page.goto(f"{fake_site.url}/studies/1")
+    expect(page.get_by_text("The API does not answer.")).to_be_visible()
+    expect(page.locator("#away")).to_contain_text("does not answer", timeout=15_000)
+    fake_site.api.away = False
+    expect(page.get_by_role("heading", name="Digits 1: EB against IB")).to_be_visible(
+        timeout=15_000
+    )
+    expect(page.locator("#away")).to_be_hidden()
+    page.close()
+
+
+def test_a_hidden_tab_does_not_ask(browser, fake_site):
+    fake_site.api.running = True
+    fake_site.api.studies[1] = fake_site.api._study(1)
+    page = browser.new_page()
+    page.goto(f"{fake_site.url}/studies/1")
+    settled(page)
+    page.evaluate("Object.defineProperty(document, 'hidden', {get: () => true})")
+    page.wait_for_timeout(1700)
+    before = len(fake_site.api.sent)
+    page.wait_for_timeout(3500)
+    assert len(fake_site.api.sent) == before
+    page.close()

@@ -1,0 +1,160 @@
+"""The study page in a real browser, on a real study."""
+
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+PLOT = "#study-graph .js-plotly-plot"
+
+
+def metas(page: Page) -> list[str]:
+    return page.eval_on_selector(PLOT, "plot => plot._fullData.map(trace => trace.meta)")
+
+
+def drawn(page: Page) -> Page:
+    page.wait_for_function(f"() => document.querySelector('{PLOT}')?._fullData?.length > 3")
+    return page
+
+
+def axis_title(page: Page) -> str:
+    return page.locator("#study-graph .ytitle").first.text_content() or ""
+
+
+def test_the_first_study_shows_what_diverged_and_what_did_not(visit):
+    page = drawn(visit.open("/studies/1"))
+    assert {"mean", "band", "seeds completed", "rail diverged", "strip line"} <= set(metas(page))
+    expect(page.locator("#study-scorecard")).to_contain_text("Use ")
+    expect(page).to_have_title(
+        "First study: explicit against implicit steps on handwritten digits · Etascope"
+    )
+
+
+def test_the_view_lives_in_the_address(visit):
+    page = drawn(visit.open("/studies/1"))
+    page.get_by_text("Test", exact=True).first.click()
+    page.wait_for_url("**/studies/1?split=test")
+    page.get_by_text("Log", exact=True).first.click()
+    page.wait_for_url("**/studies/1?split=test&y=log")
+    page.wait_for_function(
+        f"() => document.querySelector('{PLOT}')._fullLayout.yaxis.type === 'log'"
+    )
+    assert axis_title(page) == "test loss after 5 epochs"
+    page.go_back()
+    page.wait_for_function(
+        f"() => document.querySelector('{PLOT}')._fullLayout.yaxis.type === 'linear'"
+    )
+    assert page.url.endswith("?split=test")
+    page.reload()
+    drawn(page)
+    assert axis_title(page) == "test loss after 5 epochs"
+    expect(page.locator("#study-split input:checked")).to_have_value("test")
+
+
+def place_of(page: Page, method: str, index: int) -> list[float]:
+    """Return where on the screen a curve's point is."""
+    return page.eval_on_selector(
+        PLOT,
+        """(plot, [method, index]) => {
+            const line = plot._fullData.find(t => t.meta === "mean" && t.name.startsWith(method));
+            const {xaxis, yaxis} = plot._fullLayout, box = plot.getBoundingClientRect();
+            return [box.left + xaxis._offset + xaxis.d2p(line.x[index]),
+                    box.top + yaxis._offset + yaxis.d2p(line.y[index])];
+        }""",
+        [method, index],
+    )
+
+
+def test_a_click_on_a_point_opens_its_trials_and_escape_closes_them(visit):
+    page = drawn(visit.open("/studies/1"))
+    x, y = place_of(page, "Implicit + output", 7)
+    page.mouse.move(x, y)
+    page.mouse.click(x, y)
+    page.wait_for_url("**trials=*")
+    expect(page.get_by_role("dialog").get_by_role("row").nth(1)).to_be_visible()
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => !location.search.includes('trials=')")
+
+
+def test_an_address_can_point_at_a_trial(visit):
+    page = drawn(visit.open("/studies/1?trials=1"))
+    expect(page.get_by_role("dialog")).to_contain_text("Reproducibility record")
+
+
+def test_the_picture_can_be_taken_along_exactly_as_shown(visit):
+    page = drawn(visit.open("/studies/1?y=log"))
+    for kind, start in (("SVG", b"<svg"), ("PNG", b"\x89PNG")):
+        page.get_by_role("button", name="Export").click()
+        with page.expect_download() as download:
+            page.get_by_role("menuitem", name=kind, exact=True).click()
+        content = Path(download.value.path()).read_bytes()
+        assert content.startswith(start)
+        assert download.value.suggested_filename == f"etascope-study-1.{kind.lower()}"
+    page.evaluate(
+        """() => {
+            const append = document.body.appendChild.bind(document.body);
+            document.body.appendChild = (node) => {
+                const added = append(node);
+                if (node.tagName === "IFRAME") {
+                    const shown = () => node.contentDocument.body.innerHTML;
+                    node.contentWindow.print = () => { window.printed = shown(); };
+                }
+                return added;
+            };
+        }"""
+    )
+    page.get_by_role("button", name="Export").click()
+    page.get_by_role("menuitem", name="PDF").click()
+    page.wait_for_function("() => typeof window.printed === 'string'")
+    assert "<svg" in page.evaluate("window.printed")
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
+def test_every_trial_can_be_exported(visit, kind):
+    page = visit.open("/studies/1")
+    page.get_by_role("button", name="Export").click()
+    name = "Parquet" if kind == "parquet" else kind.upper()
+    href = page.get_by_role("menuitem", name=name, exact=True).get_attribute("href")
+    answer = httpx.get(f"{visit.url}{href}", trust_env=False, timeout=60)
+    assert answer.is_success
+    if kind == "csv":
+        assert len(answer.text.splitlines()) == 1 + 165
+
+
+def test_notes_are_markdown_without_anybody_s_markup(visit):
+    page = visit.open("/studies/1")
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Notes").fill(
+        "**bold** <img src=x onerror='window.hurt=1'> ![i](http://x.example/i.png)"
+    )
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#study-notes strong")).to_have_text("bold")
+    assert page.locator("#study-notes img").count() == 0
+    assert page.evaluate("window.hurt") is None
+
+
+def test_a_sweep_can_be_copied_as_a_command(visit):
+    page = visit.open("/studies/1")
+    page.get_by_role("button", name="Copy as…").first.click()
+    code = page.get_by_role("dialog").locator("pre").first
+    expect(code).to_contain_text(f"{visit.url}/api/studies/1/sweeps")
+    body = code.inner_text().split("-d '")[1].rsplit("'", 1)[0]
+    assert json.loads(body)["task"] == "digits_mlp"
+
+
+def test_the_table_scrolls_through_all_trials(visit):
+    page = visit.open("/studies/1")
+    grid = page.locator("#study-grid")
+    expect(grid.locator(".ag-center-cols-container .ag-row").first).to_contain_text("EB")
+    grid.locator(".ag-body-viewport").evaluate("view => view.scrollTo(0, 1e6)")
+    page.wait_for_timeout(800)
+    grid.locator(".ag-body-viewport").evaluate("view => view.scrollTo(0, 1e6)")
+    expect(grid.locator("[row-index='164']").first).to_be_visible()
+
+
+def test_an_unknown_study_is_a_page_that_says_so(visit):
+    page = visit.open("/studies/4711")
+    expect(page.get_by_role("heading", name="Not found")).to_be_visible()
+    expect(page).to_have_title("Not found · Etascope")

@@ -1,0 +1,153 @@
+"""The toy page in a real browser: every control, and the numbers behind it."""
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.e2e.conftest import Visit
+from tests.e2e.illustrated import Illustration
+
+LEFT, RIGHT = "toy-explicit", "toy-implicit"
+
+
+@pytest.fixture
+def toy(visit: Visit) -> Illustration:
+    found = Illustration(visit.page, visit.url)
+    found.open("/toy", LEFT)
+    return found
+
+
+def dots(toy: Illustration, graph: str = LEFT) -> list[float]:
+    return list(toy.trace(graph, "dots")["x"])
+
+
+def starts_with(toy: Illustration, explicit: list[float], implicit: list[float]) -> None:
+    """Wait until both paths begin like this."""
+    toy.until(
+        lambda: dots(toy)[: len(explicit)] == pytest.approx(explicit), f"ESGD to begin {explicit}"
+    )
+    toy.until(
+        lambda: dots(toy, RIGHT)[: len(implicit)] == pytest.approx(implicit),
+        f"ISGD to begin {implicit}",
+    )
+
+
+def test_every_slider_moves_the_numbers_it_should(toy: Illustration) -> None:
+    starts_with(toy, [2, -1.5, 1.125], [2, 2 / 2.75])
+    assert "1 − ηλ = −0.75" in toy.words("toy-words")
+    assert "1/(1 + ηλ) = 0.364" in toy.words("toy-words")
+    assert toy.words("toy-rate-mark") == "limit 2/λ = 2"
+
+    rate = toy.press("toy-rate", "ArrowLeft", 20)
+    assert rate < 1.75
+    starts_with(toy, [2, 2 * (1 - rate)], [2, 2 / (1 + rate)])
+
+    curvature = toy.press("toy-curvature", "ArrowLeft", 30)
+    assert curvature < 1
+    starts_with(toy, [2, 2 * (1 - rate * curvature)], [2, 2 / (1 + rate * curvature)])
+    limit = float(toy.words("toy-rate-mark").split("=")[1])
+    assert limit == pytest.approx(2 / curvature, rel=0.01)
+
+    start = toy.press("toy-start", "ArrowLeft", 4)
+    assert start == pytest.approx(1.8)
+    starts_with(toy, [start], [start])
+
+    assert toy.press("toy-steps", "ArrowRight", 5) == 15
+    toy.until(lambda: len(toy.trace("toy-losses", "ESGD")["x"]) == 16, "15 steps")
+    toy.until(lambda: toy.words("toy-at-words") == "Step 15 of 15", "the player to know")
+    toy.until(lambda: f"lr={rate:g}&" in toy.page.url and "steps=15" in toy.page.url, "the address")
+
+
+def test_a_rate_past_the_limit_leaves_the_picture_and_says_so(toy: Illustration) -> None:
+    axis = toy.layout(LEFT)["x"]
+    toy.page.fill("#toy-rate", "2.5")
+    toy.until(
+        lambda: toy.trace(LEFT, "left")["text"] == ["▲ left the picture at step 2 (θ = 4.5)"],
+        "the rail to say it",
+    )
+    assert toy.layout(LEFT)["x"] == axis
+    assert "diverges" in toy.words("toy-words")
+    assert "every rate above 2/λ = 2" in toy.words("toy-words")
+    thumb = toy.page.locator("#toy-rate-slider [role=slider]")
+    assert thumb.get_attribute("aria-label") == "Learning rate η"
+    assert float(thumb.get_attribute("aria-valuenow") or 0) == pytest.approx(2.5)
+    toy.page.locator("#toy-log").check(force=True)
+    toy.until(lambda: toy.layout("toy-losses")["up"] == "log", "a logarithmic axis")
+    assert len(toy.trace("toy-losses", "ESGD")["x"]) == 11
+
+
+def test_every_loss_is_drawn(toy: Illustration) -> None:
+    formulas = {"Absolute": "λ|θ|", "Logistic": "log cosh", "Arctan well": "arctan(θ)²"}
+    for label, formula in formulas.items():
+        before = toy.trace(LEFT, "f")["y"]
+        toy.page.get_by_text(label, exact=True).click()
+        toy.until(lambda formula=formula: formula in toy.words("toy-words"), formula)
+        toy.until(lambda before=before: toy.trace(LEFT, "f")["y"] != before, f"{label} to be drawn")
+
+
+def test_the_path_can_be_stepped_through_and_played(toy: Illustration) -> None:
+    toy.page.click("#toy-back")
+    toy.page.click("#toy-back")
+    toy.until(lambda: toy.words("toy-at-words") == "Step 8 of 10", "two steps back")
+    toy.until(lambda: len(dots(toy)) == 9, "the dots to follow")
+    assert len(toy.trace("toy-thetas", "ISGD")["x"]) == 9
+    toy.page.click("#toy-next")
+    toy.until(lambda: len(dots(toy)) == 10, "a step")
+    toy.page.click("#toy-next")
+    toy.page.click("#toy-play")
+    toy.until(lambda: toy.words("toy-at-words") == "Step 2 of 10", "play to begin anew")
+    assert toy.words("toy-play") == "Pause"
+    toy.page.click("#toy-play")
+    toy.until(lambda: toy.words("toy-play") == "Play", "the pause")
+    shown = toy.words("toy-at-words")
+    toy.page.wait_for_timeout(1300)
+    assert toy.words("toy-at-words") == shown
+
+
+def test_reduced_motion_shows_the_end_at_once(site: str, browser: Browser) -> None:
+    page = browser.new_page(reduced_motion="reduce")
+    toy = Illustration(page, site)
+    toy.open("/toy", LEFT)
+    page.click("#toy-back")
+    toy.until(lambda: toy.words("toy-at-words") == "Step 9 of 10", "a step back")
+    page.click("#toy-play")
+    toy.until(lambda: toy.words("toy-at-words") == "Step 10 of 10", "the end")
+    assert toy.words("toy-play") == "Play"
+    page.close()
+
+
+def test_the_address_is_the_view_and_one_click_brings_the_paper_back(visit: Visit) -> None:
+    toy = Illustration(visit.page, visit.url)
+    toy.open("/toy?loss=quadratic&lr=0.5&curvature=2&start=-1&steps=5", LEFT)
+    toy.until(lambda: dots(toy) == pytest.approx([-1, 0, 0, 0, 0, 0]), "the address's view")
+    toy.page.click("#toy-paper")
+    toy.until(lambda: toy.page.url.endswith("/toy"), "a plain address")
+    starts_with(toy, [2, -1.5], [2, 2 / 2.75])
+    toy.page.go_back()
+    toy.until(lambda: toy.number("toy-rate") == 0.5, "the view before")
+
+
+def test_a_slider_can_be_dragged_without_filling_the_history(toy: Illustration) -> None:
+    track = toy.page.locator("#toy-rate-slider .mantine-Slider-track").bounding_box()
+    assert track is not None
+    entries = toy.page.evaluate("() => history.length")
+    toy.page.mouse.move(track["x"] + 0.56 * track["width"], track["y"] + 3)
+    toy.page.mouse.down()
+    for share in range(56, 80):
+        toy.page.mouse.move(track["x"] + share / 100 * track["width"], track["y"] + 3)
+        toy.page.wait_for_timeout(20)
+    toy.page.mouse.up()
+    toy.until(lambda: f"lr={toy.number('toy-rate'):g}" in toy.page.url, "the address")
+    assert toy.number("toy-rate") > 5
+    assert toy.page.evaluate("() => history.length") <= entries + 3
+    # A machine busy with other tests is slower than one that is not.
+    assert toy.fastest_key("toy-rate", LEFT) < 1.0
+
+
+def test_a_phone_shows_all_of_it_in_light_and_dark(site: str, browser: Browser) -> None:
+    for scheme, paper in (("light", "#FFFFFF"), ("dark", "#17191C")):
+        page = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+        toy = Illustration(page, site)
+        toy.open("/toy", LEFT)
+        toy.until(lambda toy=toy, paper=paper: toy.layout(LEFT)["paper"] == paper, scheme)
+        assert page.evaluate("() => document.documentElement.scrollWidth") == 390
+        page.close()

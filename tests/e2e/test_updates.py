@@ -1,0 +1,145 @@
+"""The updates page in a real browser: every control, and the numbers behind it."""
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.e2e.conftest import Visit
+from tests.e2e.illustrated import Illustration
+
+DOWN, UP = "updates-down", "updates-up"
+EXACT = ("linear", "relu", "leaky_relu", "arctan", "hardtanh", "smoothstep")
+CLOSE = ("tanh", "sigmoid", "gelu", "silu", "softplus", "elu")
+
+
+@pytest.fixture
+def updates(visit: Visit) -> Illustration:
+    found = Illustration(visit.page, visit.url)
+    found.open("/updates", UP)
+    return found
+
+
+def lands(updates: Illustration, graph: str, *, eb: float, ib: float) -> None:
+    """Wait until both methods land here."""
+    for method, place in (("eb", eb), ("ib", ib)):
+        updates.until(
+            lambda method=method, place=place: (
+                updates.trace(graph, f"{method} landing")["x"][0] == pytest.approx(place, abs=1e-9)
+            ),
+            f"{method} to land at {place} in {graph}",
+        )
+
+
+def by_hand(s: float, b: float, k: float, shrink: float = 1.0) -> dict[str, float]:
+    """Where a relu's steps land from s > 0 under b > 0; k = lr|z|^2, shrink = 1 + lr*mu."""
+    return {"eb": s * (2 - shrink) - k * b, "ib": s / shrink - k * min(b, s / k) / shrink}
+
+
+def test_it_opens_with_the_papers_relu_figure(updates: Illustration) -> None:
+    lands(updates, DOWN, eb=-0.7, ib=0.0)
+    lands(updates, UP, eb=-0.3, ib=0.7)
+    assert updates.trace(DOWN, "eb words")["text"] == ["EB: loss −0.3"]
+    assert updates.trace(UP, "eb words")["text"] == ["EB stays"]
+    assert [text for text, _ in updates.layout(DOWN)["notes"]] == ["EB jumps"]
+    jumps = dict(updates.layout(UP)["notes"])
+    assert jumps["EB jumps"] == pytest.approx(0, abs=0.03)
+    assert jumps["IB jumps"] == pytest.approx(-0.5, abs=0.03)
+
+
+def test_every_slider_moves_the_numbers_it_should(updates: Illustration) -> None:
+    s = updates.press("updates-place", "ArrowRight", 3)
+    assert s > 0.3
+    lands(updates, DOWN, **by_hand(s, 1, 1))
+    updates.until(lambda: updates.trace(UP, "start")["x"] == pytest.approx([-s]), "the mirror")
+
+    b = updates.press("updates-push", "ArrowLeft", 20)
+    assert b < 1
+    lands(updates, DOWN, **by_hand(s, b, 1))
+
+    z_sq = updates.press("updates-input", "ArrowRight", 20)
+    assert z_sq > 1
+    lands(updates, DOWN, **by_hand(s, b, z_sq))
+
+    rate = updates.press("updates-rate", "ArrowLeft", 60)
+    assert rate < 0.5
+    lands(updates, DOWN, **by_hand(s, b, rate * z_sq))
+
+    mu = updates.press("updates-ridge", "ArrowRight", 20)
+    lands(updates, DOWN, **by_hand(s, b, rate * z_sq, 1 + rate * mu))
+    assert "shrinks the weights" in updates.words("updates-note")
+
+    updates.page.click("#updates-paper")
+    lands(updates, DOWN, eb=-0.7, ib=0.0)
+    updates.until(lambda: updates.page.url.endswith("/updates"), "a plain address")
+    assert updates.fastest_key("updates-rate", DOWN) < 1.0
+
+
+def test_the_lines_of_the_relu_table_are_named_on_the_way(updates: Illustration) -> None:
+    off, stops = "No step: the node is off.", "The step stops at the hinge."
+    full, past = "The full step, as EB.", "It looks past the hinge: the full step."
+    far = "No step: the hinge is too far away."
+    marked = updates.page.locator(".case.applies")
+    for s, down, up in (
+        ("-1.5", off, full),
+        ("0.3", stops, past),
+        ("0.8", stops, far),
+        ("1.5", full, far),
+    ):
+        updates.page.fill("#updates-place", s)
+        updates.until(
+            lambda down=down, up=up: (
+                marked.count() == 2
+                and down in marked.nth(0).inner_text()
+                and up in marked.nth(1).inner_text()
+            ),
+            f"the cases of s = {s}",
+        )
+
+
+def test_a_study_can_link_here_at_its_rate(visit: Visit) -> None:
+    updates = Illustration(visit.page, visit.url)
+    updates.open("/updates?activation=relu&lr=30", UP)
+    lands(updates, DOWN, eb=-29.7, ib=0.0)
+    assert updates.number("updates-rate") == 30
+    assert updates.layout(DOWN)["x"] == [-45, 45]
+    updates.page.get_by_text("Near zero").click()
+    updates.until(lambda: updates.layout(DOWN)["x"] == [-3, 3], "the narrow view")
+    assert updates.trace(DOWN, "eb words")["text"] == ["EB: loss −0.3<br>out, at s′ = −29.7"]
+    updates.until(lambda: "view=near" in updates.page.url, "the address")
+
+
+def test_every_activation_is_drawn_and_says_how_exact_it_is(updates: Illustration) -> None:
+    seen = []
+    updates.page.focus("#updates-activation")
+    for _ in (*EXACT, *CLOSE):
+        title = updates.layout(DOWN)["title"]
+        name = title.removesuffix("(s)")
+        updates.until(lambda name=name: name in updates.words("updates-note"), f"a note on {name}")
+        note = updates.words("updates-note")
+        assert ("approximation" in note) == (name in CLOSE)
+        assert (f"of {name} is exact" in note) == (name in EXACT)
+        seen.append(name)
+        for key in ("Enter", "ArrowDown", "Enter"):
+            updates.page.keyboard.press(key)
+            updates.page.wait_for_timeout(60)
+        updates.until(lambda title=title: updates.layout(DOWN)["title"] != title, "the next one")
+    assert sorted(seen) == sorted((*EXACT, *CLOSE))
+
+
+def test_a_phone_shows_all_of_it_in_light_and_dark(site: str, browser: Browser) -> None:
+    for scheme, paper in (("light", "#FFFFFF"), ("dark", "#17191C")):
+        page = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+        updates = Illustration(page, site)
+        updates.open("/updates", UP)
+        updates.until(
+            lambda updates=updates, paper=paper: updates.layout(UP)["paper"] == paper, scheme
+        )
+        assert page.evaluate("() => document.documentElement.scrollWidth") == 390
+        page.close()
+
+
+def test_links_into_the_guide_arrive(updates: Illustration) -> None:
+    updates.page.get_by_text("What does this mean?").click()
+    updates.until(
+        lambda: updates.page.evaluate("() => document.activeElement.id") == "updates", "the section"
+    )
+    assert updates.page.evaluate("() => window.scrollY") > 500
