@@ -42,9 +42,12 @@ class _Precision(NamedTuple):
     one_as_integer: float
 
 
+#: One Newton step more than the contract's 1e-5 and 1e-10 need. On recurrent networks at rates
+#: around 1000 errors of 5e-6 in alpha were seen to decide whether training holds: with two steps
+#: JSB Chorales ended its first epoch at a loss of 1.7, with three (rounding alone) at .15.
 _PRECISION = {
-    torch.float32: _Precision(2, torch.int32, 2**23 * (127 - 0.0389)),
-    torch.float64: _Precision(3, torch.int64, 2**52 * (1023 - 0.0389)),
+    torch.float32: _Precision(3, torch.int32, 2**23 * (127 - 0.0389)),
+    torch.float64: _Precision(4, torch.int64, 2**52 * (1023 - 0.0389)),
 }
 
 

@@ -67,7 +67,8 @@ def softmax_cross_entropy_alpha(
         targets.reshape(-1, classes).T.contiguous(),
         rho[..., 0].reshape(-1),
     )
-    return torch.mul(excess.T.reshape(c.shape), weight / shrink).to(s.dtype)
+    alpha = torch.mul(excess.T.reshape(c.shape), weight / shrink)
+    return alpha.to(s.dtype).contiguous()
 
 
 def _softmax_excess(c: Tensor, y: Tensor, rho: Tensor) -> Tensor:

@@ -117,8 +117,8 @@ def reference_softmax_q(s: Tensor, y: Tensor, k: Tensor, shrink: Tensor) -> Tens
 
 def _log_p(x: Tensor, rho: Tensor) -> Tensor:
     """Return the solution of ``log p + rho*p = x``."""
-    high = torch.minimum(x, (x.clamp(min=0) / rho + 1).log())
-    low = torch.minimum(x - 1, high - 1) - x.abs()
+    high = torch.minimum(x, (x / rho).clamp(min=1).log())
+    low = x - rho * high.exp()
     for _ in range(90):
         middle = (low + high) / 2
         too_low = middle + rho * middle.exp() < x
