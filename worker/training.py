@@ -60,10 +60,20 @@ def _train_and_record(claim: Claim, recorder: Recorder, kind: str, stopping: Sto
         _end(stopping, claim, lambda session: shards.release(session, claim=claim))
     except Exception as error:
         log.exception("Shard %d failed.", claim.shard_id)
-        sentence = explain(error)
-        _end(stopping, claim, lambda session: shards.fail(session, claim=claim, error=sentence))
+        _fail(stopping, claim, error)
     else:
         _end(stopping, claim, lambda session: shards.finish(session, claim=claim))
+
+
+def _fail(stopping: StopFlag, claim: Claim, error: Exception) -> None:
+    # Missing data, say, are missing for every trial; other faults may be one trial's alone.
+    alone = not isinstance(error, IBError)
+    sentence = explain(error)
+
+    def write(session: Session) -> bool:
+        return shards.fail(session, claim=claim, error=sentence, split=alone)
+
+    _end(stopping, claim, write)
 
 
 def explain(error: Exception) -> str:

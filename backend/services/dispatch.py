@@ -51,26 +51,23 @@ def pending(session: Session) -> Pending:
 def due(session: Session, *, depths: Mapping[str, int] | None = None) -> list[Announcement]:
     """Return the shards to announce now, and note that they have been.
 
-    These are shards never sent, sent so long ago that the message must be lost, or sent to a
-    broker whose queue is empty although nobody has claimed them.
+    These are shards never sent, sent to a queue that is empty although nobody has claimed them,
+    or sent long ago to a queue that holds fewer messages than it should.
 
     Args:
         session: A session that may write.
         depths: How many messages wait in each of the broker's queues, if known.
     """
     gpu_lives = bool(workers.live_by_device(session).get("cuda"))
-    waiting = (
-        ShardRow.state == ShardState.QUEUED,
-        or_(ShardRow.not_before.is_(None), ShardRow.not_before <= clock()),
-    )
-    unheard = _unheard(depths or {}, gpu_lives)
-    announced = session.scalar(select(func.count()).select_from(ShardRow).where(*waiting, ~unheard))
-    room = WINDOW - (announced or 0)
+    announced = _announced(session)
+    unheard = _unheard(depths or {}, announced, gpu_lives)
+    heard = select(func.count()).select_from(ShardRow).where(*_waiting(), ~unheard)
+    room = WINDOW - (session.scalar(heard) or 0)
     if room <= 0:
         return []
     query = (
         select(ShardRow.id, ShardRow.device)
-        .where(*waiting, unheard)
+        .where(*_waiting(), unheard)
         .order_by(ShardRow.id)
         .limit(room)
         .with_for_update(skip_locked=True)
@@ -82,12 +79,28 @@ def due(session: Session, *, depths: Mapping[str, int] | None = None) -> list[An
     return found
 
 
-def _unheard(depths: Mapping[str, int], gpu_lives: bool) -> ColumnElement[bool]:
+def _waiting() -> tuple[ColumnElement[bool], ...]:
+    ready = or_(ShardRow.not_before.is_(None), ShardRow.not_before <= clock())
+    return (ShardRow.state == ShardState.QUEUED, ready)
+
+
+def _announced(session: Session) -> dict[str, int]:
+    """Return how many waiting shards have been announced on each queue."""
+    query = select(ShardRow.queue, func.count()).where(*_waiting(), ShardRow.sent_at.is_not(None))
+    return {str(queue): count for queue, count in session.execute(query.group_by(ShardRow.queue))}
+
+
+def _unheard(
+    depths: Mapping[str, int], announced: Mapping[str, int], gpu_lives: bool
+) -> ColumnElement[bool]:
     empty = [queue for queue in QUEUES if depths.get(queue) == 0]
+    # As long as every announcement may still be in the queue, repeating them only makes it longer.
+    short = [queue for queue in QUEUES if depths.get(queue, 0) < announced.get(queue, 0)]
+    old = clock(-get_settings().resend_seconds)
     cases = [
         ShardRow.sent_at.is_(None),
-        ShardRow.sent_at < clock(-get_settings().resend_seconds),
         and_(ShardRow.queue.in_(empty), ShardRow.sent_at < clock(-LOST_SECONDS)),
+        and_(ShardRow.queue.in_(short), ShardRow.sent_at < old),
     ]
     if not gpu_lives:
         cases.append(and_(ShardRow.device == "auto", ShardRow.queue == GPU))

@@ -43,9 +43,7 @@ class _Check:
 
 def check(session: Session) -> list[Problem]:
     """Return every contradiction in the database."""
-    return [
-        _problem(kind, one, ids) for kind, one in CHECKS.items() if (ids := one.find(session))
-    ]
+    return [_problem(kind, one, ids) for kind, one in CHECKS.items() if (ids := one.find(session))]
 
 
 def repair(session: Session) -> list[Problem]:
@@ -161,7 +159,9 @@ CHECKS: dict[str, _Check] = {
         _plan_again,
     ),
     "silent_shards": _Check("Shards that run although their lease ended", _silent_shards, _expire),
-    "idle_shards": _Check("Shards that wait without anything to train", _idle_shards, _close_shards),
+    "idle_shards": _Check(
+        "Shards that wait without anything to train", _idle_shards, _close_shards
+    ),
     "short_sweeps": _Check("Sweeps that do not hold all their trials", _short_sweeps, None),
     "lost_curves": _Check("Curves that belong to no trial", _lost_curves, _delete_curves),
 }

@@ -37,11 +37,13 @@ def put_back(session: Session, *, shard_id: int) -> None:
     _requeue_trials(session, unfinished, attempts=TrialRow.attempts - 1)
 
 
-def try_again(session: Session, *, shard_id: int, attempts: int, error: str) -> None:
+def try_again(
+    session: Session, *, shard_id: int, attempts: int, error: str, split: bool = True
+) -> None:
     """Give back a shard after a fault, or fail what is left of it once its attempts are used up.
 
-    Before the last attempt the trials part ways: one that kills its worker every time must not
-    take its neighbours along.
+    Before the last attempt the trials part ways, if `split`: one that kills its worker every time
+    must not take its neighbours along.
     """
     settings = get_settings()
     unfinished = _unfinished(session, shard_id)
@@ -52,7 +54,7 @@ def try_again(session: Session, *, shard_id: int, attempts: int, error: str) -> 
         return _give_up(session, shard_id, unfinished, reason)
     wait = clock(min(settings.retry_seconds * 2 ** (attempts - 1), LONGEST_BACKOFF))
     _requeue_trials(session, unfinished)
-    if attempts == settings.max_attempts - 1 and len(unfinished) > 1:
+    if split and attempts == settings.max_attempts - 1 and len(unfinished) > 1:
         _split(session, shard_id, unfinished, attempts, wait, reason)
     else:
         _set(session, shard_id, **WAITING, not_before=wait, message=f"Trying again: {reason}")

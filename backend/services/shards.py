@@ -202,11 +202,20 @@ def release(session: Session, *, claim: Claim) -> bool:
     return True
 
 
-def fail(session: Session, *, claim: Claim, error: str) -> bool:
-    """Give the shard back because training broke; False if the lease was lost."""
+def fail(session: Session, *, claim: Claim, error: str, split: bool = True) -> bool:
+    """Give the shard back because training broke; False if the lease was lost.
+
+    Args:
+        session: A session that may write.
+        claim: The lease.
+        error: Why, in a sentence.
+        split: Whether one trial alone may be to blame, so that the last attempt is made apart.
+    """
     if not _holds(session, claim):
         return False
-    requeue.try_again(session, shard_id=claim.shard_id, attempts=claim.attempt, error=error)
+    requeue.try_again(
+        session, shard_id=claim.shard_id, attempts=claim.attempt, error=error, split=split
+    )
     return True
 
 

@@ -49,11 +49,20 @@ def test_a_message_just_sent_is_not_lost_because_the_queue_is_empty(session) -> 
     assert dispatch.due(session, depths=EMPTY) == []
 
 
-def test_an_old_message_is_repeated_even_if_the_queue_is_not_empty(session) -> None:
+def test_an_old_message_is_repeated_if_the_queue_is_too_short_to_hold_it(session) -> None:
+    submit(session, seeds=(1,))
+    submit(session, seeds=(2,))
+    assert len(dispatch.due(session)) == 2
+    sent_ago(session, 301)
+    assert dispatch.due(session, depths={"cpu": 2, "gpu": 0}) == []
+    assert len(dispatch.due(session, depths={"cpu": 1, "gpu": 0})) == 2
+
+
+def test_without_news_of_the_broker_old_messages_are_repeated(session) -> None:
     submit(session)
     dispatch.due(session)
     sent_ago(session, 301)
-    assert len(dispatch.due(session, depths=FULL)) == 1
+    assert len(dispatch.due(session)) == 1
 
 
 def test_the_broker_holds_a_bounded_number_of_messages(session, monkeypatch) -> None:

@@ -217,6 +217,15 @@ def test_before_the_last_attempt_every_trial_gets_a_shard_of_its_own(session, on
     assert shard(session, one_shard).state is ShardState.FAILED
 
 
+def test_a_fault_that_is_everybodys_does_not_part_the_trials(session, one_shard) -> None:
+    for _ in range(3):
+        no_wait(session)
+        taken = claim(session, one_shard)
+        shards.fail(session, claim=taken, error="the data set is missing", split=False)
+    assert len(session.scalars(select(ShardRow)).all()) == 1
+    assert states(session) == {TrialState.FAILED}
+
+
 def test_one_poisonous_trial_does_not_fail_its_neighbours(session) -> None:
     submitted = submit(session)
     poison = None
