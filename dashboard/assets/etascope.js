@@ -48,27 +48,36 @@
     });
   }
 
-  const SETTLE = 400;
+  /* Only what has settled is written: a dragged slider must not fill the browser's history. */
+  const SETTLE = 250;
   let settling = null;
+  let held = false;
+  ["pointerdown", "pointerup", "pointercancel"].forEach((name) =>
+    document.addEventListener(name, () => { held = name === "pointerdown"; }, true)
+  );
+
+  function whenSettled(write) {
+    window.clearTimeout(settling);
+    settling = window.setTimeout(() => (held ? whenSettled(write) : write()), SETTLE);
+  }
 
   /* One callback for both directions: the address sets the controls, controls set the address. */
   function syncUrl(path, controls, search, values) {
     const triggered = (window.dash_clientside.callback_context.triggered || []).map((t) => t.prop_id);
-    if (triggered.length === 0 || !new RegExp(path).test(window.location.pathname)) {
+    const here = () => new RegExp(path).test(window.location.pathname);
+    if (triggered.length === 0 || !here()) {
       return;
     }
     if (triggered.includes("location.search")) {
       readControls(controls, window.location.search, values);
       return;
     }
-    /* Only what has settled: a dragged slider must not fill the browser's history. */
-    window.clearTimeout(settling);
-    settling = window.setTimeout(() => {
+    whenSettled(() => {
       const wanted = writeSearch(controls, values);
-      if (wanted !== window.location.search && new RegExp(path).test(window.location.pathname)) {
+      if (here() && wanted !== window.location.search) {
         window.dash_clientside.set_props("location", { search: wanted });
       }
-    }, SETTLE);
+    });
   }
 
   /* --- Pictures to keep ------------------------------------------------------------------- */

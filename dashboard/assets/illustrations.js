@@ -19,43 +19,54 @@
 
   /* While a thumb is dragged the server is asked some eight times a second, not sixty. */
   const PAUSE = 120;
+
+  /* Per field: what the slider wants it to be, what it was made by the slider and has yet to tell,
+     and where it put the slider itself. */
   const fields = {};
 
   function fieldOf(id) {
-    fields[id] = fields[id] || { sent: null, timer: null, wanted: null };
+    fields[id] = fields[id] || { wanted: null, mine: new Set(), placed: null, timer: null };
     return fields[id];
   }
 
   const numberAt = (place, log, whole) =>
     whole ? Math.round(place) : log ? short(Math.pow(10, place)) : Number(place.toFixed(4));
 
-  function slid(id, place, log, whole) {
-    const field = fieldOf(id);
-    field.wanted = numberAt(place, log, whole);
-    if (field.timer !== null || field.sent === field.wanted) {
+  function send(id, field) {
+    if (field.wanted === null) {
+      field.timer = null;
+      field.mine.clear();
       return;
     }
-    const send = () => {
-      field.timer = null;
-      if (field.wanted !== field.sent) {
-        field.sent = field.wanted;
-        window.dash_clientside.set_props(id, { value: field.wanted });
-        field.timer = window.setTimeout(send, PAUSE);
-      }
-    };
-    send();
+    const value = field.wanted;
+    field.wanted = null;
+    field.mine.add(value);
+    window.dash_clientside.set_props(id, { value });
+    field.timer = window.setTimeout(() => send(id, field), PAUSE);
+  }
+
+  function slid(id, place, log, whole) {
+    const field = fieldOf(id);
+    const byField = field.placed === place;
+    field.placed = null;
+    if (byField) {
+      return;
+    }
+    field.wanted = numberAt(place, log, whole);
+    if (field.timer === null) {
+      send(id, field);
+    }
   }
 
   /* A typed number moves the slider; one that came from the slider must not move it back. */
   function typed(id, value, log, low, high) {
     const field = fieldOf(id);
-    if (typeof value !== "number" || field.sent === value) {
+    if (typeof value !== "number" || field.mine.delete(value)) {
       return keep();
     }
-    field.sent = value;
-    field.wanted = value;
     const inside = Math.min(Math.max(value, low), high);
-    return log ? Math.log10(inside) : inside;
+    field.placed = log ? Math.log10(inside) : inside;
+    return field.placed;
   }
 
   /* --- Paths step by step ----------------------------------------------------------------- */

@@ -80,7 +80,6 @@ class NumberSlider:
                     step=1 if self.whole else 0.1 if self.log else self.step,
                     allowDecimal=not self.whole,
                     clampBehavior="blur",
-                    debounce=250,
                     size="xs",
                     className="number-slider-field",
                 ),

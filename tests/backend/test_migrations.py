@@ -13,13 +13,12 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, insert, inspect, select, text
-from sqlalchemy.exc import IntegrityError
 
 from backend import migrate
-from backend.db import Base, build_engine, clock, transaction
+from backend.db import Base, build_engine
 from backend.errors import Unavailable
 from backend.migrate import NewerSchema, upgrade
-from backend.models import StudyRow, StudyTagRow, TrialRow
+from backend.models import StudyRow, StudyTagRow
 from backend.settings import Settings
 from tests.servers import PostgresServer
 
@@ -48,12 +47,6 @@ def engine(empty: Settings) -> Iterator[Engine]:
 def go_to(engine: Engine, revision: str, config: Config | None = None) -> None:
     with migrate._exclusive(engine) as connection:
         migrate.migrate(connection, config or migrate.script_config(), revision)
-
-
-def trial(**changes: Any) -> dict[str, Any]:
-    row = {"fingerprint": "0" * 64, "state": "queued", "task": "t", "profile": "text"}
-    row |= {"method": "eb", "lr": 0.1, "seed": 1, "mu": 0.0, "epochs": 1, "options": {}}
-    return row | changes
 
 
 def test_an_empty_database_gets_the_newest_tables(empty: Settings, engine: Engine) -> None:
@@ -244,68 +237,3 @@ def test_a_database_that_cannot_be_opened_is_named_without_its_password() -> Non
         upgrade(Settings(database_url=url))
     assert "localhost:1/nowhere" in caught.value.message
     assert "secret" not in caught.value.message
-
-
-NONSENSE = [
-    {"lr": 0.0},
-    {"lr": -1.0},
-    {"lr": float("inf")},
-    {"mu": -1.0},
-    {"clip": 0.0},
-    {"seed": -1},
-    {"epochs": 0},
-    {"batch_size": 0},
-    {"attempts": -1},
-    {"state": "lost"},
-    {"state": "running"},
-    {"state": "completed", "finished_at": True},
-    {"state": "completed", "train_loss": 1.0},
-    {"state": "failed", "finished_at": True},
-    {"state": "queued", "train_loss": 1.0},
-    {"state": "diverged", "finished_at": True, "train_loss": float("inf")},
-    {"fingerprint": "short"},
-]
-
-
-@pytest.mark.parametrize("nonsense", NONSENSE, ids=str)
-def test_the_database_refuses_nonsense(session, nonsense: dict[str, Any]) -> None:
-    values = trial(**nonsense)
-    if "finished_at" in values:
-        values["finished_at"] = clock()
-    nested = session.begin_nested()
-    with pytest.raises(IntegrityError):
-        session.execute(insert(TrialRow).values(values))
-    nested.rollback()
-
-
-@pytest.mark.parametrize(
-    "sense",
-    [
-        {},
-        {"state": "diverged", "finished_at": True},
-        {"state": "diverged", "finished_at": True, "train_loss": 1e308},
-        {"state": "completed", "finished_at": True, "train_loss": 0.0},
-        {"state": "completed", "finished_at": True, "test_loss": 0.0, "imported": True},
-        {"state": "failed", "finished_at": True, "error": "why"},
-        {"state": "cancelled"},
-    ],
-    ids=str,
-)
-def test_the_database_takes_what_makes_sense(session, sense: dict[str, Any]) -> None:
-    values = trial(**sense)
-    if "finished_at" in values:
-        values["finished_at"] = clock()
-    session.execute(insert(TrialRow).values(values))
-
-
-def test_a_trial_exists_once(session) -> None:
-    session.execute(insert(TrialRow).values(trial()))
-    nested = session.begin_nested()
-    with pytest.raises(IntegrityError):
-        session.execute(insert(TrialRow).values(trial()))
-    nested.rollback()
-
-
-def test_nan_is_no_learning_rate(postgresql_database: str) -> None:
-    with pytest.raises(IntegrityError), transaction() as session:
-        session.execute(insert(TrialRow).values(trial(lr=float("nan"))))

@@ -1,5 +1,6 @@
 """A page with sliders and plots, as a person works with it."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -39,11 +40,15 @@ class Illustration:
     def press(self, field: str, key: str, times: int = 1) -> float:
         """Move a slider by the keyboard; return the number its field then rests at."""
         thumb = self.page.locator(f"#{field}-slider [role=slider]")
-        before = self.number(field)
+        before = float(thumb.get_attribute("aria-valuenow") or 0)
         for _ in range(times):
             thumb.press(key)
-        self.until(lambda: self.number(field) != before, f"{field} to move")
-        self.page.wait_for_timeout(200)  # the last of several presses is sent a moment later
+        shown = float(thumb.get_attribute("aria-valuenow") or 0)
+        assert shown != before
+        # The last of several presses is sent a moment later.
+        self.until(
+            lambda: math.isclose(self.number(field), shown, rel_tol=1e-6), f"{field} to move"
+        )
         return self.number(field)
 
     def number(self, field: str) -> float:
