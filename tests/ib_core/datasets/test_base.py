@@ -13,13 +13,21 @@ def split(rows: int = 3) -> Split:
 
 def test_data_dir_is_the_users_own_when_nothing_is_set(monkeypatch):
     monkeypatch.delenv("ETASCOPE_DATA_DIR", raising=False)
+    monkeypatch.delenv("ETASCOPE_HOME", raising=False)
     assert data_dir().is_absolute()
     assert data_dir().parts[-2:] == ("etascope", "data")
 
 
 def test_an_empty_setting_counts_as_none(monkeypatch):
     monkeypatch.setenv("ETASCOPE_DATA_DIR", "")
+    monkeypatch.delenv("ETASCOPE_HOME", raising=False)
     assert data_dir().parts[-2:] == ("etascope", "data")
+
+
+def test_without_a_data_dir_data_lives_in_home(tmp_path: Path, monkeypatch):
+    monkeypatch.delenv("ETASCOPE_DATA_DIR", raising=False)
+    monkeypatch.setenv("ETASCOPE_HOME", str(tmp_path))
+    assert data_dir() == tmp_path / "data"
 
 
 def test_a_relative_data_dir_does_not_move_with_the_process(tmp_path: Path, monkeypatch):
