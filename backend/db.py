@@ -3,6 +3,7 @@
 import json
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -167,14 +168,16 @@ def reason(error: Exception) -> str:
 
 
 _engines: dict[str, Engine] = {}
+_building = threading.Lock()
 
 
 def get_engine() -> Engine:
     """Return this process's engine, built on first use."""
     url = get_settings().database
-    if url not in _engines:
-        _engines[url] = build_engine(url)
-    return _engines[url]
+    with _building:
+        if url not in _engines:
+            _engines[url] = build_engine(url)
+        return _engines[url]
 
 
 def dispose_engines() -> None:
@@ -185,6 +188,8 @@ def dispose_engines() -> None:
 
 def _forget_engines() -> None:
     """Leave the parent's connections to the parent: two processes must not share a socket."""
+    global _building
+    _building = threading.Lock()  # another thread of the parent may have held the old one
     while _engines:
         _engines.popitem()[1].dispose(close=False)
 

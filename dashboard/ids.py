@@ -37,6 +37,7 @@ class History:
     CURSOR = "history-cursor"
     COMPARE = "history-compare"
     CHANGES = "history-changes"
+    UNDO = "history-undo"
     TICK = "history-tick"
 
 

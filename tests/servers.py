@@ -1,5 +1,6 @@
 """Real servers for tests: a throw-away PostgreSQL and a throw-away broker."""
 
+import contextlib
 import os
 import pwd
 import shutil
@@ -10,6 +11,7 @@ import time
 from glob import glob
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 import redis
@@ -43,6 +45,29 @@ def wait_for(condition, *, seconds: float = 10.0, what: str = "a condition", eve
     pytest.fail(f"waited {seconds:g} s for {what}")
 
 
+def private_folder(prefix: str, process: str) -> Path:
+    """Return a new folder for a server, short enough for a socket's address.
+
+    Servers of test runs that were killed are ended first: nobody else would.
+
+    Args:
+        prefix: Start of the folder's name.
+        process: File below the folder whose first line is the server's process id.
+    """
+    for folder in Path("/tmp").glob(f"{prefix}*"):
+        try:
+            owner = int((folder / "owner").read_text())
+        except (OSError, ValueError):
+            continue
+        if not psutil.pid_exists(owner):
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                os.kill(int((folder / process).read_text().split()[0]), signal.SIGQUIT)
+            shutil.rmtree(folder, ignore_errors=True)
+    made = Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp"))
+    (made / "owner").write_text(str(os.getpid()))
+    return made
+
+
 class PostgresServer:
     """A server of its own on a unix socket in a folder of its own."""
 
@@ -52,7 +77,7 @@ class PostgresServer:
         if program is None:
             missing("PostgreSQL", "install the package postgresql")
         self.bin = Path(str(program)).parent
-        self.folder = Path(tempfile.mkdtemp(prefix="eta-pg-", dir="/tmp"))
+        self.folder = private_folder("eta-pg-", "data/postmaster.pid")
         self.data = self.folder / "data"
         self.prefix: list[str] = []
         if os.geteuid() == 0:  # PostgreSQL refuses to run as root
@@ -111,7 +136,7 @@ class BrokerServer:
         if program is None:
             missing("A broker", "install the package redis-server")
         self.program = str(program)
-        self.folder = Path(tempfile.mkdtemp(prefix="eta-br-", dir="/tmp"))
+        self.folder = private_folder("eta-br-", "broker.pid")
         self.socket = self.folder / "broker.sock"
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -121,6 +146,7 @@ class BrokerServer:
 
     def start(self) -> "BrokerServer":
         places = ["--unixsocket", str(self.socket), "--dir", str(self.folder)]
+        places += ["--pidfile", str(self.folder / "broker.pid")]
         self.process = subprocess.Popen(
             [self.program, "--port", "0", *places, "--save", "", "--appendonly", "no"],
             stdout=subprocess.DEVNULL,

@@ -142,12 +142,15 @@
   }
 
   /* A new page begins at its top, for eyes and for screen readers. */
+  let arrivals = 0;
+
   function arrive(title) {
     if (title) {
       document.title = title;
     }
+    arrivals += 1;
     const page = document.getElementById("page");
-    if (page && !window.location.hash) {
+    if (arrivals > 1 && page && !window.location.hash) {
       window.scrollTo(0, 0);
       page.focus({ preventScroll: true });
     }

@@ -7,7 +7,6 @@ import dash_mantine_components as dmc
 
 from backend.schemas import StudyRead
 from dashboard import ids as shared
-from dashboard.callbacks import notice
 from dashboard.components.elements import link, method_swatch, state_badge
 from dashboard.components.progress import progress_bar, unfinished, words
 from dashboard.components.times import local_time
@@ -117,17 +116,19 @@ def _archive(study: StudyRead) -> Component:
     )
 
 
-def archived_notice(study: StudyRead) -> dict[str, Any]:
+def archived_bar(study: StudyRead) -> Component:
     """Say what happened to a study, with a button that undoes it."""
     what = "archived" if study.archived else "back in the history"
-    undo = dmc.Button(
-        "Undo",
-        id=shared.part("history-undo", study.id),
-        size="compact-sm",
-        variant="light",
-        n_clicks=0,
+    return html.Div(
+        [
+            html.Span(f"“{study.name}” is {what}."),
+            dmc.Button(
+                "Undo",
+                id=shared.part("history-undo", study.id),
+                size="compact-sm",
+                variant="default",
+                n_clicks=0,
+            ),
+        ],
+        className="row undo-bar",
     )
-    message = dmc.Group(
-        [dmc.Text(f"“{study.name}” is {what}.", size="sm"), undo], justify="space-between"
-    )
-    return notice(message, key=f"archived-{study.id}-{study.archived}")

@@ -1,5 +1,6 @@
 """Several studies on one axis."""
 
+import asyncio
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -135,7 +136,9 @@ async def draw(*values: Any) -> tuple[Any, ...]:
         narrow=bool(narrow),
         revision=f"{metric} {scale}",
     )
-    figure = sensitivity_figure(found.series, picture, threshold=found.threshold)
+    figure = await asyncio.to_thread(
+        sensitivity_figure, found.series, picture, threshold=found.threshold
+    )
     return (
         figure,
         {"height": f"{figure.layout.height}px"},

@@ -16,7 +16,7 @@ from dashboard.catalog import get_catalog
 from dashboard.components.elements import button_link
 from dashboard.components.error_panel import empty_state
 from dashboard.components.study_table import (
-    archived_notice,
+    archived_bar,
     running,
     spark_cell,
     state_cell,
@@ -88,6 +88,7 @@ async def layout(**query: str) -> Component:
             dcc.Store(id=ids.CHANGES),
             dcc.Store(id=ids.TICK),
             dcc.Interval(id=f"{ids.TICK}-interval", interval=LIVE_MS, disabled=True),
+            html.Div(id=ids.UNDO, role="status"),
             html.Div(_skeleton(), id=ids.TABLE),
             html.Div(id=ids.MORE),
         ]
@@ -243,7 +244,7 @@ async def show_more(clicks: list[int], *values: Any) -> tuple[Any, Any]:
 
 @callback(
     Output(ids.CHANGES, "data"),
-    Output(shared.NOTICES, "sendNotifications", allow_duplicate=True),
+    Output(ids.UNDO, "children"),
     Input(shared.part("history-archive", ALL), "n_clicks"),
     Input(shared.part("history-undo", ALL), "n_clicks"),
     prevent_initial_call=True,
@@ -256,7 +257,7 @@ async def archive(_archive: list[int], _undo: list[int]) -> tuple[Any, Any]:
     study = await ask(calls.study(pressed["key"]))
     changed = StudyUpdate(archived=not study.archived)
     study = await ask(calls.update_study(study.id, changed))
-    return {"study": study.id, "archived": study.archived}, [archived_notice(study)]
+    return {"study": study.id, "archived": study.archived}, archived_bar(study)
 
 
 @callback(

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import dash_mantine_components as dmc
-from dash import Input, Output, State, dcc, html, no_update
+from dash import Input, Output, dcc, html, no_update
 from dash.development.base_component import Component
 
 from backend.client import calls
@@ -17,6 +17,7 @@ from dashboard.components.controls import Choice, group, segmented, switch, valu
 from dashboard.components.descent_words import LOSS_FORMULA, LOSS_WORDS, descent_words
 from dashboard.components.elements import card, guide_link
 from dashboard.components.number_slider import NumberSlider
+from dashboard.components.step_player import step_player
 from dashboard.components.url_state import Control, keep_in_url, read_controls
 from dashboard.figures.blank import NOTHING_YET
 from dashboard.figures.toy import TITLE_OF, path_figure
@@ -50,7 +51,6 @@ CONTROLS = (
 )
 PAPER = CONTROLS[:5]
 SLIDERS = {"lr": RATE, "curvature": CURVATURE, "start": START, "steps": STEPS}
-STEP_MILLISECONDS = 600
 
 UPDATE_RULE = {
     "esgd": "θ′ = θ − η f′(θ): the slope where one stands",
@@ -67,7 +67,6 @@ def layout(**query: str) -> Component:
     return html.Div(
         [
             dcc.Store(id=Toy.FIGURES),
-            dcc.Interval(id=Toy.TICK, interval=STEP_MILLISECONDS, disabled=True),
             _head(),
             html.Div([_pictures(at["steps"]), _controls(at)], className="two-thirds flat-on-phone"),
         ]
@@ -109,7 +108,7 @@ def _pictures(steps: int) -> Component:
                 [_path_card("esgd", Toy.EXPLICIT), _path_card("isgd", Toy.IMPLICIT)],
                 className="pair place-1",
             ),
-            _player(steps),
+            step_player(steps),
             html.Div(
                 [
                     card(
@@ -140,35 +139,6 @@ def _path_card(method: str, id: str) -> Component:
 def _graph(id: str, size: str) -> Component:
     graph = dcc.Graph(id=id, figure=NOTHING_YET, config=graph_config(id), responsive=True)
     return html.Div(graph, className=size)
-
-
-def _player(steps: int) -> Component:
-    """Buttons and a slider through the steps; they need no server."""
-    return card(
-        html.Div(
-            [
-                dmc.Button("Back", id=Toy.BACK, variant="default", size="xs"),
-                dmc.Button("Play", id=Toy.PLAY, size="xs", w=72),
-                dmc.Button("Step", id=Toy.NEXT, variant="default", size="xs"),
-                dmc.Slider(
-                    id=Toy.AT,
-                    value=steps,
-                    min=0,
-                    max=steps,
-                    step=1,
-                    updatemode="drag",
-                    size="sm",
-                    thumbSize=18,
-                    thumbLabel="Step shown",
-                    label=None,
-                    className="player-slider",
-                ),
-                html.Span(id=Toy.AT_WORDS, className="number", **{"aria-live": "off"}),
-            ],
-            className="player",
-        ),
-        className="place-2",
-    )
 
 
 def _controls(at: dict[str, Any]) -> Component:
@@ -263,33 +233,6 @@ browser_callback(
     f"function(clicks) {{ return {json.dumps([control.fallback for control in PAPER])}; }}",
     *[Output(control.id, control.property) for control in PAPER],
     Input(Toy.PAPER, "n_clicks"),
-    prevent_initial_call=True,
-)
-browser_callback(
-    "function(figures, at, stopped) { return window.etascope.showStep(figures, at, stopped); }",
-    Output(Toy.EXPLICIT, "figure"),
-    Output(Toy.IMPLICIT, "figure"),
-    Output(Toy.LOSSES, "figure"),
-    Output(Toy.THETAS, "figure"),
-    Output(Toy.AT_WORDS, "children"),
-    Input(Toy.FIGURES, "data"),
-    Input(Toy.AT, "value"),
-    State(Toy.TICK, "disabled"),
-)
-browser_callback(
-    "function(figures, play, back, next, tick, at, stopped) "
-    "{ return window.etascope.moveStep(figures, at, stopped); }",
-    Output(Toy.AT, "value"),
-    Output(Toy.AT, "max"),
-    Output(Toy.TICK, "disabled"),
-    Output(Toy.PLAY, "children"),
-    Input(Toy.FIGURES, "data"),
-    Input(Toy.PLAY, "n_clicks"),
-    Input(Toy.BACK, "n_clicks"),
-    Input(Toy.NEXT, "n_clicks"),
-    Input(Toy.TICK, "n_intervals"),
-    State(Toy.AT, "value"),
-    State(Toy.TICK, "disabled"),
     prevent_initial_call=True,
 )
 

@@ -147,11 +147,15 @@ def _flattest_point(left: Knot, right: Knot) -> _Expansion:
 
 
 class _Problem(NamedTuple):
-    """c and beta of every node, divided by 1 + |beta| + |c|; ``unit`` is what 1 became."""
+    """c and beta of every node, divided by 1 + |beta| + |c|; ``unit`` is what 1 became.
+
+    phi is then divided by the square, and beta*sigma becomes ``weight*sigma``.
+    """
 
     c: Tensor
     beta: Tensor
     unit: Tensor
+    weight: Tensor
 
     @classmethod
     def scaled(cls, c: Tensor, beta: Tensor) -> "_Problem":
@@ -159,7 +163,8 @@ class _Problem(NamedTuple):
         beta.clamp_(-largest, largest)
         # In quarters, because twice the largest number is infinite.
         unit = beta.abs().mul_(0.25).add_(c.abs(), alpha=0.25).add_(0.25).reciprocal_().mul_(0.25)
-        return cls(c * unit, beta.mul_(unit), unit)
+        beta.mul_(unit)
+        return cls(c * unit, beta, unit, beta * unit)
 
     def step_to(self, x: float) -> Tensor:
         """Return the step c - q that lands on q = x."""
@@ -170,9 +175,10 @@ class _Problem(NamedTuple):
         descent = self.step_to(x).add_(self.beta, alpha=-slope)
         return _End(descent, torch.gt(descent, 0, out=torch.empty_like(descent)))
 
-    def level(self, x: float, y: float) -> Tensor:
-        """Return phi(x), where sigma(x) = y, less the c^2/2 that all candidates share."""
-        return (self.beta * y).add_(self.c, alpha=-x).add_(self.unit, alpha=x**2 / 2)
+    def phi(self, sigma: Tensor | float, step: Tensor) -> Tensor:
+        """Return phi, a little more for the longer of two steps: so ties go to the shorter."""
+        half = 0.5 + 4 * torch.finfo(step.dtype).eps
+        return (self.weight * sigma).addcmul_(step, step, value=half)
 
 
 class _End(NamedTuple):
@@ -187,7 +193,7 @@ class _Candidate(NamedTuple):
 
     Attributes:
         valid: 1 where it is a minimum, else 0.
-        phi: Value of phi there, less c^2/2.
+        phi: Value of phi there.
         step: Scaled displacement c - q that leads there.
         slope: Slope of sigma there.
     """
@@ -215,8 +221,6 @@ class _Best(NamedTuple):
     def consider(self, candidate: _Candidate) -> None:
         """Move to the candidate where it is valid and lower."""
         valid, phi, step, slope = candidate
-        # A tie, up to rounding, goes to the shorter step.
-        phi.addcmul_(step, step, value=4 * torch.finfo(phi.dtype).eps)
         better = torch.gt(self.phi, phi, out=torch.empty_like(phi)).mul_(valid)
         self.phi.lerp_(phi, better)
         self.step.lerp_(step, better)
@@ -248,9 +252,12 @@ def _on_line(
     problem: _Problem, knot: Knot, slope: float, at_knot: _End, valid: Tensor
 ) -> _Candidate:
     """Return the minimum of the parabola that phi is on a straight part."""
-    phi = problem.level(knot.x, knot.value).mul_(problem.unit)
-    phi.addcmul_(at_knot.descent, at_knot.descent, value=-0.5)
-    return _Candidate(valid, phi, problem.beta * slope, phi.new_tensor(slope).expand_as(phi))
+    # sigma at the landing, in the problem's unit: it may be as large as c.
+    sigma = torch.add(problem.unit * knot.value, at_knot.descent, alpha=slope)
+    step = problem.beta * slope
+    half = 0.5 + 4 * torch.finfo(step.dtype).eps
+    phi = sigma.mul_(problem.beta).addcmul_(step, step, value=half)
+    return _Candidate(valid, phi, step, step.new_tensor(slope).expand_as(step))
 
 
 def _in_kink(problem: _Problem, knot: Knot, before: _End, after: _End) -> _Candidate:
@@ -258,29 +265,29 @@ def _in_kink(problem: _Problem, knot: Knot, before: _End, after: _End) -> _Candi
     low, high = sorted((knot.left_slope, knot.right_slope))
     step = problem.step_to(knot.x)
     slope = (step / problem.beta).nan_to_num_(nan=0.0).clamp_(low, high)
-    return _Candidate(
-        _between(before, after), problem.level(knot.x, knot.value).mul_(problem.unit), step, slope
-    )
+    return _Candidate(_between(before, after), problem.phi(knot.value, step), step, slope)
 
 
 def _on_piece(problem: _Problem, left: Knot, right: Knot, start: _End, end: _End) -> _Candidate:
-    """Return the one local minimum that phi can have on a piece that curves one way."""
+    """Return the one local minimum that phi can have on a piece."""
     x0, y, m, e, f, low, high = _flattest_point(left, right)
     if abs(e) * (high - low) < FLAT and abs(f) * (high - low) ** 2 < FLAT:
         return _on_line(problem, left, left.right_slope, start, _between(start, end))
-    step = problem.step_to(x0)
-    g = torch.add(step, problem.beta, alpha=-m)
+    g = problem.step_to(x0).add_(problem.beta, alpha=-m)
     p = torch.add(problem.unit, problem.beta, alpha=2 * e).clamp_(min=0)
     root = torch.mul(p, p).addcmul_(problem.beta, g, value=12 * f)
-    # Half the distance from the origin; NaN, which equals nothing, if there is no such root.
-    half_u = g / root.mul_(root.rsqrt()).add_(p)
-    bounded = half_u.clamp(low / 2, high / 2)
-    inside = torch.eq(half_u, bounded, out=half_u)
+    # Half the distance from x0; NaN, which equals nothing, if there is no minimum.
+    exact = g.div_(p.addcmul_(root, root.rsqrt()))
+    half_u = torch.clamp(exact, low / 2, high / 2, out=root)
+    inside = torch.eq(exact, half_u, out=exact)
     valid = torch.maximum(inside, _between(start, end), out=inside)
-    bounded.nan_to_num_(nan=0.0)
-    # At a minimum phi, a cubic in u, falls short of its value at the origin by u(4G - P*u)/6.
-    gain = torch.addcmul(g, p, bounded, value=-0.5).mul_(bounded)
-    phi = problem.level(x0, y).sub_(gain, alpha=4 / 3).mul_(problem.unit)
-    step.addcmul_(bounded, problem.unit, value=-2)
-    slope = (bounded * (12 * f)).add_(4 * e).mul_(bounded).add_(m)
-    return _Candidate(valid, phi, step, slope)
+    half_u.nan_to_num_(nan=0.0)
+    one = half_u.new_ones(())
+    landing = torch.add(one * x0, half_u, alpha=2)
+    step = torch.addcmul(problem.c, problem.unit, landing, value=-1, out=landing)
+    bend = torch.add(one * (4 * e), half_u, alpha=12 * f, out=p)
+    slope = torch.addcmul(one * m, half_u, bend)
+    bend = torch.add(one * (4 * e), half_u, alpha=8 * f, out=bend)
+    sigma = torch.addcmul(one * (2 * m), half_u, bend, out=bend)
+    torch.addcmul(one * y, half_u, sigma, out=sigma)
+    return _Candidate(valid, problem.phi(sigma, step), step, slope)

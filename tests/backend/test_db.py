@@ -87,6 +87,22 @@ def test_two_writers_wait_for_each_other_instead_of_failing(database: str) -> No
         assert len(session.scalars(select(StudyRow)).all()) == 80
 
 
+def test_threads_that_come_at_once_share_one_engine(database: str) -> None:
+    start = threading.Barrier(8)
+    found: list[object] = []
+
+    def ask() -> None:
+        start.wait()
+        found.append(get_engine())
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == 1
+
+
 def test_a_forked_process_opens_connections_of_its_own(database: str) -> None:
     with transaction() as session:
         session.add(StudyRow(name="parent"))

@@ -15,7 +15,7 @@ import httpx
 import pytest
 import uvicorn
 from fastapi import FastAPI
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from dashboard.app import create_dash_app
 from tests.dashboard.fake_api import FakeApi
@@ -24,6 +24,7 @@ from tests.servers import missing, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 180.0
+expect.set_options(timeout=20_000)  # two cores train, serve and draw at once
 STUDY_SECONDS = 240.0
 
 

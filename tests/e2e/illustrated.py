@@ -51,6 +51,10 @@ class Illustration:
         )
         return self.number(field)
 
+    def address(self) -> str:
+        """Return where the browser is; playwright's own `url` stands still while one waits."""
+        return str(self.page.evaluate("() => window.location.href"))
+
     def number(self, field: str) -> float:
         """Return what a number field shows."""
         return float(self.page.input_value(f"#{field}"))

@@ -6,10 +6,13 @@ host, or can be scrolled sideways.
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
 import httpx
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, BrowserContext
 
 from tests.e2e.browser import open_browser, settled, watch
 
@@ -44,20 +47,26 @@ def pages_of(url: str) -> dict[str, str]:
     return found
 
 
-def picture(
-    browser: Browser, url: str, path: str, file: Path, *, width: int, scheme: str
-) -> list[str]:
+@contextmanager
+def window(browser: Browser, *, width: int, scheme: str) -> Iterator[BrowserContext]:
+    """Open a window whose pages share a cache."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    yield context
+    context.close()
+
+
+def picture(context: BrowserContext, url: str, path: str, file: Path) -> list[str]:
     """Save one page; return what is wrong with it."""
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = context.new_page()
     seen = watch(page, url)
     try:
         page.goto(url + path)
         settled(page, 700)
         page.screenshot(path=str(file), full_page=True)
-        wide = page.evaluate("document.documentElement.scrollWidth")
+        wide, room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
     finally:
         page.close()
-    sideways = [f"is {wide} px wide"] if wide > width else []
+    sideways = [f"is {wide} px wide"] if wide > room else []
     return [*seen.complaints, *(f"asked {address}" for address in seen.foreign), *sideways]
 
 
@@ -71,15 +80,15 @@ def main(arguments: list[str] | None = None) -> int:
     given.folder.mkdir(parents=True, exist_ok=True)
     wanted = [name for name in given.only.split(",") if name]
     faults = 0
+    found = {n: p for n, p in pages_of(given.url).items() if not wanted or n in wanted}
     with open_browser() as browser:
-        for name, path in pages_of(given.url).items():
-            for width in WIDTHS if not wanted or name in wanted else ():
-                for scheme in SCHEMES:
+        for width, scheme in product(WIDTHS, SCHEMES):
+            with window(browser, width=width, scheme=scheme) as context:
+                for name, path in found.items():
                     file = given.folder / f"{name}-{scheme}-{width}.png"
-                    wrong = picture(browser, given.url, path, file, width=width, scheme=scheme)
+                    wrong = picture(context, given.url, path, file)
                     faults += len(wrong)
-                    for words in wrong:
-                        sys.stderr.write(f"{file.name}: {words}\n")
+                    sys.stderr.writelines(f"{file.name}: {words}\n" for words in wrong)
     return 1 if faults else 0
 
 

@@ -54,7 +54,9 @@ def test_every_slider_moves_the_numbers_it_should(toy: Illustration) -> None:
     assert toy.press("toy-steps", "ArrowRight", 5) == 15
     toy.until(lambda: len(toy.trace("toy-losses", "ESGD")["x"]) == 16, "15 steps")
     toy.until(lambda: toy.words("toy-at-words") == "Step 15 of 15", "the player to know")
-    toy.until(lambda: f"lr={rate:g}&" in toy.page.url and "steps=15" in toy.page.url, "the address")
+    toy.until(
+        lambda: f"lr={rate:g}&" in toy.address() and "steps=15" in toy.address(), "the address"
+    )
 
 
 def test_a_rate_past_the_limit_leaves_the_picture_and_says_so(toy: Illustration) -> None:
@@ -120,7 +122,7 @@ def test_the_address_is_the_view_and_one_click_brings_the_paper_back(visit: Visi
     toy.open("/toy?loss=quadratic&lr=0.5&curvature=2&start=-1&steps=5", LEFT)
     toy.until(lambda: dots(toy) == pytest.approx([-1, 0, 0, 0, 0, 0]), "the address's view")
     toy.page.click("#toy-paper")
-    toy.until(lambda: toy.page.url.endswith("/toy"), "a plain address")
+    toy.until(lambda: toy.address().endswith("/toy"), "a plain address")
     starts_with(toy, [2, -1.5], [2, 2 / 2.75])
     toy.page.go_back()
     toy.until(lambda: toy.number("toy-rate") == 0.5, "the view before")
@@ -136,7 +138,7 @@ def test_a_slider_can_be_dragged_without_filling_the_history(toy: Illustration) 
         toy.page.mouse.move(track["x"] + share / 100 * track["width"], track["y"] + 3)
         toy.page.wait_for_timeout(20)
     toy.page.mouse.up()
-    toy.until(lambda: f"lr={toy.number('toy-rate'):g}" in toy.page.url, "the address")
+    toy.until(lambda: f"lr={toy.number('toy-rate'):g}" in toy.address(), "the address")
     assert toy.number("toy-rate") > 5
     assert toy.page.evaluate("() => history.length") <= entries + 3
     # A machine busy with other tests is slower than one that is not.

@@ -69,7 +69,7 @@ def test_every_slider_moves_the_numbers_it_should(updates: Illustration) -> None
 
     updates.page.click("#updates-paper")
     lands(updates, DOWN, eb=-0.7, ib=0.0)
-    updates.until(lambda: updates.page.url.endswith("/updates"), "a plain address")
+    updates.until(lambda: updates.address().endswith("/updates"), "a plain address")
     assert updates.fastest_key("updates-rate", DOWN) < 1.0
 
 
@@ -104,7 +104,7 @@ def test_a_study_can_link_here_at_its_rate(visit: Visit) -> None:
     updates.page.get_by_text("Near zero").click()
     updates.until(lambda: updates.layout(DOWN)["x"] == [-3, 3], "the narrow view")
     assert updates.trace(DOWN, "eb words")["text"] == ["EB: loss −0.3<br>out, at s′ = −29.7"]
-    updates.until(lambda: "view=near" in updates.page.url, "the address")
+    updates.until(lambda: "view=near" in updates.address(), "the address")
 
 
 def test_every_activation_is_drawn_and_says_how_exact_it_is(updates: Illustration) -> None:

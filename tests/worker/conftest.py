@@ -8,12 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
 
 from backend.db import reading
-from backend.models import CurveRow
-from backend.schemas import SweepRead
-from backend.services import sweeps, workers
+from backend.services import workers
 from backend.settings import get_settings
 from tests.servers import wait_for
 
@@ -28,7 +25,6 @@ QUICK = {
     "ETASCOPE_DEVICE": "cpu",
 }
 START_SECONDS = 90.0
-ENDED = ("completed", "failed", "cancelled")
 
 
 @pytest.fixture
@@ -72,9 +68,6 @@ class WorkerServer:
         self.process.wait(seconds)
         self._file.close()
 
-    def says(self, text: str) -> bool:
-        return text in self.log.read_text(errors="replace")
-
 
 @pytest.fixture
 def start_worker(quick: None, tmp_path: Path) -> Iterator[Callable[..., WorkerServer]]:
@@ -97,30 +90,3 @@ def start_worker(quick: None, tmp_path: Path) -> Iterator[Callable[..., WorkerSe
 def names() -> set[str]:
     with reading() as session:
         return {worker.name for worker in workers.list_all(session) if worker.alive}
-
-
-def sweep(sweep_id: int) -> SweepRead:
-    with reading() as session:
-        return sweeps.get(session, sweep_id=sweep_id)
-
-
-def wait_until_running(sweep_id: int) -> None:
-    """Wait until trials are being trained and have shown a first point."""
-
-    def begun() -> bool:
-        with reading() as session:
-            return session.scalar(select(CurveRow.trial_id).limit(1)) is not None
-
-    wait_for(
-        lambda: sweep(sweep_id).progress["running"] > 0 and begun(),
-        seconds=START_SECONDS,
-        what="training to begin",
-    )
-
-
-def wait_until_ended(sweep_id: int, seconds: float = 60.0) -> SweepRead:
-    def ended() -> SweepRead | None:
-        found = sweep(sweep_id)
-        return found if found.state in ENDED and not found.progress["running"] else None
-
-    return wait_for(ended, seconds=seconds, what=f"sweep {sweep_id} to end", every=0.1)

@@ -221,10 +221,10 @@ def test_a_full_or_read_only_file_loses_nothing(
         taken = claim(session, submit(session).shard_ids[0])
     pragma = [broken]
 
-    def limit(connection) -> None:
-        connection.exec_driver_sql(f"PRAGMA {pragma[0]}")
+    def limit(connection, _record, _proxy) -> None:
+        connection.execute(f"PRAGMA {pragma[0]}")
 
-    event.listen(get_engine(), "begin", limit, insert=True)  # before the BEGIN it makes fail
+    event.listen(get_engine(), "checkout", limit)
     recorder = Recorder(taken, stopping=StopFlag(), flush_seconds=0.05).start()
     for index, trial in enumerate(taken.trials):
         recorder.finished(index, result(trial, points=3000, record={"x": "y" * 5000}))
@@ -233,5 +233,5 @@ def test_a_full_or_read_only_file_loses_nothing(
     assert recorder.stored == set()
     pragma[0] = whole
     recorder.close()
-    event.remove(get_engine(), "begin", limit)
+    event.remove(get_engine(), "checkout", limit)
     assert len(recorder.stored) == 12

@@ -144,7 +144,9 @@ def test_results_before_a_fault_are_kept(heartbeat, stopping, monkeypatch) -> No
 
 
 def in_background(submitted: Submitted, heartbeat, stopping) -> threading.Thread:
-    thread = threading.Thread(target=train_all, args=(submitted, heartbeat, stopping))
+    first = submitted.shard_ids[0]
+    options = {"heartbeat": heartbeat, "stopping": stopping}
+    thread = threading.Thread(target=train, args=(first,), kwargs=options)
     thread.start()
     wait_for(lambda: seen(submitted).progress["running"], what="training to begin", seconds=30)
     return thread

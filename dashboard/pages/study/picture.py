@@ -73,9 +73,13 @@ async def draw(*values: Any) -> tuple[Any, ...]:
         figure, caption = await _curves(study, view, picture)
     else:
         figure, caption = await _differences(study, view, picture)
-    new_mark = hashlib.sha256(figure.to_json().encode()).hexdigest()
+    new_mark = await asyncio.to_thread(_mark, figure)
     style = {"height": f"{figure.layout.height}px"}
     return (no_update if new_mark == mark else figure), style, caption, new_mark
+
+
+def _mark(figure: go.Figure) -> str:
+    return hashlib.sha256(figure.to_json().encode()).hexdigest()
 
 
 async def _curves(
@@ -88,7 +92,10 @@ async def _curves(
     series = [line for line in found.series if view.shows(line)]
     if not any(line.points for line in series):
         return blank(_why_empty(found, view), picture.scheme), _caption(found)
-    figure = sensitivity_figure(series, picture, threshold=found.threshold, initial=initial)
+    # Ten thousand seeds take a while to draw; meanwhile the event loop serves others.
+    figure = await asyncio.to_thread(
+        sensitivity_figure, series, picture, threshold=found.threshold, initial=initial
+    )
     return figure, _caption(found)
 
 
@@ -142,7 +149,7 @@ async def _differences(
         return blank("Nothing to compare.", picture.scheme), html.P(words)
     words = f"{shown[0].definition} Band: 95 % bootstrap interval of the mean."
     initial = 1.0 if view.quantity == "accuracy" else await _initial_loss(study)
-    figure = difference_figure(shown, picture, initial=initial)
+    figure = await asyncio.to_thread(difference_figure, shown, picture, initial=initial)
     return figure, html.P(words, className="history-meta")
 
 

@@ -1,18 +1,17 @@
 """The guide: what it defines, and that links into it arrive."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from dash.development.base_component import Component
 
 from backend.schemas import ActivationRead, CatalogRead, MethodRead, MetricDefinitionRead
 from dashboard.pages import guide
 from dashboard.pages.guide.prose import inline
 from ib_core.methods.base import METHODS
 from ib_core.metrics import METRICS
+from tests.dashboard.component_tree import nodes, said
 
 DASHBOARD = Path(guide.__file__).parents[2]
 
@@ -46,25 +45,17 @@ def catalog() -> CatalogRead:
     )
 
 
-def nodes(node: Any) -> Iterator[Any]:
-    yield node
-    children = getattr(node, "children", None) if isinstance(node, Component) else None
-    for child in children if isinstance(children, list | tuple) else [children]:
-        if child is not None:
-            yield from nodes(child)
+def bodies(catalog: CatalogRead) -> list[Any]:
+    return [section.body for section in guide.sections(catalog)]
 
 
 def anchors(catalog: CatalogRead) -> list[str]:
-    found = [section.anchor for section in guide.sections(catalog)]
-    for section in guide.sections(catalog):
-        for part in section.body:
-            found += [n.id for n in nodes(part) if isinstance(n, Component) and hasattr(n, "id")]
-    return found
+    headings = [section.anchor for section in guide.sections(catalog)]
+    return headings + [node.id for node in nodes(bodies(catalog)) if hasattr(node, "id")]
 
 
 def text(catalog: CatalogRead) -> str:
-    parts = [part for section in guide.sections(catalog) for part in section.body]
-    return " ".join(str(n) for part in parts for n in nodes(part) if isinstance(n, str))
+    return said(bodies(catalog))
 
 
 def test_no_anchor_is_used_twice(catalog: CatalogRead) -> None:

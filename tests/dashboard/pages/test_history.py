@@ -78,7 +78,7 @@ def test_archiving_offers_to_undo_and_undoing_restores(api, dash_app):
 
     answer = press("archive")
     assert api.studies[1].archived is True
-    assert "Undo" in str(answer["notices"]["sendNotifications"])
+    assert "Undo" in str(answer[ids.UNDO]["children"])
     press("undo")
     assert api.studies[1].archived is False
 

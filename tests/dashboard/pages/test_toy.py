@@ -1,46 +1,17 @@
 """The toy page: what it asks for, and what it says."""
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from dash import no_update
-from dash.development.base_component import Component
 
 from backend.client.calls import Call
 from dashboard.components.descent_words import descent_words
 from dashboard.ids_illustrations import Toy
 from dashboard.pages import toy
+from tests.dashboard.component_tree import find, said
 from tests.dashboard.illustration_views import quadratic_view
-
-
-def texts(node: Any) -> Iterator[str]:
-    if isinstance(node, Component):
-        node = getattr(node, "children", None)
-    if isinstance(node, list | tuple):
-        for child in node:
-            yield from texts(child)
-    elif isinstance(node, Component):
-        yield from texts(node)
-    elif node is not None:
-        yield str(node)
-
-
-def said(*nodes: Any) -> str:
-    return " ".join("".join(texts(node)) for node in nodes)
-
-
-def find(node: Any, id: str) -> Any:
-    if isinstance(node, Component):
-        if getattr(node, "id", None) == id:
-            return node
-        node = getattr(node, "children", None)
-    for child in node if isinstance(node, list | tuple) else [node] if node else []:
-        found = find(child, id) if isinstance(child, Component) else None
-        if found is not None:
-            return found
-    return None
 
 
 def test_without_an_address_it_is_the_papers_figure() -> None:
@@ -122,26 +93,26 @@ def test_a_loss_without_a_limit_has_no_mark() -> None:
 @pytest.mark.parametrize(
     ("lr", "expected"),
     [
-        (0.5, "1 − ηλ = 0.5. It stays on its side of the minimum and converges."),
-        (1.0, "1 − ηλ = 0. It lands on the minimum in one step."),
-        (1.75, "1 − ηλ = −0.75. It jumps over the minimum, less far every time"),
-        (2.0, "1 − ηλ = −1. At the limit 2/λ = 2 it jumps to and fro for ever."),
-        (2.5, "1 − ηλ = −1.5. It jumps farther every time, as at every rate above 2/λ = 2."),
+        (0.5, "1 − ηλ = 0.5 . It stays on its side of the minimum and converges."),
+        (1.0, "1 − ηλ = 0 . It lands on the minimum in one step."),
+        (1.75, "1 − ηλ = −0.75 . It jumps over the minimum, less far every time"),
+        (2.0, "1 − ηλ = −1 . At the limit 2/λ = 2 it jumps to and fro for ever."),
+        (2.5, "1 − ηλ = −1.5 . It jumps farther every time, as at every rate above 2/λ = 2."),
     ],
 )
 def test_the_explicit_factor_is_said_with_its_consequence(lr: float, expected: str) -> None:
-    assert expected in said(*descent_words(quadratic_view(lr=lr)))
+    assert expected in said(descent_words(quadratic_view(lr=lr)))
 
 
 @pytest.mark.parametrize("lr", [0.5, 2.5, 100.0])
 def test_the_implicit_factor_converges_at_every_rate(lr: float) -> None:
-    words = said(*descent_words(quadratic_view(lr=lr)))
+    words = said(descent_words(quadratic_view(lr=lr)))
     assert f"1/(1 + ηλ) = {1 / (1 + lr):.3g}"[:16] in words
     assert "never jumps over the minimum" in words
 
 
 def test_divergence_is_named() -> None:
-    words = said(*descent_words(quadratic_view(lr=2.5)))
+    words = said(descent_words(quadratic_view(lr=2.5)))
     assert "diverges" in words
     assert "converges" in words
 
@@ -152,6 +123,6 @@ def test_another_loss_is_judged_by_its_last_steps() -> None:
         path.model_copy(update={"factor": None, "verdict": verdict})
         for path, verdict in zip(view.paths, ("cycles", "converges"), strict=True)
     ]
-    words = said(*descent_words(view.model_copy(update={"loss": "logistic", "paths": paths})))
+    words = said(descent_words(view.model_copy(update={"loss": "logistic", "paths": paths})))
     assert "never settles" in words
     assert "below 2/λ = 2" in words

@@ -1,32 +1,17 @@
 """The updates page: what it asks for, and what it says."""
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from dash import no_update
-from dash.development.base_component import Component
 
 from backend.client.calls import Call
 from backend.schemas import ActivationRead, RuleCase
 from dashboard.components.update_words import notes, update_words
 from dashboard.pages import updates
+from tests.dashboard.component_tree import said
 from tests.dashboard.illustration_views import relu_view
-
-
-def texts(node: Any) -> Iterator[str]:
-    if isinstance(node, Component):
-        node = getattr(node, "children", None)
-    for child in node if isinstance(node, list | tuple) else [node]:
-        if isinstance(child, Component | list | tuple):
-            yield from texts(child)
-        elif child is not None:
-            yield str(child)
-
-
-def said(nodes: Any) -> str:
-    return " ".join(texts(nodes))
 
 
 def redraw(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> tuple[Any, list[Call[Any]]]:

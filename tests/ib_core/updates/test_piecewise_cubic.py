@@ -36,11 +36,14 @@ closed_forms = pytest.mark.parametrize("name", CLOSED_FORMS)
 @closed_forms
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_the_general_rule_equals_the_closed_form(name, dtype):
-    node = ordinary_nodes(2000).to(dtype)
+    # In single precision more nodes would hit ties, which rounding decides.
+    node = ordinary_nodes(50_000 if dtype == torch.float64 else 2000).to(dtype)
     expected = ALPHA_RULES[name](*node)
     alpha = CLOSED_FORMS[name].alpha(*node)
     error = (alpha - expected).abs() * node.shrink / node.b.abs()
-    assert error.max() < 64 * torch.finfo(dtype).eps
+    # A short step up to a hinge is a small difference, of which rounding is a large share.
+    beta = (node.b * node.k / node.shrink).abs()
+    assert (error <= 64 * torch.finfo(dtype).eps * (1 + 1 / beta)).all()
 
 
 @closed_forms
@@ -60,14 +63,16 @@ def test_kinks_humps_and_falling_parts_are_no_obstacle(node):
     assert_lowest(case, node)
 
 
-@pytest.mark.parametrize("name", ["hardtanh", "relu"])
+@pytest.mark.parametrize(("name", "s", "b"), [("hardtanh", 3.0, 4.0), ("relu", -1.0, -2.0)])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_a_tie_goes_to_the_shorter_step(name, sign):
-    """A step of one unit from half a unit outside the bend costs what it gains."""
-    s = {"hardtanh": 1.5 * sign, "relu": -0.5}[name]
-    b = {"hardtanh": sign, "relu": -1.0}[name]
+def test_a_tie_goes_to_the_shorter_step(name, s, b, sign):
+    """The long step costs what it gains, and neither number is rounded on the way there."""
+    curve = CLOSED_FORMS[name]
+    if sign < 0:
+        knots = [Knot(-x, -value, right, left) for x, value, left, right in curve.knots]
+        curve = PiecewiseCubic(tuple(knots[::-1]))
     one = torch.ones(1, dtype=torch.float64)
-    assert CLOSED_FORMS[name].alpha(s * one, b * one, one, 1.0).item() == 0
+    assert curve.alpha(sign * s * one, sign * b * one, one, 1.0).item() == 0
 
 
 @given(st.permutations([0.0, 1.0, 1.0, 2.0]))
