@@ -78,6 +78,7 @@ class Study:
     STATUS = "study-status"
     HEAD = "study-head"
     GRAPH = "study-graph"
+    FIGURE = "study-figure"
     CAPTION = "study-caption"
     MARK = "study-mark"
     SCORECARD = "study-scorecard"

@@ -125,6 +125,8 @@ def record(
     """
     held = _holds(session, claim)
     stored = _store_results(session, claim, finished or {})
+    if stored and not held:
+        requeue.close_empty(session, shard_ids=_homes(session, stored))
     live = {id: so_far for id, so_far in (points or {}).items() if id not in (finished or {})}
     if live and held:
         running = (TrialRow.shard_id == claim.shard_id, TrialRow.state == TrialState.RUNNING)
@@ -166,6 +168,15 @@ def _locked_ids(
         query = select(TrialRow.id).where(TrialRow.id.in_(chunk), *conditions).order_by(TrialRow.id)
         found.extend(session.scalars(query.with_for_update()))
     return found
+
+
+def _homes(session: Session, trial_ids: set[int]) -> list[int]:
+    """Return the shards that trials wait in now, wherever they were trained."""
+    found: set[int] = set()
+    for chunk in chunks(sorted(trial_ids)):
+        homes = session.scalars(select(TrialRow.shard_id).where(TrialRow.id.in_(chunk)))
+        found.update(home for home in homes if home is not None)
+    return sorted(found)
 
 
 def _store_curves(session: Session, by_trial: "Mapping[int, list[CurvePoint]]") -> None:

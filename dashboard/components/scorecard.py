@@ -32,7 +32,7 @@ LEFT_OUT = (
 UNITS = ("decades", "times", "seconds")
 #: With more curves than this, intervals are shown on hover only.
 MOST_WITH_INTERVALS = 2
-BOUND = {"above": "≥ ", "below": "≤ ", "none": ""}
+BOUND = {"above": "≥\u202f", "below": "≤\u202f", "none": ""}
 
 
 def advice(rows: Sequence[ScorecardRow]) -> list[Component]:

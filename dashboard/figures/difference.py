@@ -1,5 +1,6 @@
 """Two curves seed by seed: the first minus the second, as line and scatter, training and test."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,7 +16,6 @@ from dashboard.theme import (
     PALETTE,
     RATE_AXIS,
     Palette,
-    Scheme,
     SeriesStyle,
     faint,
     series_style,
@@ -26,7 +26,7 @@ PANEL, GAP, TOP, AXIS, LEGEND_ROW = 260, 64, 60, 52, 22
 #: The focused scale reaches so many times the difference that this share stays within.
 REACH, HELD = 2.5, 0.6
 #: Where off-scale pairs are marked, as a share of the scale.
-EDGE = 0.93
+EDGE, LANE = 0.93, 0.13
 
 
 def difference_figure(
@@ -76,12 +76,16 @@ def _add_panel(
     axis = "" if row == 0 else str(row + 1)
     palette: Palette = PALETTE[picture.scheme]
     scale = focus(view, full=picture.scale == "full", initial=initial)
+    seen: Counter[tuple[str, bool]] = Counter()
     for index, item in enumerate(view.items):
-        style = _style(item, index, picture.scheme)
+        look = (item.first_label.partition(", ")[0], "clip" in item.first_label)
+        method, clipped = look
+        style = series_style(method, picture.scheme, clipped=clipped, variant=seen[look])
+        seen[look] += 1
         place = {"xaxis": f"x{axis}", "yaxis": f"y{axis}", "legendgroup": name_of(item)}
         figure.add_traces([*_interval(item, style, place), *_pairs(item, style, place)])
         figure.add_trace(_mean(item, style, place, in_legend=row == 0))
-        figure.add_traces(list(_edges(item, style, scale, place)))
+        figure.add_traces(list(_edges(item, style, scale, place, lane=index)))
     rates = [point.lr for item in view.items for point in item.points if point.lr]
     figure.update_layout(
         {
@@ -108,11 +112,6 @@ def _short(label: str) -> str:
     method, comma, rest = label.partition(", ")
     known = METHOD_STYLE.get(method)
     return f"{known.short if known else method}{comma}{rest}"
-
-
-def _style(item: PairedRead, index: int, scheme: Scheme) -> SeriesStyle:
-    method = item.first_label.partition(", ")[0]
-    return series_style(method, scheme, clipped="clip" in item.first_label, variant=index)
 
 
 def _interval(item: PairedRead, style: SeriesStyle, place: dict[str, Any]) -> Iterator[Any]:
@@ -193,8 +192,9 @@ def off_scale(item: PairedRead, scale: float) -> list[tuple[float, int, int]]:
 
 
 def _edges(
-    item: PairedRead, style: SeriesStyle, scale: float, place: dict[str, Any]
+    item: PairedRead, style: SeriesStyle, scale: float, place: dict[str, Any], *, lane: int
 ) -> Iterator[Any]:
+    height = scale * (EDGE - LANE * lane)
     found = off_scale(item, scale)
     lower = [(lr, below) for lr, below, _ in found if below]
     higher = [(lr, above) for lr, _, above in found if above]
@@ -206,7 +206,7 @@ def _edges(
             continue
         yield go.Scatter(
             x=[lr for lr, _ in marked],
-            y=[sign * EDGE * scale] * len(marked),
+            y=[sign * height] * len(marked),
             mode="markers+text",
             marker={"symbol": symbol, "size": 10, "color": style.ink},
             text=[str(pairs) for _, pairs in marked],

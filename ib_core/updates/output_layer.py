@@ -97,24 +97,25 @@ def _softmax_excess(c: Tensor, y: Tensor, rho: Tensor) -> Tensor:
     log_p = torch.minimum(log_w, log_w.clamp(min=1).log_()).sub_(log_rho)
     one = c.new_ones(())
     steps = STEPS[c.dtype] + math.ceil(STEPS_PER_DECADE * math.log10(len(c)))
+    p, w, damping, pull, x = (torch.empty_like(c) for _ in range(5))
     for step in range(steps):
-        p = log_p.exp()
-        w = rho * p
-        damping = (w + 1).reciprocal_()
-        pull = (c - t).sub_(log_p)
-        x = (pull + rho_y).sub_(w).mul_(damping)
+        torch.exp(log_p, out=p)
+        torch.mul(p, rho, out=w)
+        torch.add(w, 1, out=damping).reciprocal_()
+        torch.sub(c, t, out=pull).sub_(log_p)
+        torch.add(pull, rho_y, out=x).sub_(w).mul_(damping)
         # By how much the p would sum to more than one, in the form that does not cancel.
         surplus = torch.where(
             rho < 1,
-            torch.addcmul(p, p, x).sum(dim=0) - 1,
+            torch.addcmul(p, p, x, out=w).sum(dim=0) - 1,
             pull.sub_(x).sum(dim=0) / rho - missing,
         )
         t_step = surplus.div_(p.mul_(damping).sum(dim=0))
         if step < steps - 2:
             t_step.clamp_(min=0)
         x.addcmul_(t_step, damping, value=-1)
-        halley = torch.add(one, x, alpha=0.5).addcmul_(x, damping, value=-0.5).clamp_(min=0.3)
-        log_p.add_(x.div_(halley))
+        halley = torch.add(one, x, alpha=0.5, out=w).addcmul_(x, damping, value=-0.5)
+        log_p.add_(x.div_(halley.clamp_(min=0.3)))
         t = t + t_step
     return _excess(c - t, y, rho, log_p)
 

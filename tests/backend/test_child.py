@@ -32,7 +32,7 @@ def make(tmp_path: Path) -> Iterator[Callable[..., Child]]:
         child.kill()
 
 
-def until(reached: Callable[[], bool], seconds: float = 10.0) -> None:
+def until(reached: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not reached():
         assert time.monotonic() < deadline, "it did not happen in time"

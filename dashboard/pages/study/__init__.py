@@ -94,12 +94,15 @@ def _content(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) 
 
 def _figure() -> Component:
     return card(
-        dcc.Graph(
-            id=ids.GRAPH,
-            figure=picture.blank(),
-            config=graph_config("etascope-study"),
-            responsive=True,
-            style={"height": "560px"},
+        html.Div(
+            dcc.Graph(
+                id=ids.GRAPH,
+                figure=picture.blank("Drawing…"),
+                config=graph_config("etascope-study"),
+                responsive=True,
+                style={"height": "560px"},
+            ),
+            id=ids.FIGURE,
         ),
         html.Div(id=ids.CAPTION, className="muted", style={"padding": "0 8px 8px"}),
         className="figure-card",

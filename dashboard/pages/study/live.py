@@ -109,17 +109,23 @@ def _sweep(sweep: SweepRead) -> Component:
             html.Div(["submitted ", local_time(sweep.created_at)], className="history-meta"),
             *([html.Div(sweep.note, className="history-meta")] if sweep.note else []),
             html.Div(
-                [
-                    *buttons,
-                    _button("copy", sweep.id, "Copy as…", "gray"),
-                    link("Change and run again", f"/new?sweep={sweep.id}", size="sm"),
-                ],
+                [*buttons, *_ways_to_repeat(sweep)],
                 className="row",
                 style={"marginTop": "6px"},
             ),
         ],
         style={"marginBottom": "16px"},
     )
+
+
+def _ways_to_repeat(sweep: SweepRead) -> list[Component]:
+    """Return how to ask for the sweep again; what was imported cannot be run here."""
+    if not sweep.spec.get("profile"):
+        return []
+    return [
+        _button("copy", sweep.id, "Copy as…", "gray"),
+        link("Change and run again", f"/new?sweep={sweep.id}", size="sm"),
+    ]
 
 
 def _button(kind: str, sweep_id: int, label: str, colour: str) -> Component:
@@ -145,7 +151,7 @@ def describe(sweep: SweepRead) -> str:
         counted(len(spec.get("seeds", ())), "seed"),
         counted(sweep.total, "trial") + (f", {sweep.reused} reused" if sweep.reused else ""),
         f"clip {', '.join(f'{clip:g}' for clip in clips)}" if clips else "",
-        f"{spec.get('profile', '')} profile",
+        f"{spec['profile']} profile" if spec.get("profile") else "",
         f"batch rule {spec['batch_rule']}" if spec.get("batch_rule") else "",
     ]
     return " · ".join(part for part in parts if part)

@@ -34,6 +34,8 @@ def blank(words: str = "", scheme: Scheme = "light") -> go.Figure:
         layout={
             "template": template(scheme),
             "height": 520,
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
             "xaxis": {"visible": False},
             "yaxis": {"visible": False},
             "annotations": [{**said, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}],
@@ -52,6 +54,7 @@ def blank(words: str = "", scheme: Scheme = "light") -> go.Figure:
     Input(shared.NARROW, "data"),
     State(ids.ID, "data"),
     State(ids.MARK, "data"),
+    running=[(Output(ids.FIGURE, "className"), "waiting", "")],
 )
 async def draw(*values: Any) -> tuple[Any, ...]:
     """Draw the study; a figure that did not change is not sent again."""

@@ -138,6 +138,8 @@ class LifeOfSweeps(RuleBasedStateMachine):
                 waiting = session.scalars(
                     select(ShardRow.id).where(ShardRow.state == ShardState.QUEUED)
                 ).all()
+                if not waiting:
+                    break
                 for shard_id in waiting:
                     taken = shards.claim(session, shard_id=shard_id, worker="honest")
                     if taken is not None:
@@ -174,7 +176,7 @@ def test_on_sqlite(sqlite_template: Path, home: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("ETASCOPE_DATABASE_URL", f"sqlite:///{file}")
     get_settings.cache_clear()
     try:
-        run(monkeypatch, hypothesis_settings().max_examples // 4)
+        run(monkeypatch, min(hypothesis_settings().max_examples // 4, 100))
     finally:
         dispose_engines()
         for suffix in ("", "-wal", "-shm"):
@@ -182,4 +184,4 @@ def test_on_sqlite(sqlite_template: Path, home: Path, monkeypatch: pytest.Monkey
 
 
 def test_on_postgresql(postgresql_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    run(monkeypatch, hypothesis_settings().max_examples // 16)
+    run(monkeypatch, min(hypothesis_settings().max_examples // 16, 25))

@@ -14,7 +14,7 @@ def test_the_advice_is_a_sentence_a_method():
 
 
 def test_a_number_the_grid_cuts_off_is_a_bound():
-    assert "≥ 100" in text_of(scorecard_table(ROWS))
+    assert "≥\u202f100" in text_of(scorecard_table(ROWS))
 
 
 def test_every_number_has_its_definition_on_hover():
