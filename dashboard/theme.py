@@ -167,16 +167,17 @@ def series_style(
         method: Whose curve.
         scheme: Of the page.
         clipped: Clipped curves are thinner, with open markers.
-        imported: Runs made elsewhere are grey.
+        imported: Runs made elsewhere are grey; marker and dash still tell the method.
         variant: 0 for a method's first curve in a picture, 1 for its second, ...
     """
     base = method_style(method, imported=imported)
+    own = METHOD_STYLE.get(method, base)
     marker, dash = VARIANTS[variant % len(VARIANTS)]
-    shape = marker or base.marker
+    shape = marker or own.marker
     return SeriesStyle(
         colour=base.colour,
         ink=base.ink(scheme),
-        dash=dash or base.dash,
+        dash=dash or own.dash,
         width=1.4 if clipped else 2.6,
         marker=f"{shape}-open" if clipped else shape,
         size=9 if clipped else 9.5,

@@ -40,7 +40,7 @@ def advice(rows: Sequence[ScorecardRow]) -> list[Component]:
     return [
         html.P(
             [
-                html.Span(method_swatch(row.method, imported=row.imported)),
+                html.Span(_swatch(row)),
                 html.Span([html.B(f"{series_name(row, row.label)}: "), row.recommendation]),
             ],
             className="advice",
@@ -56,7 +56,12 @@ def scorecard_table(rows: Sequence[ScorecardRow]) -> Component:
     head = html.Tr(
         [
             html.Th("", scope="col"),
-            *(html.Th([method_swatch(row.method), _short(row)], scope="col") for row in rows),
+            *(
+                html.Th(
+                    [method_swatch(row.method, imported=row.imported), _short(row)], scope="col"
+                )
+                for row in rows
+            ),
         ]
     )
     roomy = len(rows) <= MOST_WITH_INTERVALS
@@ -83,9 +88,13 @@ def _names(rows: Sequence[ScorecardRow]) -> list[str]:
     return [name for name in ORDER if name in sent] + rest
 
 
+def _swatch(row: ScorecardRow) -> Component:
+    return method_swatch(row.method, imported=row.imported)
+
+
 def _short(row: ScorecardRow) -> str:
     _, _, rest = row.label.partition(", ")
-    name = method_style(row.method, imported=row.imported).short
+    name = method_style(row.method).short + (" (imported)" if row.imported else "")
     return f"{name}, {rest}" if rest else name
 
 

@@ -13,6 +13,8 @@ ScaleName = Literal["focus", "log", "full"]
 HELD = 0.9
 #: What lies within so many times that span is held too, rather than sent to the rail.
 STRETCH = 2.0
+#: Without an initial loss, what is so many times the best loss has not learnt.
+MOST_TIMES_BEST = 20.0
 #: A full scale spanning more than this factor is logarithmic: nothing else could be read.
 LINEAR_SPAN = 200.0
 #: A logarithmic scale ends here above the initial loss; what is higher goes to the rail.
@@ -90,7 +92,7 @@ def _all_values(line: SeriesRead) -> Iterable[float]:
 
 def _learnt(series: Sequence[SeriesRead], initial: float | None) -> float:
     """Return a loss below which most rates that learn lie."""
-    bound = math.inf if initial is None else initial
+    bound = _guessed_bound(series) if initial is None else initial
     means = sorted(
         point.mean
         for line in series
@@ -106,6 +108,13 @@ def _learnt(series: Sequence[SeriesRead], initial: float | None) -> float:
         if (own := [p.mean for p in line.points if p.mean is not None and p.mean <= bound])
     ]
     return max(means[math.ceil(HELD * len(means)) - 1], *best)
+
+
+def _guessed_bound(series: Sequence[SeriesRead]) -> float:
+    """Return about where losses start: near what the lowest rates, which hardly learn, end at."""
+    firsts = [line.points[0].mean for line in series if line.points and line.points[0].mean]
+    means = [p.mean for line in series for p in line.points if p.mean is not None]
+    return max([MOST_TIMES_BEST * min(means, default=math.inf), *(1.5 * first for first in firsts)])
 
 
 def _focus(low: float, high: float, learnt: float, initial: float | None) -> float:

@@ -1,18 +1,22 @@
 """One curve: its band, its mean, its seeds."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 
-from backend.schemas import RatePointRead, SeriesRead
+from backend.schemas import RatePointRead, SeedRead, SeriesRead
 from dashboard.figures.scale import Scale
 from dashboard.figures.wording import mean_hover
 from dashboard.formats import number
 from dashboard.theme import SeriesStyle, faint
 
-#: Above so many dots a figure draws them with WebGL.
-MOST_SVG_DOTS = 2000
+#: More seeds than this are drawn as dashes of one path: thousands of dots would be thousands of
+#: elements. WebGL is no way out: it fails as a whole where it is missing or forbidden.
+MOST_DOTS = 2000
+#: Half a dash, as a share of the axis of rates.
+HALF_DASH = 0.004
 
 
 def curve_traces(
@@ -95,12 +99,14 @@ def seed_traces(
     """Yield the seeds that are on the scale: open dots, crosses for finite diverged ones."""
     dots = [(point.lr, seed) for point in line.points for seed in point.seeds]
     shown = [(lr, s) for lr, s in dots if s.value is not None and scale.holds(s.value)]
-    kind = go.Scattergl if len(shown) > MOST_SVG_DOTS else go.Scatter
+    if len(shown) > MOST_DOTS:
+        yield _dashes(shown, style, group)
+        return
     for outcome, symbol in (("completed", "circle-open"), ("diverged", "x-thin-open")):
         own = [(lr, seed) for lr, seed in shown if seed.outcome == outcome]
         if not own:
             continue
-        yield kind(
+        yield go.Scatter(
             x=[lr for lr, _ in own],
             y=[seed.value for _, seed in own],
             mode="markers",
@@ -117,6 +123,25 @@ def seed_traces(
             meta=f"seeds {outcome}",
             **group,
         )
+
+
+def _dashes(
+    dots: Sequence[tuple[float, SeedRead]], style: SeriesStyle, group: dict[str, Any]
+) -> Any:
+    """Return seeds as short dashes, all in one line with gaps."""
+    logs = [math.log10(lr) for lr, _ in dots]
+    half = 10 ** (HALF_DASH * ((max(logs) - min(logs)) or 1.0))
+    return go.Scatter(
+        x=[x for lr, _ in dots for x in (lr / half, lr * half, None)],
+        y=[y for _, seed in dots for y in (seed.value, seed.value, None)],
+        mode="lines",
+        line={"color": style.ink, "width": 1, "simplify": False},
+        opacity=0.5,
+        hoverinfo="skip",
+        showlegend=False,
+        meta="seeds dashes",
+        **group,
+    )
 
 
 def finite_mean_trace(

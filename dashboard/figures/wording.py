@@ -25,6 +25,7 @@ def series_name(line: SeriesKey, label: str) -> str:
     style = METHOD_STYLE.get(line.method)
     method, _, rest = label.partition(", ")
     name = style.title if style and method == line.method else method
+    name = f"{name}, imported" if line.imported and "imported" not in rest else name
     return f"{name}, {rest}" if rest else name
 
 

@@ -1,13 +1,14 @@
 """Several studies on one axis."""
 
 import asyncio
+from collections import Counter
 from typing import Any
 
 import dash_mantine_components as dmc
 from dash import Input, Output
 
 from backend.client import calls
-from backend.schemas import CompareRead, StudyRead
+from backend.schemas import CompareRead, ScorecardRow, SeriesRead, StudyRead
 from dashboard import ids as shared
 from dashboard.api_client import Trouble, ask
 from dashboard.callbacks import callback
@@ -19,6 +20,7 @@ from dashboard.components.scorecard import advice, scorecard_table
 from dashboard.components.url_state import Control, keep_in_url, read_controls
 from dashboard.figures.blank import NOTHING_YET
 from dashboard.figures.sensitivity import Picture, sensitivity_figure
+from dashboard.formats import number
 from dashboard.ids import Compare as ids
 from dashboard.markup import Component, dcc, html
 from dashboard.pages.study.view import metric_of
@@ -27,6 +29,7 @@ from dashboard.theme import graph_config, scheme_of
 
 MOST_STUDIES = 20
 LISTED = 200
+LONGEST_NAME = 28
 LOSSES = controls.QUANTITIES[:2]
 CONTROLS = (
     Control("studies", ids.STUDIES, [], kind="list"),
@@ -124,7 +127,8 @@ async def draw(*values: Any) -> tuple[Any, ...]:
         found = await ask(calls.compare(wanted, metric=metric, reducer=reducer, band=band))
     except Trouble as error:
         return NOTHING_YET, {"display": "none"}, error_panel(error), None
-    tasks = list(dict.fromkeys(line.task for line in found.series))
+    series, rows = renamed(found)
+    tasks = list(dict.fromkeys(line.task for line in series))
     picture = Picture(
         title=await task_title(tasks),
         metric=metric,
@@ -136,15 +140,35 @@ async def draw(*values: Any) -> tuple[Any, ...]:
         narrow=bool(narrow),
         revision=f"{metric} {scale}",
     )
-    figure = await asyncio.to_thread(
-        sensitivity_figure, found.series, picture, threshold=found.threshold
-    )
+    figure = await asyncio.to_thread(sensitivity_figure, series, picture, threshold=found.threshold)
     return (
         figure,
         {"height": f"{figure.layout.height}px"},
         _links(found),
-        [*advice(found.rows), scorecard_table(found.rows)],
+        [*advice(rows), scorecard_table(rows)],
     )
+
+
+def renamed(found: CompareRead) -> tuple[list[SeriesRead], list[ScorecardRow]]:
+    """Name curves by method and study; the API's longer labels only where that is not enough."""
+    studies = {study.id: _shortened(study.name) for study in found.studies}
+
+    def name(line: SeriesRead | ScorecardRow) -> str:
+        clip = "" if line.clip is None else f", clip {number(line.clip)}"
+        return f"{line.method}, {studies[line.study_id]}{clip}"
+
+    counts = Counter(name(line) for line in found.series)
+    series = [
+        line.model_copy(update={"label": name(line)}) if counts[name(line)] == 1 else line
+        for line in found.series
+    ]
+    labels = {line.id: line.label for line in series}
+    rows = [row.model_copy(update={"label": labels.get(row.id, row.label)}) for row in found.rows]
+    return series, rows
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1].rstrip()}…"
 
 
 def _nothing() -> Component:

@@ -44,22 +44,10 @@ async def layout(trial_id: str = "0", **query: str) -> View:
             _head(trial, name),
             html.Div(
                 [
-                    card(
-                        html.Div(
-                            segmented("y scale", ids.SCALE, SCALES, values["y"]),
-                            className="short-control",
-                        ),
-                        dcc.Graph(
-                            id=ids.GRAPH,
-                            config=graph_config(f"etascope-trial-{trial.id}"),
-                            responsive=True,
-                            style={"minHeight": "420px"},
-                        ),
-                    ),
+                    html.Div([_picture(trial, values["y"]), _settings(trial)], className="stack"),
                     html.Div(
                         [
                             card(html.Div(_outcome(trial), id=ids.FACTS), title="Outcome"),
-                            card(facts(setting_pairs(trial)), title="Settings"),
                             card(record(trial), title="Reproducibility record"),
                         ],
                         className="stack",
@@ -71,6 +59,21 @@ async def layout(trial_id: str = "0", **query: str) -> View:
         className="stack",
     )
     return View(body, title=f"Trial {trial.id}", crumbs=((f"Trial {trial.id}", ""),))
+
+
+def _picture(trial: TrialRead, scale: str) -> Component:
+    graph = dcc.Graph(
+        id=ids.GRAPH,
+        config=graph_config(f"etascope-trial-{trial.id}"),
+        responsive=True,
+        style={"height": "420px"},
+    )
+    control = segmented("y scale", ids.SCALE, SCALES, scale)
+    return card(html.Div(control, className="short-control"), graph)
+
+
+def _settings(trial: TrialRead) -> Component:
+    return card(facts(setting_pairs(trial)), title="Settings")
 
 
 def _ended(trial: TrialRead) -> bool:

@@ -71,6 +71,12 @@ def test_imported_and_unknown_methods_are_grey():
     assert method_style("eb", imported=True) == method_style("nobody-knows")
 
 
+def test_imported_methods_are_told_apart_by_marker_and_dash():
+    eb, ib = series_style("eb", imported=True), series_style("ib", imported=True)
+    assert eb.colour == ib.colour == method_style("eb", imported=True).colour
+    assert (eb.marker, eb.dash) != (ib.marker, ib.dash)
+
+
 def test_no_chart_can_be_sent_to_plotly():
     config = graph_config()
     assert config["showSendToCloud"] is False

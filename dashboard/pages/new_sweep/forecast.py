@@ -41,10 +41,11 @@ def waiting() -> Component:
     *[Output(id, "error") for id in WITH_ERRORS],
     *INPUTS,
     State(ids.STUDY, "data"),
+    State(shared.NARROW, "data"),
 )
 async def forecast(*values: Any) -> tuple[Any, ...]:
     """Ask the API what the form would mean, and show its errors at their fields."""
-    *filled, study_id = values
+    *filled, study_id, narrow = values
     form = dict(zip(FIELDS, filled, strict=True))
     try:
         body = body_from(form)
@@ -57,7 +58,7 @@ async def forecast(*values: Any) -> tuple[Any, ...]:
     except NoStudyYet:
         body = body_from(form)
         return (_no_forecast(), None, False, body, None, *([None] * len(WITH_ERRORS)))
-    preview = rates_preview(found.learning_rates)
+    preview = rates_preview(found.learning_rates, narrow=bool(narrow))
     return (_facts(found), preview, False, body, None, *([None] * len(WITH_ERRORS)))
 
 
@@ -109,9 +110,9 @@ def _facts(found: DryRunRead) -> Component:
     )
 
 
-def rates_preview(rates: list[float]) -> Component | None:
+def rates_preview(rates: list[float], *, narrow: bool = False) -> Component | None:
     """Return the grid's rates as ticks and as text."""
-    source = rate_ticks(rates)
+    source = rate_ticks(rates, narrow=narrow)
     if source is None:
         return None
     text = rates_words(rates)

@@ -49,3 +49,12 @@ def test_shares_run_from_bottom_to_top(log):
     scale = Scale(0.1, 10.0, log=log)
     assert scale.share(0.1) == pytest.approx(0)
     assert scale.share(10.0) == pytest.approx(1)
+
+
+def test_without_an_initial_loss_exploded_runs_still_do_not_stretch_the_scale():
+    exploded = series("eb")
+    for point in exploded.points[5:]:
+        point.mean, point.diverged = 5000.0, 0
+        for seed in point.seeds:
+            seed.value, seed.outcome = 5000.0, "completed"
+    assert choose_scale([exploded, series("ib")], "train_loss", "focus").high < 10

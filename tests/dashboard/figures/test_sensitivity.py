@@ -171,3 +171,17 @@ def test_a_phone_gets_the_legend_below_and_short_counts(lines):
 
 def test_no_curve_at_all_is_still_a_figure():
     assert sensitivity_figure([], Picture()).layout.xaxis.type == "log"
+
+
+def test_thousands_of_seeds_are_one_path_and_all_of_them_are_there():
+    line = series("ib")
+    for point in line.points:
+        point.seeds = point.seeds * 100
+    figure = sensitivity_figure([line], Picture(scale="full"))
+    (dashes,) = traces(figure, "seeds dashes")
+    assert sum(y is not None for y in dashes.y) == 2 * 100 * len(RATES) * len(SEEDS)
+    assert traces(figure, "seeds completed") == []
+
+
+def test_no_figure_needs_webgl(figure):
+    assert {trace.type for trace in figure.data} == {"scatter"}

@@ -3,7 +3,9 @@
 import pytest
 from plotly.utils import PlotlyJSONEncoder
 
+from backend.client import calls
 from dashboard import pages
+from dashboard.pages import compare
 from dashboard.router import render
 from tests.dashboard.dispatch import names, run, text_of
 
@@ -103,3 +105,18 @@ def test_a_trial_leads_to_one_update_at_its_rate(api):
     links = [getattr(one, "href", "") for one in names(body("/trials/27").body)]
     assert any(str(href).startswith("/updates?lr=100") for href in links)
     assert "abc123" in text_of(body("/trials/27").body)
+
+
+def test_a_comparison_names_curves_by_method_and_study(api):
+    found = run(api.send(calls.compare([1, 2])))
+    found.series[0].label = "eb, Digits 1, text profile, batch 50, engine 1, data b535a6"
+    series, rows = compare.renamed(found)
+    assert series[0].label == "eb, Digits 1: EB against IB"
+    assert rows[0].label == series[0].label
+
+
+def test_curves_that_differ_in_more_than_their_study_keep_the_api_s_label(api):
+    found = run(api.send(calls.compare([1])))
+    twin = found.series[0].model_copy(update={"id": "other", "label": "eb, batch 7"})
+    found.series.append(twin)
+    assert compare.renamed(found)[0][-1].label == "eb, batch 7"

@@ -129,7 +129,7 @@ def test_a_stored_sweep_fills_the_form_so_that_it_asks_for_the_same():
 
 def forecasted(api, **change):
     form = GRID | change
-    found = run(forecast.forecast(*[form[name] for name in FIELDS], None))
+    found = run(forecast.forecast(*[form[name] for name in FIELDS], None, False))
     shown, rates, disabled, body, panel, *errors = found
     return shown, rates, disabled, body, panel, dict(zip(WITH_ERRORS, errors, strict=True))
 
