@@ -131,6 +131,7 @@ class Compare:
     SEEDS = "compare-seeds"
     GRAPH = "compare-graph"
     TABLE = "compare-table"
+    ADVICE = "compare-advice"
     MESSAGE = "compare-message"
 
 

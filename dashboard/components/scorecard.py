@@ -50,8 +50,13 @@ def advice(rows: Sequence[ScorecardRow]) -> list[Component]:
     ]
 
 
-def scorecard_table(rows: Sequence[ScorecardRow]) -> Component:
-    """Return the numbers, a row each, a column a curve."""
+def scorecard_table(rows: Sequence[ScorecardRow], *, wide: bool = False) -> Component:
+    """Return the numbers, a row each, a column a curve.
+
+    Args:
+        rows: The curves.
+        wide: Whether there is the whole page's width, and room for intervals.
+    """
     names = _names(rows)
     head = html.Tr(
         [
@@ -64,7 +69,7 @@ def scorecard_table(rows: Sequence[ScorecardRow]) -> Component:
             ),
         ]
     )
-    roomy = len(rows) <= MOST_WITH_INTERVALS
+    roomy = wide or len(rows) <= MOST_WITH_INTERVALS
     body = [
         html.Tr([_title(name, rows), *(_cell(row.metrics.get(name), roomy) for row in rows)])
         for name in names

@@ -1,7 +1,9 @@
 """The rail on top: every seed that diverged or left the scale, counted, in its curve's lane."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import plotly.graph_objects as go
@@ -12,8 +14,8 @@ from dashboard.figures.wording import diverged_words
 from dashboard.formats import counted, number
 from dashboard.theme import SeriesStyle
 
-#: With more rates than this, counts would run into each other; they are in the hover texts.
-MOST_COUNTS = 26
+# Pixels, to tell whether counts would run into each other; hover texts have them all the same.
+WIDE, NARROW, LETTER, MARKER = 640, 280, 6.5, 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,8 @@ def rail_traces(
         yield go.Scatter(
             x=[entry.point.lr for entry in diverged],
             y=[lane + (0.25 if entry.crowded else 0) for entry in diverged],
-            **_look(diverged, "triangle-up", style),
-            text=[_count(entry.diverged, entry.point.n, short=short) for entry in diverged],
+            **_look("triangle-up", style),
+            **_counts([(entry, entry.diverged) for entry in diverged], line, short=short),
             hovertext=[_diverged_hover(name, entry.point) for entry in diverged],
             hoverinfo="text",
             customdata=[
@@ -90,8 +92,8 @@ def rail_traces(
         yield go.Scatter(
             x=[entry.point.lr for entry in off_scale],
             y=[lane - (0.25 if entry.crowded else 0) for entry in off_scale],
-            **_look(off_scale, "arrow-bar-up-open", style),
-            text=[_count(len(e.off_scale), e.point.n, short=short) for e in off_scale],
+            **_look("arrow-bar-up-open", style),
+            **_counts([(entry, len(entry.off_scale)) for entry in off_scale], line, short=short),
             hovertext=[_off_scale_hover(name, entry) for entry in off_scale],
             hoverinfo="text",
             customdata=[entry.off_scale for entry in off_scale],
@@ -100,9 +102,8 @@ def rail_traces(
         )
 
 
-def _look(entries: Sequence[RailEntry], symbol: str, style: SeriesStyle) -> dict[str, Any]:
+def _look(symbol: str, style: SeriesStyle) -> dict[str, Any]:
     return {
-        "mode": "markers+text" if len(entries) <= MOST_COUNTS else "markers",
         "marker": {
             "symbol": symbol,
             "size": 10,
@@ -115,8 +116,20 @@ def _look(entries: Sequence[RailEntry], symbol: str, style: SeriesStyle) -> dict
     }
 
 
-def _count(k: int, n: int, *, short: bool) -> str:
-    return str(k) if short else f"{k}/{n}"
+def _counts(
+    entries: Sequence[tuple[RailEntry, int]], line: SeriesRead, *, short: bool
+) -> dict[str, Any]:
+    """Return the counts beside the markers, where there is room for them."""
+    texts = [str(k) if short else f"{k}/{entry.point.n}" for entry, k in entries]
+    needed = MARKER + LETTER * max(len(text) for text in texts)
+    room = (NARROW if short else WIDE) * _closest([entry.point.lr for entry, _ in entries], line)
+    return {"text": texts, "mode": "markers+text" if room >= needed else "markers"}
+
+
+def _closest(rates: Sequence[float], line: SeriesRead) -> float:
+    """Return the smallest distance of neighbouring rates, as a share of the curve's width."""
+    ends = math.log(line.points[-1].lr / line.points[0].lr) or 1.0
+    return min((math.log(b / a) / ends for a, b in pairwise(rates)), default=1.0)
 
 
 def _diverged_hover(name: str, point: RatePointRead) -> str:

@@ -66,13 +66,14 @@ async def layout(**query: str) -> Component:
                     html.Div(
                         [
                             card(*_controls(values, page.items)),
-                            card(html.Div(id=ids.TABLE), title="Scorecard"),
+                            card(html.Div(id=ids.ADVICE), title="Which rates to use"),
                         ],
                         className="stack",
                     ),
                 ],
                 className="two-thirds",
             ),
+            card(html.Div(id=ids.TABLE), title="Scorecard", mt=16),
         ]
     )
 
@@ -111,6 +112,7 @@ def _controls(values: dict[str, Any], studies: list[StudyRead]) -> list[Componen
     Output(ids.GRAPH, "figure"),
     Output(ids.GRAPH, "style"),
     Output(ids.MESSAGE, "children"),
+    Output(ids.ADVICE, "children"),
     Output(ids.TABLE, "children"),
     *[Input(control.id, control.property) for control in CONTROLS],
     Input(shared.SCHEME, "data"),
@@ -121,12 +123,12 @@ async def draw(*values: Any) -> tuple[Any, ...]:
     chosen, quantity, split, reducer, band, seeds, scale, scheme, narrow = values
     wanted = [int(one) for one in chosen or () if str(one).isdecimal()]
     if not wanted:
-        return NOTHING_YET, {"display": "none"}, _nothing(), None
+        return NOTHING_YET, {"display": "none"}, _nothing(), None, None
     metric = metric_of(quantity, split)
     try:
         found = await ask(calls.compare(wanted, metric=metric, reducer=reducer, band=band))
     except Trouble as error:
-        return NOTHING_YET, {"display": "none"}, error_panel(error), None
+        return NOTHING_YET, {"display": "none"}, error_panel(error), None, None
     series, rows = renamed(found)
     tasks = list(dict.fromkeys(line.task for line in series))
     picture = Picture(

@@ -185,3 +185,12 @@ def test_thousands_of_seeds_are_one_path_and_all_of_them_are_there():
 
 def test_no_figure_needs_webgl(figure):
     assert {trace.type for trace in figure.data} == {"scatter"}
+
+
+def test_counts_that_would_run_into_each_other_are_left_to_the_hover():
+    line = series("eb")
+    crowded = [line.points[-1].model_copy(update={"lr": 100 * 1.01**k}) for k in range(1, 30)]
+    line.points = line.points + crowded
+    (rail,) = traces(sensitivity_figure([line], Picture(), initial=INITIAL), "rail diverged")
+    assert rail.mode == "markers"
+    assert "diverged 3 of 3" in rail.hovertext[-1]
