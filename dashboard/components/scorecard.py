@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from backend.schemas import MetricRead, ScorecardRow
 from dashboard.components.elements import explained, method_swatch
 from dashboard.figures.wording import series_name
-from dashboard.formats import number
+from dashboard.formats import number, percent
 from dashboard.markup import Component, html
 from dashboard.theme import method_style
 
@@ -29,7 +29,7 @@ LEFT_OUT = (
     "lr_sensitivity",
 )
 #: Said beside a number's name; that a rate is a rate is in the name already.
-UNITS = ("decades", "times", "seconds")
+UNITS = ("decades", "times")
 #: With more curves than this, intervals are shown on hover only.
 MOST_WITH_INTERVALS = 2
 BOUND = {"above": "≥\u202f", "below": "≤\u202f", "none": ""}
@@ -71,7 +71,7 @@ def scorecard_table(rows: Sequence[ScorecardRow], *, wide: bool = False) -> Comp
     )
     roomy = wide or len(rows) <= MOST_WITH_INTERVALS
     body = [
-        html.Tr([_title(name, rows), *(_cell(row.metrics.get(name), roomy) for row in rows)])
+        html.Tr([_title(name, rows), *(_cell(name, row.metrics.get(name), roomy) for row in rows)])
         for name in names
     ]
     table = html.Table(
@@ -107,24 +107,27 @@ def _title(name: str, rows: Sequence[ScorecardRow]) -> Component:
     metric = next(row.metrics[name] for row in rows if name in row.metrics)
     unit = f" ({metric.unit})" if metric.unit in UNITS else ""
     source = f" Source: {metric.citation}." if metric.citation else ""
-    title = f"{metric.title or name.replace('_', ' ')}{unit}"
+    budget = name.removeprefix("expected_best_of_")
+    title = f"{metric.title or name.replace('_', ' ')}{unit}".replace("of k", f"of {budget}")
     return html.Th(explained(title, f"{metric.definition}{source}"), scope="row")
 
 
-def _cell(metric: MetricRead | None, roomy: bool) -> Component:
+def _cell(name: str, metric: MetricRead | None, roomy: bool) -> Component:
     """Return a number with its interval, below it or, where columns are many, on hover."""
     if metric is None:
         return html.Td("–")
     if metric.value is None:
         return html.Td(explained("–", metric.note) if metric.note else "–")
-    text, interval = _value(metric), _interval(metric)
+    text, interval = _value(name, metric), _interval(metric)
     said = " ".join(filter(None, [f"95 %: {interval}." if interval else "", metric.note]))
     value = explained(text, said) if said else html.Span(text)
     below = [html.Span(interval, className="interval")] if interval and roomy else []
     return html.Td([value, *below])
 
 
-def _value(metric: MetricRead) -> str:
+def _value(name: str, metric: MetricRead) -> str:
+    if name == "overhead":
+        return percent(metric.value)
     if metric.unit.startswith("yes"):
         return "yes" if metric.value else "no"
     return f"{BOUND[metric.censored]}{number(metric.value)}"

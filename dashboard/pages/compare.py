@@ -143,12 +143,8 @@ async def draw(*values: Any) -> tuple[Any, ...]:
         revision=f"{metric} {scale}",
     )
     figure = await asyncio.to_thread(sensitivity_figure, series, picture, threshold=found.threshold)
-    return (
-        figure,
-        {"height": f"{figure.layout.height}px"},
-        _links(found),
-        [*advice(rows), scorecard_table(rows)],
-    )
+    style = {"height": f"{figure.layout.height}px"}
+    return figure, style, _links(found), advice(rows), scorecard_table(rows, wide=True)
 
 
 def renamed(found: CompareRead) -> tuple[list[SeriesRead], list[ScorecardRow]]:

@@ -1,18 +1,12 @@
 """Runs coroutines, and callbacks the way a browser would: over HTTP, with a context."""
 
-import asyncio
 import json
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 from dash.development.base_component import Component
 
-T = TypeVar("T")
-
-
-def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(coroutine)
+from tests.coroutines import run
 
 
 def names(component: Any) -> list[Component]:

@@ -10,7 +10,7 @@ from backend.client import calls
 from dashboard.__main__ import create_server
 from dashboard.api_client import ask, connect, sentence
 from dashboard.app import create_dash_app
-from tests.dashboard.dispatch import run
+from tests.coroutines import run
 from tests.dashboard.fake_api import FakeApi
 
 

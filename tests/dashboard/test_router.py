@@ -6,7 +6,8 @@ from dash import html
 from backend.client import ApiError, ServerAway
 from dashboard import pages
 from dashboard.router import Page, View, crumbs_of, query_of, render
-from tests.dashboard.dispatch import run, text_of
+from tests.coroutines import run
+from tests.dashboard.dispatch import text_of
 
 PLAIN = Page("/plain", "Plain", lambda **_: html.Div("here"))
 ITEM = Page("/items/<item_id>", "Item", lambda item_id, **query: html.Div(f"{item_id} {query}"))

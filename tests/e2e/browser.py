@@ -70,7 +70,7 @@ def watch(page: Page, url: str) -> Watch:
 
 def settled(page: Page, pause: int = 300) -> None:
     """Wait until Dash has answered everything and plots are drawn."""
-    page.wait_for_load_state("networkidle")
+    page.wait_for_load_state("networkidle", timeout=60_000)
     page.wait_for_function(
         "() => !document.querySelector('.page-skeleton') && !document.title.startsWith('Updating')"
     )

@@ -1,6 +1,5 @@
 """The Python client: typed answers, the service's own sentences as exceptions."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from fastapi.testclient import TestClient
 
 from backend.client import ApiError, AsyncClient, Client, ServerAway, calls
 from tests.backend.conftest import ADDRESS, BODY
+from tests.coroutines import run
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_a_call_can_go_to_an_app_in_this_process(app: FastAPI) -> None:
         async with AsyncClient(ADDRESS, app=app) as client:
             return (await client.send(calls.me())).username
 
-    assert asyncio.run(ask()) == "local"
+    assert run(ask()) == "local"
 
 
 def test_not_ready_is_an_answer(client: Client) -> None:

@@ -1,7 +1,7 @@
 """The scorecard: bounds say that they are bounds, and every number its meaning."""
 
 from dashboard.components.scorecard import advice, scorecard_table
-from tests.dashboard.answers import row
+from tests.dashboard.answers import metric, row
 from tests.dashboard.dispatch import names, text_of
 
 ROWS = [row("eb"), row("ib")]
@@ -38,3 +38,14 @@ def test_intervals_stand_below_the_numbers_while_there_is_room():
 
 def test_yes_is_yes():
     assert "yes" in text_of(scorecard_table(ROWS))
+
+
+def test_a_budget_and_a_share_of_time_are_said_as_what_they_are():
+    one = row("ib")
+    one.metrics = {
+        "expected_best_of_3": metric(0.35, "Expected best of k rates", unit="loss"),
+        "overhead": metric(0.17, "Extra time over EB", unit="share"),
+    }
+    words = text_of(scorecard_table([one]))
+    assert "Expected best of 3 rates" in words
+    assert "17 %" in words

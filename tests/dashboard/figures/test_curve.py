@@ -2,7 +2,7 @@
 
 from backend.client import calls
 from dashboard.figures.curve import TrialCurve, curve_figure
-from tests.dashboard.dispatch import run
+from tests.coroutines import run
 from tests.dashboard.fake_api import FakeApi
 
 

@@ -4,7 +4,8 @@ from dash import no_update
 
 from dashboard.ids import History as ids
 from dashboard.pages import history
-from tests.dashboard.dispatch import run, text_of, trigger
+from tests.coroutines import run
+from tests.dashboard.dispatch import text_of, trigger
 
 NOTHING = ("", "", None, None, False, "-updated_at")
 

@@ -7,7 +7,8 @@ from backend.client import calls
 from dashboard import pages
 from dashboard.pages import compare
 from dashboard.router import render
-from tests.dashboard.dispatch import names, run, text_of
+from tests.coroutines import run
+from tests.dashboard.dispatch import names, text_of
 
 ADDRESSES = (
     ("/", ""),

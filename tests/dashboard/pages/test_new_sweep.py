@@ -12,7 +12,8 @@ from dashboard.pages.new_sweep.body import (
     form_from_spec,
     shown_at,
 )
-from tests.dashboard.dispatch import run, text_of, trigger
+from tests.coroutines import run
+from tests.dashboard.dispatch import text_of, trigger
 from tests.dashboard.fake_api import FakeApi
 
 EMPTY = dict.fromkeys(FIELDS)

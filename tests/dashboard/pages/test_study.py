@@ -7,8 +7,9 @@ from dashboard.ids import Study as ids
 from dashboard.pages import study
 from dashboard.pages.study import drawer, live, notes, picture, trials
 from dashboard.pages.study.view import StudyView, metric_of
+from tests.coroutines import run
 from tests.dashboard.answers import series
-from tests.dashboard.dispatch import by_id, names, run, text_of, trigger
+from tests.dashboard.dispatch import by_id, names, text_of, trigger
 
 CHOSEN = ("loss", "train", "final", "all", "curves", "std", True, "focus")
 

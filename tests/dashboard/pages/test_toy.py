@@ -1,6 +1,5 @@
 """The toy page: what it asks for, and what it says."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from backend.client.calls import Call
 from dashboard.components.descent_words import descent_words
 from dashboard.ids_illustrations import Toy
 from dashboard.pages import toy
+from tests.coroutines import run
 from tests.dashboard.component_tree import find, said
 from tests.dashboard.illustration_views import quadratic_view
 
@@ -63,7 +63,7 @@ def redraw(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> tuple[Any, list[C
         "log": False,
         "scheme": "light",
     }
-    return asyncio.run(toy.redraw(**{**settings, **changes})), asked
+    return run(toy.redraw(**{**settings, **changes})), asked
 
 
 def test_new_settings_are_asked_for_and_drawn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 """The updates page: what it asks for, and what it says."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from backend.client.calls import Call
 from backend.schemas import ActivationRead, RuleCase
 from dashboard.components.update_words import notes, update_words
 from dashboard.pages import updates
+from tests.coroutines import run
 from tests.dashboard.component_tree import said
 from tests.dashboard.illustration_views import relu_view
 
@@ -32,7 +32,7 @@ def redraw(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> tuple[Any, list[C
         "span": "whole",
         "scheme": "dark",
     }
-    return asyncio.run(updates.redraw(**{**settings, **changes})), asked
+    return run(updates.redraw(**{**settings, **changes})), asked
 
 
 def test_every_setting_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

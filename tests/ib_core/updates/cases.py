@@ -83,8 +83,8 @@ def _decades(low: float, high: float) -> st.SearchStrategy[float]:
     return st.floats(low, high).map(lambda exponent: 10.0**exponent)
 
 
-#: Small numbers and zero, but none so small that float32 would lose digits of it.
-SMALL = st.floats(-3, 3).map(lambda x: round(x, 6))
+#: Numbers near zero and zero, but none so small that float32 would lose digits of it.
+SMALL = st.floats(-6, 6).map(lambda x: round(x, 6))
 RATES = _decades(-8, 8)
 RIDGES = st.one_of(st.just(0.0), st.floats(0, 10))
 NORMS = _decades(-3, 4)
@@ -101,7 +101,7 @@ def _any_node(draw: st.DrawFn) -> tuple[float, ...]:
 @st.composite
 def _telling_node(draw: st.DrawFn) -> tuple[float, ...]:
     """A node whose longest step, at whatever rate, is about as long as sigma's bends are wide."""
-    c = draw(st.floats(-6, 6))
+    c = draw(SMALL)
     beta = draw(_signed(_decades(-2, 3)))
     z_sq, lr, mu = draw(NORMS), draw(RATES), draw(RIDGES)
     shrink = 1 + lr * mu

@@ -1,0 +1,43 @@
+"""Several studies on one axis."""
+
+import pytest
+
+from dashboard.ids import Compare as ids
+from tests.dashboard.dispatch import trigger
+
+CHOSEN = {
+    ids.QUANTITY: "loss",
+    ids.SPLIT: "test",
+    ids.REDUCER: "final",
+    ids.BAND: "std",
+    ids.SCALE: "focus",
+    ids.SEEDS: False,
+}
+
+
+def compared(dash_app, studies):
+    answer = trigger(dash_app, f"{ids.GRAPH}.figure", (ids.STUDIES, "value", studies), **CHOSEN)
+    return answer["response"]
+
+
+def test_the_curves_of_all_studies_are_in_one_picture(api, dash_app):
+    answer = compared(dash_app, ["1", "2"])
+    means = [one for one in answer[ids.GRAPH]["figure"]["data"] if one.get("meta") == "mean"]
+    assert len(means) == 4
+    assert len({one["name"] for one in means}) == 4
+    asked = next(call for call in api.sent if call.path == "/api/compare")
+    assert asked.parameters["metric"] == "test_loss"
+    assert "Use 0.1 to 1." in str(answer[ids.ADVICE]["children"])
+    assert "Best rate" in str(answer[ids.TABLE]["children"])
+
+
+@pytest.mark.parametrize("studies", [[], None, ["x"]])
+def test_without_studies_the_page_says_what_to_do(api, dash_app, studies):
+    answer = compared(dash_app, studies)
+    assert "Choose studies" in str(answer[ids.MESSAGE]["children"])
+    assert answer[ids.GRAPH]["style"] == {"display": "none"}
+
+
+def test_a_study_that_is_gone_is_said_in_the_api_s_words(api, dash_app):
+    answer = compared(dash_app, ["1", "99"])
+    assert "There is no study 99." in str(answer[ids.MESSAGE]["children"])
