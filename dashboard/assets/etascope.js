@@ -128,6 +128,19 @@
 
   /* --- The menu on a phone ---------------------------------------------------------------- */
 
+  // Opens the confirmation for the button of a sweep that was pressed: [open, words, what to do].
+  function askFirst(questions) {
+    const nothing = window.dash_clientside.no_update;
+    const pressed = window.dash_clientside.callback_context.triggered[0];
+    if (!pressed || !pressed.value) {
+      return [nothing, nothing, nothing];
+    }
+    const id = JSON.parse(pressed.prop_id.slice(0, pressed.prop_id.lastIndexOf(".")));
+    const action = id.kind.replace("sweep-", "");
+    const words = questions[action].replace("{id}", id.key);
+    return [true, words, { do: action, sweep: id.key }];
+  }
+
   function toggleMenu() {
     const button = document.getElementById("menu-button");
     const pressed = (window.dash_clientside.callback_context.triggered || []).some((t) =>
@@ -275,5 +288,14 @@
       : keep();
   }
 
-  window.etascope = { syncUrl, exportPicture, toggleMenu, arrive, visibleTick, chooseScheme, clickedTrials };
+  window.etascope = {
+    syncUrl,
+    exportPicture,
+    askFirst,
+    toggleMenu,
+    arrive,
+    visibleTick,
+    chooseScheme,
+    clickedTrials,
+  };
 })();

@@ -1,5 +1,6 @@
 """What changes a study's work: cancel, retry, archive; and a sweep as a command."""
 
+import json
 from typing import Any
 
 import dash
@@ -10,7 +11,7 @@ from backend.client import calls
 from backend.schemas import StudyUpdate
 from dashboard import ids as shared
 from dashboard.api_client import ask
-from dashboard.callbacks import callback, notice
+from dashboard.callbacks import browser_callback, callback, notice
 from dashboard.components.copy_as import copy_tabs
 from dashboard.ids import Study as ids
 from dashboard.markup import Component, html
@@ -51,7 +52,10 @@ def dialogs() -> list[Component]:
     ]
 
 
-@callback(
+# In the browser, because the list of sweeps is redrawn while it runs: a click that has to be
+# answered by the server can be overtaken by a redraw of the button, and its answer thrown away.
+browser_callback(
+    f"function() {{ return window.etascope.askFirst({json.dumps(QUESTIONS)}); }}",
     Output(ids.CONFIRM, "opened"),
     Output(ids.CONFIRM_WORDS, "children"),
     Output(ids.PENDING, "data"),
@@ -59,13 +63,6 @@ def dialogs() -> list[Component]:
     Input(shared.part("sweep-retry", ALL), "n_clicks"),
     prevent_initial_call=True,
 )
-async def confirm(_cancels: list[int], _retries: list[int]) -> tuple[Any, Any, Any]:
-    """Ask before anything is stopped or started."""
-    pressed = dash.ctx.triggered_id
-    if not pressed or not dash.ctx.triggered[0]["value"]:
-        return no_update, no_update, no_update
-    kind = pressed["kind"].removeprefix("sweep-")
-    return True, QUESTIONS[kind].format(id=pressed["key"]), {"do": kind, "sweep": pressed["key"]}
 
 
 @callback(

@@ -110,14 +110,8 @@ def test_the_end_of_a_study_is_announced_once(api):
     assert said is no_update
 
 
-def test_cancel_asks_first_and_then_cancels(api, dash_app):
-    button = {"key": 1, "kind": "sweep-cancel"}
-    asked = trigger(dash_app, f"{ids.CONFIRM_WORDS}.children", (button, "n_clicks", 1))
-    response = asked["response"]
-    assert response[ids.CONFIRM]["opened"] is True
-    assert "Cancel sweep 1?" in response[ids.CONFIRM_WORDS]["children"]
-    assert not [call for call in api.sent if call.method == "POST"]
-    pending = response[ids.PENDING]["data"]
+def test_only_what_was_confirmed_is_cancelled(api, dash_app):
+    pending = {"do": "cancel", "sweep": 1}
     done = f"{ids.CONFIRM}.opened@"
     no = trigger(dash_app, done, (ids.CONFIRM_NO, "n_clicks", 1), **{ids.PENDING: pending})
     assert no["response"][ids.CONFIRM]["opened"] is False
