@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from backend import cli_bench, cli_data, cli_db, cli_server, cli_submit, cli_sweep
+from backend import cli_bench, cli_data, cli_db, cli_paper, cli_server, cli_submit, cli_sweep
 from backend.child import LaunchError
 from backend.errors import Unavailable
 from ib_core.errors import IBError
@@ -31,6 +31,7 @@ app.command()(cli_server.up)
 app.command()(cli_sweep.sweep)
 app.command()(cli_submit.submit)
 app.command()(cli_bench.bench)
+app.command()(cli_paper.report)
 app.command()(cli_server.api)
 app.command()(cli_server.worker)
 app.command()(cli_server.dashboard)

@@ -1,0 +1,1 @@
+"""Bundles of results in and out of the database."""

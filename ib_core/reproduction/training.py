@@ -1,0 +1,189 @@
+"""Trains the plan stage by stage into a bundle; stops and goes on at any moment."""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ib_core.datasets import DATASETS, data_hash
+from ib_core.reproduction.bundle import Bundle
+from ib_core.reproduction.studies import Study
+from ib_core.sweep.fingerprint import fingerprint
+from ib_core.sweep.lanes import lanes_here
+from ib_core.sweep.local import run_all
+from ib_core.sweep.observer import Observer
+from ib_core.sweep.result import TrialResult
+from ib_core.sweep.shard import plan_shards
+from ib_core.sweep.spec import TrialSpec
+from ib_core.tasks import find_task
+
+#: Finds results elsewhere, by content address: a database, another bundle.
+Finder = Callable[[Sequence[str]], Mapping[str, TrialResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What is trained in one go: the trials of one study at one stage.
+
+    Attributes:
+        study: The study's name.
+        stage: Its place in the order.
+        trials: What is still to train.
+        seconds: Forecast on this machine, all processors at work.
+    """
+
+    study: str
+    stage: int
+    trials: tuple[TrialSpec, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What is left of a plan.
+
+    Attributes:
+        units: What to train, in order.
+        known: How many trials are already there.
+        missing: Names of data sets that are not on this machine, with the trials they cost.
+    """
+
+    units: tuple[Unit, ...]
+    known: int
+    missing: dict[str, int]
+
+    @property
+    def seconds(self) -> float:
+        """Forecast of all units together."""
+        return sum(unit.seconds for unit in self.units)
+
+
+class OutOfTime(Exception):
+    """The time given for the run is over."""
+
+
+class Progress:
+    """Hears how a run goes; override what you need."""
+
+    def begin(self, unit: Unit) -> None:
+        """Called before a unit is trained."""
+
+    def moved(self, unit: Unit, fraction: float) -> None:
+        """Called a few times a second."""
+
+    def end(self, unit: Unit, seconds: float) -> None:
+        """Called when a unit is done."""
+
+
+class _Keeper(Observer):
+    """Writes every result down at once and ends the run when its time is over."""
+
+    def __init__(self, bundle: Bundle, unit: Unit, progress: Progress, deadline: float) -> None:
+        self.bundle, self.unit, self.progress_, self.deadline = bundle, unit, progress, deadline
+
+    def finished(self, index: int, result: TrialResult) -> None:
+        """Keep a result."""
+        del index
+        self.bundle.append(result)
+
+    def progress(self, fraction: float) -> Collection[int]:
+        """Pass it on; stop when time is over."""
+        self.progress_.moved(self.unit, fraction)
+        if time.monotonic() > self.deadline:
+            raise OutOfTime
+        return ()
+
+
+def forecast(
+    studies: Sequence[Study],
+    bundle: Bundle,
+    *,
+    elsewhere: Finder | None = None,
+    seeds: int | None = None,
+) -> Forecast:
+    """Return what is left to train, cheap and telling stages first.
+
+    Trials known elsewhere are copied into the bundle. A trial of several studies is trained for
+    the first that wants it.
+
+    Args:
+        studies: The studies.
+        bundle: Where results are kept.
+        elsewhere: Where else to look before training.
+        seeds: At most so many seeds a sweep.
+    """
+    missing: dict[str, int] = {}
+    wanted: dict[TrialSpec, tuple[int, str]] = {}
+    for study in studies:
+        for stage, trial in study.trials():
+            dataset = find_task(trial.task).dataset
+            if seeds is not None and trial.seed > seeds:
+                continue
+            if not DATASETS[dataset].present():
+                missing[dataset] = missing.get(dataset, 0) + 1
+            elif trial not in wanted or wanted[trial][0] > stage:
+                wanted[trial] = (stage, study.name)
+    unknown = _unknown(wanted, bundle, elsewhere)
+    groups: dict[tuple[int, str], list[TrialSpec]] = {}
+    for trial in unknown:
+        groups.setdefault(wanted[trial], []).append(trial)
+    lanes = lanes_here("cpu")
+    units = []
+    order = {study.name: position for position, study in enumerate(studies)}
+    for (stage, name), trials in sorted(groups.items(), key=lambda i: (i[0][0], order[i[0][1]])):
+        cost = sum(shard.seconds for shard in plan_shards(trials, lanes=lanes)) / lanes
+        units.append(Unit(name, stage, tuple(trials), cost))
+    return Forecast(tuple(units), len(wanted) - len(unknown), missing)
+
+
+def _unknown(
+    wanted: Iterable[TrialSpec], bundle: Bundle, elsewhere: Finder | None
+) -> list[TrialSpec]:
+    """Return the trials nobody has trained, with this data and by this engine."""
+    addresses = {
+        trial: fingerprint(trial, data_hash(find_task(trial.task).dataset)) for trial in wanted
+    }
+    unknown = [
+        trial
+        for trial, address in addresses.items()
+        if trial not in bundle.results or bundle.results[trial].fingerprint != address
+    ]
+    if elsewhere is None:
+        return unknown
+    found = elsewhere([addresses[trial] for trial in unknown])
+    for result in found.values():
+        bundle.append(result)
+    return [trial for trial in unknown if addresses[trial] not in found]
+
+
+def train(
+    units: Iterable[Unit],
+    bundle: Bundle,
+    *,
+    progress: Progress,
+    deadline: float = float("inf"),
+) -> list[Unit]:
+    """Train units in order and return those that there was no time for.
+
+    A unit whose forecast does not fit before the deadline is passed over, so that the time left
+    goes to those that do.
+
+    Args:
+        units: What to train.
+        bundle: Where results are kept, each as soon as there is one.
+        progress: Told how it goes.
+        deadline: When to stop, by `time.monotonic`.
+    """
+    left = []
+    for unit in units:
+        began = time.monotonic()
+        if began + unit.seconds > deadline:
+            left.append(unit)
+            continue
+        progress.begin(unit)
+        try:
+            run_all(unit.trials, observer=_Keeper(bundle, unit, progress, deadline))
+        except OutOfTime:
+            left.append(unit)
+            continue
+        progress.end(unit, time.monotonic() - began)
+    return left

@@ -1,0 +1,48 @@
+from ib_core.reproduction.plan import PLAN, experiments
+from ib_core.sweep.body import specs_of
+from ib_core.sweep.presets import PRESETS
+
+
+def full(name, profile):
+    preset = PRESETS[f"paper/{name}"]
+    return {
+        trial
+        for body in preset.sweeps(profile)
+        for spec in specs_of(body)
+        for trial in spec.expand()
+    }
+
+
+def planned(name):
+    return {trial for _, trial in PLAN[name].trials()}
+
+
+def test_every_experiment_is_planned_in_both_profiles():
+    found = experiments()
+    assert len(found) == 18  # 17 and UCI
+    for experiment in found:
+        assert planned(experiment.text) <= full(experiment.id, "text")
+        assert planned(experiment.authors) <= full(experiment.id, "authors")
+
+
+def test_the_text_profile_has_every_rate_of_the_paper():
+    for experiment in experiments():
+        rates = {(t.method, t.lr) for t in planned(experiment.text) if t.method != "isgd"}
+        paper = {(t.method, t.lr) for t in full(experiment.id, "text") if t.method != "isgd"}
+        assert rates == paper
+
+
+def test_uci_and_jsb_are_complete_in_the_authors_profile():
+    for name in ("uci", "05_jsb_chorales", "08_jsb_chorales_clip_0.1"):
+        assert planned(f"authors/{name}") == full(name, "authors")
+
+
+def test_no_experiment_is_cut_short_in_epochs():
+    for experiment in experiments():
+        epochs = {trial.epochs for trial in full(experiment.id, "text")}
+        assert {trial.epochs for trial in planned(experiment.text)} == epochs
+
+
+def test_the_first_stages_hold_every_experiment():
+    for experiment in experiments():
+        assert min(stage for stage, _ in PLAN[experiment.text].trials()) <= 3
