@@ -79,7 +79,7 @@ def race_sweeps(
     *, quick: bool = True, tell: Callable[[str], None] = lambda _: None
 ) -> list[SweepResult]:
     """Race every case, interleaved, and return the speedups."""
-    calibrate()
+    calibrate(again=True)
     results = []
     for case in cases(quick=quick):
         tell(case.name)

@@ -13,6 +13,8 @@ SHARD_SECONDS = 20.0
 LEAST_SECONDS = 2.0
 #: Into how many shards a short group is cut.
 LIVELY_PARTS = 6
+#: Cutting a group up for several processes pays if each part takes longer than this.
+WORTH_A_PROCESS = 0.2
 #: No shard may need more than this.
 SHARD_BYTES = 2 * 1024**3
 #: Beyond this many members a stack gains nothing and only makes progress coarser.
@@ -53,12 +55,15 @@ def stack_key(trial: TrialSpec) -> Hashable:
     )
 
 
-def plan_shards(trials: Sequence[TrialSpec], *, device: str = "cpu") -> list[PlannedShard]:
+def plan_shards(
+    trials: Sequence[TrialSpec], *, device: str = "cpu", lanes: int = 1
+) -> list[PlannedShard]:
     """Group trials into shards of about `SHARD_SECONDS` each, within `SHARD_BYTES`.
 
     A group that takes less than a few such shards is cut finer, so that its curves grow before
     one's eyes. Pairs that differ in the method only stay neighbours, so that a half-finished
-    sweep can already be compared.
+    sweep can already be compared. Where `lanes` processes will train them side by side, a group
+    is cut into a multiple of so many.
     """
     groups: dict[Hashable, list[int]] = {}
     for index, trial in enumerate(trials):
@@ -67,7 +72,7 @@ def plan_shards(trials: Sequence[TrialSpec], *, device: str = "cpu") -> list[Pla
     planned = []
     for indices in groups.values():
         indices.sort(key=lambda i: (trials[i].seed, trials[i].lr, trials[i].method))
-        parts, count = _parts([trials[i] for i in indices], speed), len(indices)
+        parts, count = _parts([trials[i] for i in indices], speed, lanes), len(indices)
         for number in range(parts):
             part = indices[number * count // parts : (number + 1) * count // parts]
             members = [trials[i] for i in part]
@@ -81,7 +86,7 @@ def plan_shards(trials: Sequence[TrialSpec], *, device: str = "cpu") -> list[Pla
     return planned
 
 
-def _parts(group: list[TrialSpec], speed: Speed) -> int:
+def _parts(group: list[TrialSpec], speed: Speed, lanes: int) -> int:
     """Return into how many shards a group is cut to fit the time target and the memory."""
     count = len(group)
     whole = stack_seconds(group, speed)
@@ -92,4 +97,7 @@ def _parts(group: list[TrialSpec], speed: Speed) -> int:
         if stack_seconds(sample, speed) <= target and stack_memory(sample) <= SHARD_BYTES:
             break
         fits = max(1, fits * 3 // 4)
-    return -(-count // fits)
+    parts = -(-count // fits)
+    if whole / lanes < WORTH_A_PROCESS:
+        return parts
+    return min(count, -(-parts // lanes) * lanes)

@@ -64,16 +64,24 @@ TYPICAL = Speed(
 def machine_speed(device: str = "cpu") -> Speed:
     """Return the speed of what trains on this machine, as last measured there."""
     kept = _read(_cache_file()).get(device.partition(":")[0])
-    return Speed(**kept) if kept else TYPICAL
+    try:
+        return Speed(**kept) if kept else TYPICAL
+    except TypeError:  # kept by another version
+        return TYPICAL
 
 
-def calibrate(device: str = "cpu") -> Speed:
-    """Measure this process's speed and keep it for all who plan; what trains calls it at start.
+def calibrate(device: str = "cpu", *, again: bool = False) -> Speed:
+    """Measure this machine's speed and keep it for all who plan; what trains calls it at start.
 
-    A folder that cannot be written only means planning with the typical speed.
+    It is measured once, unless `again`: how a sweep is cut into stacks follows from it, and the
+    same sweep shall be cut in the same way, and give the same bits, tomorrow. A folder that
+    cannot be written only means planning with the typical speed.
     """
-    speed, kept = measure_speed(), _cache_file()
-    known, key = _read(kept), device.partition(":")[0]
+    kept, key = _cache_file(), device.partition(":")[0]
+    known = _read(kept)
+    if key in known and not again:
+        return machine_speed(device)
+    speed = measure_speed()
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
         partial = kept.with_suffix(f".{time.monotonic_ns()}")

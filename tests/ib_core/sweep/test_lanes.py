@@ -1,0 +1,103 @@
+"""Shards side by side in forked processes: the same numbers, and nothing left running."""
+
+import os
+import signal
+import sys
+
+import psutil
+import pytest
+
+from ib_core.sweep import lanes, shard
+from ib_core.sweep.lanes import LaneDied
+from ib_core.sweep.local import run_all
+from ib_core.sweep.observer import Observer
+from ib_core.sweep.spec import SweepSpec
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="lanes are forked")
+
+SPEC = SweepSpec.create(
+    "bundled/iris",
+    methods=("eb", "ib"),
+    learning_rates=[0.01, 1.0, 1e4],
+    seeds=range(1, 5),
+    epochs=3,
+)
+
+
+@pytest.fixture(autouse=True)
+def _cut_short_sweeps_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard, "WORTH_A_PROCESS", 0.0)
+
+
+class Watching(Observer):
+    def __init__(self, unwanted=()):
+        self.unwanted, self.ended, self.fractions, self.seen = unwanted, [], [], set()
+
+    def points(self, points):
+        self.seen |= set(points)
+
+    def finished(self, index, result):
+        self.ended.append(index)
+
+    def progress(self, fraction):
+        self.fractions.append(fraction)
+        return self.unwanted
+
+
+def test_processes_change_no_number():
+    trials, watching = SPEC.expand(), Watching()
+    alone = run_all(trials, lanes=1)
+    beside = run_all(trials, lanes=2, observer=watching)
+    for one, two in zip(alone, beside, strict=True):
+        assert str(one.curve) == str(two.curve)  # NaN is not equal to itself
+        assert (one.outcome, one.fingerprint) == (two.outcome, two.fingerprint)
+    assert sorted(watching.ended) == list(range(len(trials)))
+    assert watching.seen == set(range(len(trials)))
+
+
+def test_no_process_is_left_behind():
+    run_all(SPEC.expand(), lanes=2)
+    assert not psutil.Process().children()
+
+
+def test_progress_of_the_whole_never_exceeds_it():
+    long = SweepSpec.create("bundled/iris", learning_rates=[0.1], seeds=range(1, 5), epochs=400)
+    watching = Watching()
+    run_all(long.expand(), lanes=2, observer=watching)
+    assert watching.fractions
+    assert max(watching.fractions) <= 1
+
+
+def test_a_dropped_trial_stops_in_its_process():
+    long = SweepSpec.create("bundled/iris", learning_rates=[0.1], seeds=range(1, 5), epochs=2000)
+    results = run_all(long.expand(), lanes=2, observer=Watching(unwanted=range(8)))
+    assert results == [None] * 8
+
+
+def test_an_error_in_a_process_is_raised_here(monkeypatch):
+    def broken(trials, **options):
+        raise ValueError("no such thing")
+
+    monkeypatch.setattr(lanes, "run_trials", broken)
+    with pytest.raises(ValueError, match="no such thing"):
+        run_all(SPEC.expand(), lanes=2)
+    assert not psutil.Process().children()
+
+
+def test_a_killed_process_is_told_from_a_finished_one(monkeypatch):
+    def killed(trials, **options):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(lanes, "run_trials", killed)
+    with pytest.raises(LaneDied, match="exit code -9"):
+        run_all(SPEC.expand(), lanes=2)
+
+
+def test_ctrl_c_leaves_nothing_running():
+    class Impatient(Observer):
+        def finished(self, index, result):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_all(SPEC.expand(), lanes=2, observer=Impatient())
+    assert not psutil.Process().children()
