@@ -101,6 +101,7 @@ def _train(
     from backend.paper.known import everywhere
     from backend.paper.run_bar import RunBar, print_plan
     from ib_core.reproduction.plan import PLAN
+    from ib_core.reproduction.timing import measure_overheads
     from ib_core.reproduction.training import forecast, train
     from ib_core.sweep.speed import calibrate
 
@@ -121,5 +122,7 @@ def _train(
             interrupted = True
             typer.echo("Stopped; what is finished is kept, and the next --run goes on.", err=True)
         bundle.pack(PLAN.values())
+        if not interrupted and not bundle.run_times():
+            bundle.keep_run_times(measure_overheads(lambda name: typer.echo(f"Timing {name}.")))
         typer.echo(f"{len(bundle.results)} trials in {bundle.folder}.")
         return interrupted

@@ -8,7 +8,8 @@ folds these journals into the compressed files.
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from ib_core.sweep.spec import TrialSpec
 SHIPPED = "paper"
 FORMAT = 1
 PACKED, JOURNAL, STUDIES = ".jsonl.gz", ".jsonl", "studies.json"
+RUN_TIMES = "run_times.json"
 
 
 def shipped_folder() -> Path:
@@ -87,7 +89,17 @@ class Bundle:
         content = json.dumps({"format": FORMAT, "studies": held}, indent=1)
         _replace(self.folder / STUDIES, (content + "\n").encode())
 
-    def locked(self) -> Any:
+    def run_times(self) -> dict[str, Any]:
+        """Return IB's measured overheads and what they were measured on; empty: not measured."""
+        path = self.folder / RUN_TIMES
+        found: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
+        return found
+
+    def keep_run_times(self, measured: Mapping[str, Any]) -> None:
+        """Keep measured overheads."""
+        _replace(self.folder / RUN_TIMES, (json.dumps(measured, indent=1) + "\n").encode())
+
+    def locked(self) -> AbstractContextManager[None]:
         """Return a context in which no other run writes here."""
         return exclusive(self.folder / ".lock")
 

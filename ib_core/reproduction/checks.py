@@ -6,7 +6,8 @@ from statistics import fmean
 from ib_core.datasets import DATASETS, UCI_NAMES
 from ib_core.metrics import RateCurve, SeedResult, paper_threshold
 from ib_core.reproduction.agreement import Comparison, summary, within
-from ib_core.reproduction.recorded import MUSIC_NAMES, printed_uci_losses, recorded_runs
+from ib_core.reproduction.facts import printed_uci_losses
+from ib_core.reproduction.recorded import MUSIC_NAMES, recorded_runs
 from ib_core.sweep.engine import run_trials
 from ib_core.sweep.local import run_all
 from ib_core.sweep.observer import SILENT, Observer

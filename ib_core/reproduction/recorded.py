@@ -1,14 +1,16 @@
-"""The recorded runs, read from the data folder."""
+"""The authors' recorded runs, read from a file of the data folder or from any other place."""
 
 import csv
 import gzip
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from ib_core.datasets import data_dir
 from ib_core.errors import MissingData
+from ib_core.reproduction.evidence import Run
 
 METHOD_NAMES = {"EB": "eb", "IB": "ib", "exact": "isgd"}
 MUSIC_NAMES = {
@@ -17,11 +19,12 @@ MUSIC_NAMES = {
     "Piano-midi.de": "music/piano_midi",
     "Nottingham": "music/nottingham",
 }
+FILE = "authors_runs.csv.gz"
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """One run of the authors; losses by epoch."""
+    """One run of the authors; losses by epoch, accuracy in percent."""
 
     experiment: str
     dataset: str
@@ -31,26 +34,51 @@ class RecordedRun:
     clip: float
     train: tuple[float, ...]
     test: tuple[float, ...]
+    test_accuracy: float
+    seconds: float | None
 
 
-def _paper_file(name: str) -> Path:
-    path = data_dir() / "paper" / name
-    if not path.exists():
-        raise MissingData(
-            f"{path} is not there; it holds the authors' recorded runs.",
-            hint="Point ETASCOPE_DATA_DIR at a folder that has them.",
-        )
-    return path
+def recorded_file() -> Path | None:
+    """Return the file of recorded runs in the data folder, None where there is none."""
+    path = data_dir() / "paper" / FILE
+    return path if path.exists() else None
 
 
 @cache
 def recorded_runs() -> tuple[RecordedRun, ...]:
-    """Return every recorded run of an experiment or of UCI, duplicates left out."""
-    return tuple(_read_runs())
+    """Return every recorded run of an experiment or of UCI, duplicates left out.
+
+    Raises:
+        MissingData: If the data folder has no such file.
+    """
+    path = recorded_file()
+    if path is None:
+        raise MissingData(
+            f"{data_dir() / 'paper' / FILE} is not there; it holds the authors' recorded runs.",
+            hint="Point ETASCOPE_DATA_DIR at a folder that has them.",
+        )
+    return tuple(_read_runs(path))
 
 
-def _read_runs() -> Iterator[RecordedRun]:
-    with gzip.open(_paper_file("authors_runs.csv.gz"), "rt", newline="") as file:
+def as_runs(recorded: Iterable[RecordedRun]) -> Iterator[Run]:
+    """Yield recorded runs as evidence."""
+    for run in recorded:
+        loss = run.train[-1]
+        yield Run(
+            experiment=run.experiment,
+            dataset=run.dataset if run.experiment == "uci" else "",
+            method=run.method,
+            lr=run.lr,
+            seed=run.seed,
+            train_loss=loss,
+            test_accuracy=run.test_accuracy / 100,
+            outcome="completed" if math.isfinite(loss) else "diverged",
+            seconds=run.seconds,
+        )
+
+
+def _read_runs(path: Path) -> Iterator[RecordedRun]:
+    with gzip.open(path, "rt", newline="") as file:
         for row in csv.DictReader(file):
             if not row["experiment"] or "duplicate" in row["experiment"]:
                 continue
@@ -65,14 +93,6 @@ def _read_runs() -> Iterator[RecordedRun]:
                 clip=float(row["clip"]),
                 train=tuple(map(float, row["train_loss_by_epoch"].split(";"))),
                 test=tuple(map(float, row["test_loss_by_epoch"].split(";"))),
+                test_accuracy=float(row["test_accuracy"] or 0),
+                seconds=float(row["runtime_s"]) if row["runtime_s"] else None,
             )
-
-
-@cache
-def printed_uci_losses() -> dict[tuple[str, str, float], float]:
-    """Return the paper's appendix tables: (data set, method, rate) -> loss, two decimals."""
-    with _paper_file("uci_training_loss.csv").open(newline="") as file:
-        return {
-            (row["dataset"], METHOD_NAMES[row["method"]], float(row["lr"])): float(row["loss"])
-            for row in csv.DictReader(file)
-        }

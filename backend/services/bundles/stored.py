@@ -39,9 +39,9 @@ def stored_results(addresses: Sequence[str]) -> dict[str, TrialResult]:
 def _exists() -> bool:
     """Return whether there is a database, without making one."""
     url = make_url(get_settings().database)
-    if url.get_backend_name() == "sqlite":
-        if not url.database or not Path(url.database).is_file():
-            return False
+    missing = not url.database or not Path(url.database).is_file()
+    if url.get_backend_name() == "sqlite" and missing:
+        return False
     try:
         return inspect(get_engine()).has_table(TrialRow.__tablename__)
     except SQLAlchemyError:

@@ -1,0 +1,119 @@
+"""How much longer an IB step takes than an EB step here, network by network.
+
+EB and IB take turns on the same batches (`ib_core.bench.measure`), one model at a time, steps
+only: a ratio that a busy machine moves little.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ib_core.bench.measure import race, surroundings
+from ib_core.datasets import DATASETS, UCI_NAMES, load_dataset
+from ib_core.methods import Member, build_optimizer
+from ib_core.metrics import LayerShape, overhead_bound
+from ib_core.tasks import CONV_FILTERS, Task, build_workload, find_task
+
+#: The paper's name of the data, the task, and how many steps are timed a round.
+TIMED_TASKS: dict[str, tuple[str, int]] = {
+    "MNIST classification": ("mnist_classifier", 20),
+    "MNIST autoencoder": ("mnist_autoencoder", 10),
+    "JSB Chorales": ("music/jsb_chorales", 10),
+    "MuseData": ("music/musedata", 2),
+    "Nottingham": ("music/nottingham", 3),
+    "Piano-midi.de": ("music/piano_midi", 2),
+}
+UCI, UCI_STEPS = "UCI classification sum", 4
+ROUNDS = 5
+
+
+def measure_overheads(said: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+    """Return IB's overheads as shares, by the paper's name of the data, and on what machine."""
+    found = {}
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        for name, (task, steps) in TIMED_TASKS.items():
+            if DATASETS[find_task(task).dataset].present():
+                said(name)
+                found[name] = _overhead([(task, steps)])
+        tables = [f"uci/{name}" for name in UCI_NAMES if DATASETS[f"uci/{name}"].present()]
+        if tables:
+            said(UCI)
+            found[UCI] = _overhead([(task, UCI_STEPS) for task in tables])
+        return {"overheads": found, "measured_on": surroundings()}
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _overhead(works: list[tuple[str, int]]) -> float:
+    contestants = {
+        method: _together([_steps(task, method, steps) for task, steps in works])
+        for method in ("eb", "ib")
+    }
+    taken = race(contestants, rounds=ROUNDS).seconds
+    return median(b / a for a, b in zip(taken["eb"], taken["ib"], strict=True)) - 1
+
+
+def _together(works: list[Callable[[], None]]) -> Callable[[], None]:
+    def run() -> None:
+        for work in works:
+            work()
+
+    return run
+
+
+def _steps(task_name: str, method: str, steps: int) -> Callable[[], None]:
+    """Return what takes `steps` steps on the first batches of an epoch, ready built."""
+    task = find_task(task_name)
+    dataset = load_dataset(task.dataset)
+    workload = build_workload(task, dataset, task.recipe("text"), [1], torch.device("cpu"))
+    model = workload.model()
+    # A small rate: nothing diverges, and the work of a step does not depend on it.
+    optimizer = build_optimizer(model, [Member(method=method, lr=1e-3)])
+    workload.begin_epoch()
+
+    def losses() -> Tensor:
+        found = workload.losses(model)
+        found.sum().backward()
+        return found.detach()
+
+    def run() -> None:
+        for step in range(min(steps, workload.steps_per_epoch)):
+            workload.load_batch(step)
+            optimizer.step(losses)
+
+    return run
+
+
+def bounds() -> dict[str, float]:
+    """Return the flop bound of every network on IB's overhead, as a share."""
+    tasks = {name: find_task(task) for name, (task, _) in TIMED_TASKS.items()}
+    return {name: overhead_bound(list(_layers(task))).flop_weighted for name, task in tasks.items()}
+
+
+def _layers(task: Task) -> Iterator[LayerShape]:
+    """Yield a network's layers; of a recurrent one the hidden layer reads its own state too."""
+    if task.family == "conv":
+        yield from _convolutions(task)
+    widths = task.widths(task.recipe("text"))
+    pairs = list(pairwise(widths))
+    for position, (inputs, outputs) in enumerate(pairs):
+        last = position == len(pairs) - 1
+        extra = outputs if task.family == "music" and not last else 0
+        yield LayerShape(inputs + extra, outputs, task.output if last else task.activation)
+
+
+def _convolutions(task: Task) -> Iterator[LayerShape]:
+    side, channels = 28, 1
+    for filters, size in zip(CONV_FILTERS, task.filter_sizes, strict=True):
+        side = side - size + 1
+        yield LayerShape(channels * size * size, filters, None, positions=side * side)
+        side, channels = side // 2, filters
+
+
+__all__ = ["bounds", "measure_overheads"]

@@ -1,0 +1,138 @@
+"""Whether an experiment is reproduced: stated rules, applied to curves, never typed in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ib_core.metrics import MetricValue, RateCurve, number_text, scorecard
+from ib_core.reproduction.evidence import Evidence, means
+from ib_core.reproduction.facts import UNCLIPPED, published_better, published_claims
+
+
+class Verdict(StrEnum):
+    """What the runs say of a published statement."""
+
+    REPRODUCED = "reproduced"
+    DIFFERS = "differs"
+    NOT_TESTED = "not tested"
+
+
+#: Our mean may be this share away from the recorded one where it is outside its seeds.
+CELL_TOLERANCE = 0.1
+#: Share of a curve's cells that must agree with the recorded runs.
+CELLS_NEEDED = 0.8
+
+TEXT_RULE = (
+    "Reproduced if the method the paper calls better has the lower mean over the grid of mean "
+    "losses and, without clipping, IB diverges at a rate at least 20% above EB's wherever EB "
+    "diverges on the grid and the grid goes on far enough to tell."
+)
+RECORDED_RULE = (
+    "A cell is one method at one rate; it agrees if our mean lies between the recorded lowest and "
+    "highest seed, or within 10% of the recorded mean, or neither mean is finite. Reproduced if "
+    "at least 80% of the cells agree."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A verdict and the numbers it rests on."""
+
+    verdict: Verdict
+    reason: str
+
+
+def not_tested(reason: str) -> Judgement:
+    """Return that there is nothing to judge."""
+    return Judgement(Verdict.NOT_TESTED, reason)
+
+
+def verdict_of(holds: bool) -> Verdict:
+    """Return the verdict of a rule that could be applied."""
+    return Verdict.REPRODUCED if holds else Verdict.DIFFERS
+
+
+def robustness(curves: Mapping[str, RateCurve]) -> dict[str, dict[str, MetricValue]]:
+    """Return every method's robustness numbers, without intervals."""
+    return scorecard(curves, resamples=0)
+
+
+def judge_text(evidence: Evidence, experiment: str) -> Judgement:
+    """Judge an experiment of the text profile against what the paper says of it."""
+    pair = evidence.pair(experiment)
+    if pair is None:
+        return not_tested("EB and IB were not both run.")
+    eb, ib = pair
+    numbers = robustness({"eb": eb, "ib": ib})["ib"]
+    better = numbers["better_than_eb"]
+    if better.value is None:
+        return not_tested(better.note)
+    expected = published_better(experiment)
+    holds = bool(better.value) == expected
+    parts = [
+        f"IB's losses are {'lower' if better.value else 'not lower'} over the grid"
+        f" ({'as published' if holds else 'the paper says otherwise'})"
+    ]
+    if experiment in UNCLIPPED:
+        headroom = numbers["headroom"]
+        ample = enough_headroom(headroom)
+        holds = holds and ample is not False
+        parts.append(headroom_words(headroom))
+    return Judgement(verdict_of(holds), "; ".join(parts) + ".")
+
+
+def enough_headroom(headroom: MetricValue) -> bool | None:
+    """Return whether IB outlasts EB by the published 20%.
+
+    None where EB does not diverge on the grid, or where the grid ends before IB could show it.
+    """
+    lowest = float(published_claims()["headroom"].numbers["lowest"])
+    if headroom.value is None or (headroom.censored == "above" and headroom.value < lowest):
+        return None
+    return headroom.value >= lowest and headroom.censored != "below"
+
+
+def headroom_words(headroom: MetricValue) -> str:
+    """Return a headroom as a sentence's part."""
+    if headroom.value is None:
+        return headroom.note.rstrip(".").replace("Neither this method nor", "neither IB nor")
+    times = number_text(headroom.value)
+    return {
+        "none": f"IB diverges at {times} times EB's rate",
+        "above": f"IB outlasts the grid, which ends at {times} times EB's rate",
+        "below": f"IB diverges at no more than {times} times EB's rate",
+    }[headroom.censored]
+
+
+def judge_recorded(ours: Mapping[str, RateCurve], recorded: Mapping[str, RateCurve]) -> Judgement:
+    """Judge our authors profile against the authors' recorded runs, cell by cell."""
+    cells = [
+        _cell(ours[method], recorded[method], lr)
+        for method in ("eb", "ib")
+        if method in ours and method in recorded
+        for lr in sorted(set(ours[method].lrs) & set(recorded[method].lrs))
+    ]
+    if not cells:
+        return not_tested("There are no recorded runs of it here, or none of ours.")
+    agreeing = sum(agrees for agrees, _ in cells)
+    worst = max((gap for agrees, gap in cells if not agrees), default=0.0)
+    reason = f"{agreeing} of {len(cells)} means agree with the recorded runs"
+    if worst:
+        reason += f"; the largest miss is {100 * worst:.0f}%"
+    return Judgement(verdict_of(agreeing >= CELLS_NEEDED * len(cells)), reason + ".")
+
+
+def _cell(ours: RateCurve, recorded: RateCurve, lr: float) -> tuple[bool, float]:
+    """Return whether a cell agrees, and how far off it is as a share."""
+    mean, theirs = means(ours)[lr], means(recorded)[lr]
+    seeds = next(point.finite for point in recorded.points if point.lr == lr)
+    if mean == theirs:
+        return True, 0.0
+    gap = abs(mean - theirs) / abs(theirs) if theirs not in (0.0, float("inf")) else float("inf")
+    inside = bool(seeds) and min(seeds) <= mean <= max(seeds)
+    return inside or gap <= CELL_TOLERANCE, min(gap, 99.99)
+
+
+def percent(share: float) -> str:
+    """Write a share as percent."""
+    return f"{number_text(100 * share)}%"
