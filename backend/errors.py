@@ -36,6 +36,20 @@ class Unauthorized(IBError):
     code = "unauthorized"
 
 
+class TooManyAttempts(IBError):
+    """A request that has to wait.
+
+    Attributes:
+        seconds: How long.
+    """
+
+    code = "too_many_attempts"
+
+    def __init__(self, message: str, seconds: int) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
 class BadRequest(IBError):
     """A request that cannot be read at all."""
 
@@ -62,6 +76,7 @@ STATUSES: dict[type[IBError], int] = {
     NotFound: 404,
     Conflict: 409,
     TooLarge: 413,
+    TooManyAttempts: 429,
     Unavailable: 503,
 }
 

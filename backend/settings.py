@@ -15,7 +15,8 @@ from sqlalchemy.exc import ArgumentError
 #: A unix socket's address has to fit `sockaddr_un`, 108 bytes on Linux and 104 on macOS.
 LONGEST_SOCKET_PATH = 100
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-SHORTEST_SECRET = 16
+SHORTEST_SECRET = 32
+FEWEST_DIFFERENT = 10
 
 
 class Settings(BaseSettings):
@@ -51,6 +52,10 @@ class Settings(BaseSettings):
     )
     secret: str = Field(
         "", repr=False, description="Key that signs sessions; needed with ETASCOPE_AUTH=on."
+    )
+    secure_cookies: bool = Field(
+        False,
+        description="on: browsers send logins over https only; off: only if they came by https.",
     )
     session_hours: float = Field(24 * 7, gt=0, description="How long a login lasts.")
     lease_seconds: float = Field(
@@ -119,11 +124,11 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _safe(self) -> "Settings":
-        if self.auth and len(self.secret) < SHORTEST_SECRET:
+        if self.auth and not _is_strong(self.secret):
             raise ValueError(
                 f"ETASCOPE_AUTH=on needs ETASCOPE_SECRET with at least {SHORTEST_SECRET} "
-                'characters; make one with: python3 -c "import secrets; '
-                'print(secrets.token_urlsafe(32))"'
+                f"characters, {FEWEST_DIFFERENT} of them different; make one with: "
+                'python3 -c "import secrets; print(secrets.token_urlsafe(32))"'
             )
         if self.host not in LOOPBACK and not self.auth:
             raise ValueError(
@@ -159,6 +164,12 @@ class Settings(BaseSettings):
             return socket
         digest = hashlib.sha256(str(self.home).encode()).hexdigest()[:16]
         return Path(tempfile.gettempdir()) / f"etascope-{digest}" / "broker.sock"
+
+
+def _is_strong(secret: str) -> bool:
+    """Return whether nobody would guess a secret; not `changeme` written four times, either."""
+    repeats = secret in (secret + secret)[1:-1]
+    return len(secret) >= SHORTEST_SECRET and len(set(secret)) >= FEWEST_DIFFERENT and not repeats
 
 
 @lru_cache(maxsize=1)

@@ -1,16 +1,20 @@
 """The tables, by noun; a row is typed and small, and the database refuses nonsense."""
 
-from backend.models.accounts import AuditRow, TokenRow, UserRow
+from backend.models.accounts import AuditRow, LoginAttemptsRow, SessionRow, TokenRow, UserRow
 from backend.models.shards import ShardRow, ShardState, WorkerRow
-from backend.models.studies import StudyRow, StudyTagRow
+from backend.models.studies import SavedViewRow, StudyNoteRow, StudyRow, StudyTagRow
 from backend.models.sweeps import SweepRow, SweepTrialRow
 from backend.models.trials import CurveRow, TrialRow
 
 __all__ = [
     "AuditRow",
     "CurveRow",
+    "LoginAttemptsRow",
+    "SavedViewRow",
+    "SessionRow",
     "ShardRow",
     "ShardState",
+    "StudyNoteRow",
     "StudyRow",
     "StudyTagRow",
     "SweepRow",

@@ -10,6 +10,7 @@ from backend.db import Base
 from backend.models.columns import NO_SECOND_USE, CreatedAt, one_of
 
 ROLES = ("viewer", "member", "admin")
+SCOPES = ("read", "write", "admin")
 
 
 class UserRow(Base):
@@ -26,17 +27,40 @@ class UserRow(Base):
     name: Mapped[str] = mapped_column(String(100), unique=True)
     role: Mapped[str] = mapped_column(String(16), default="member")
     password_hash: Mapped[str | None] = mapped_column(String(255))
-    session_version: Mapped[int] = mapped_column(default=1)  # raised to end every open session
     created_at: Mapped[CreatedAt]
     last_login_at: Mapped[datetime | None]
     disabled_at: Mapped[datetime | None]
+
+
+class SessionRow(Base):
+    """A login in a browser: its key is in the cookie, only the key's digest is here."""
+
+    __tablename__ = "sessions"
+    __table_args__ = NO_SECOND_USE
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    key_hash: Mapped[str] = mapped_column(String(64), unique=True)
+    created_at: Mapped[CreatedAt]
+    expires_at: Mapped[datetime] = mapped_column(index=True)
+
+
+class LoginAttemptsRow(Base):
+    """How often logging in failed lately, for an account's name or a caller's address."""
+
+    __tablename__ = "login_attempts"
+    __table_args__ = (CheckConstraint("failures >= 0", name="failures_natural"),)
+
+    key: Mapped[str] = mapped_column(String(64), primary_key=True)  # a digest: names are private
+    failures: Mapped[int]
+    last_at: Mapped[CreatedAt] = mapped_column(index=True)
 
 
 class TokenRow(Base):
     """A bearer token: shown once, kept as a hash."""
 
     __tablename__ = "tokens"
-    __table_args__ = NO_SECOND_USE
+    __table_args__ = (one_of("scope", SCOPES), NO_SECOND_USE)
 
     id: Mapped[int] = mapped_column(primary_key=True)
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
@@ -47,6 +71,7 @@ class TokenRow(Base):
     expires_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
+    scope: Mapped[str] = mapped_column(String(16), default="write")
 
 
 class AuditRow(Base):

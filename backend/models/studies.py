@@ -1,6 +1,7 @@
 """A question with a name, tags, notes and an owner."""
 
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -43,3 +44,30 @@ class StudyTagRow(Base):
         ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True
     )
     tag: Mapped[str] = mapped_column(String(50), primary_key=True)
+
+
+class StudyNoteRow(Base):
+    """What somebody remarked about a study; outlives its author's account."""
+
+    __tablename__ = "study_notes"
+    __table_args__ = (Index(None, "study_id", "id"), NO_SECOND_USE)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    study_id: Mapped[int] = mapped_column(ForeignKey("studies.id", ondelete="CASCADE"))
+    user_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    user_name: Mapped[str] = mapped_column(String(100), default="")
+    text: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[CreatedAt]
+
+
+class SavedViewRow(Base):
+    """Filters of the history that somebody gave a name; nobody's where there are no accounts."""
+
+    __tablename__ = "saved_views"
+    __table_args__ = (Index(None, "user_id", "name"), NO_SECOND_USE)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    name: Mapped[str] = mapped_column(String(100))
+    filters: Mapped[dict[str, Any]]
+    created_at: Mapped[CreatedAt]

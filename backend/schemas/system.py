@@ -68,6 +68,9 @@ class MeRead(Output):
     username: str
     role: Role
     auth: bool = Field(description="Whether accounts are on; without them there is one owner.")
+    scope: Literal["read", "write", "admin"] = Field(
+        "admin", description="Of the token that was sent; a login may do all its role allows."
+    )
 
 
 class ImportProblem(Output):

@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from backend.db import PASSING_FAULTS
-from backend.errors import STATUSES, Unavailable, status_of
+from backend.errors import STATUSES, TooManyAttempts, Unauthorized, Unavailable, status_of
 from backend.schemas import ErrorDetail, ErrorRead
 from backend.web.validation import explain
 from ib_core.errors import IBError
@@ -36,15 +36,22 @@ def failure(
 
 def refusal(error: IBError) -> JSONResponse:
     """Return the answer to a domain error."""
-    headers = {"Retry-After": "5"} if isinstance(error, Unavailable) else None
     return failure(
         status_of(error),
         error.code,
         error.message,
         field=error.field,
         hint=error.hint,
-        headers=headers,
+        headers=_headers(error),
     )
+
+
+def _headers(error: IBError) -> dict[str, str] | None:
+    if isinstance(error, Unavailable):
+        return {"Retry-After": "5"}
+    if isinstance(error, TooManyAttempts):
+        return {"Retry-After": str(error.seconds)}
+    return {"WWW-Authenticate": "Bearer"} if isinstance(error, Unauthorized) else None
 
 
 def add_failure_handlers(app: FastAPI) -> None:

@@ -10,6 +10,8 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 LONGEST_INPUT = 80
+#: Fields whose value is never repeated: answers end up in logs.
+UNSPEAKABLE = frozenset({"password", "current", "new"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,9 @@ def explain(error: RequestValidationError, route: Any = None) -> Problem:
         return Problem(422, "invalid_input", f"{field} is needed.", field)
     if kind == "extra_forbidden":
         return _unknown_field(field, where, route)
-    message = f"{_sentence(field, str(finding['msg']))}; got {_shown(finding.get('input'))}."
+    secret = str(where[-1]) in UNSPEAKABLE
+    given = "" if secret else f"; got {_shown(finding.get('input'))}"
+    message = f"{_sentence(field, str(finding['msg']))}{given}."
     return Problem(422, "invalid_input", message, field)
 
 

@@ -199,7 +199,7 @@ def test_home_is_free_again_afterwards(home: Path) -> None:
     ],
 )
 def test_address_is_one_a_browser_here_can_open(host: str, expected: str) -> None:
-    settings = Settings(host=host, port=8050, auth=True, secret="s" * 16)
+    settings = Settings(host=host, port=8050, auth=True, secret="2fK8-vQ3nD5rT7wY9zA1cE4gH6jL0mP-")
     assert address(settings) == expected
 
 

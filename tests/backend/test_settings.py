@@ -7,6 +7,8 @@ from pydantic import ValidationError
 
 from backend.settings import Settings, get_settings
 
+SECRET = "2fK8-vQ3nD5rT7wY9zA1cE4gH6jL0mP-"
+
 
 def test_nothing_set_suits_one_person_on_one_machine(monkeypatch) -> None:
     monkeypatch.setenv("ETASCOPE_HOME", "/somewhere")
@@ -68,20 +70,23 @@ def test_a_long_home_does_not_make_a_socket_nobody_can_open() -> None:
 def test_accounts_need_a_secret() -> None:
     with pytest.raises(ValidationError, match="needs ETASCOPE_SECRET"):
         Settings(auth=True)
-    with pytest.raises(ValidationError, match="at least 16"):
+    with pytest.raises(ValidationError, match="at least 32"):
         Settings(auth=True, secret="short")
-    assert Settings(auth=True, secret="x" * 16).auth
+    for weak in ("x" * 64, "changeme" * 4, "0123456789abcdef" * 2):
+        with pytest.raises(ValidationError, match="needs ETASCOPE_SECRET"):
+            Settings(auth=True, secret=weak)
+    assert Settings(auth=True, secret=SECRET).auth
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org"])
 def test_only_loopback_may_be_open_to_everybody(host) -> None:
     with pytest.raises(ValidationError, match="would let anybody in"):
         Settings(host=host)
-    assert Settings(host=host, auth=True, secret="x" * 16).host == host
+    assert Settings(host=host, auth=True, secret=SECRET).host == host
 
 
 def test_the_secret_is_not_shown() -> None:
-    assert "hush" not in repr(Settings(auth=True, secret="hush" * 4))
+    assert SECRET not in repr(Settings(auth=True, secret=SECRET))
 
 
 @pytest.mark.parametrize("name", ["lease_seconds", "heartbeat_seconds", "max_attempts", "port"])

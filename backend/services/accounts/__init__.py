@@ -1,0 +1,1 @@
+"""Accounts: people, their passwords, logins and tokens, and what each may do."""

@@ -1,0 +1,41 @@
+"""The first admin of an installation: through a link that works once."""
+
+import hashlib
+import hmac
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from backend.errors import Forbidden
+from backend.schemas import UserRead
+from backend.services.accounts import users
+
+
+def invitation(session: Session, *, secret: str) -> str | None:
+    """Return the key of the link while there is no account, None as soon as there is one.
+
+    Made from the installation's secret, so that several web processes print the same link and
+    nothing has to be stored.
+    """
+    return None if users.anybody(session) else _key(secret)
+
+
+def accept(session: Session, *, secret: str, key: str, name: str, password_digest: str) -> UserRead:
+    """Create the first admin for whoever brings the key.
+
+    Raises:
+        Forbidden: The key is wrong, or somebody was first.
+    """
+    if session.get_bind().dialect.name == "postgresql":  # SQLite's transaction excludes others
+        session.execute(sa.text("LOCK TABLE users IN EXCLUSIVE MODE"))
+    wanted = invitation(session, secret=secret)
+    if wanted is None or not hmac.compare_digest(wanted.encode(), key.encode()):
+        raise Forbidden(
+            "This link does not work, or not any more.",
+            hint="`etascope user create NAME --role admin` on the server makes an admin, too.",
+        )
+    return users.create(session, name=name, role="admin", password_digest=password_digest)
+
+
+def _key(secret: str) -> str:
+    return hmac.new(secret.encode(), b"first admin", hashlib.sha256).hexdigest()[:40]
