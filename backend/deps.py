@@ -1,7 +1,6 @@
 """What routes are given: a session, the queue, the settings, and who is asking."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -9,9 +8,9 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from backend.db import get_engine, reading
-from backend.errors import Forbidden, Unauthorized
+from backend.errors import Conflict, Unauthorized
 from backend.queue import Queue, get_queue
-from backend.schemas import Role
+from backend.services.accounts.caller import LOCAL_OWNER, Caller
 from backend.settings import Settings
 
 
@@ -20,6 +19,9 @@ def get_app_settings(request: Request) -> Settings:
     settings: Settings = request.app.state.settings
     return settings
 
+
+#: Where in a request's scope the gate says who is asking.
+CALLER = "etascope.caller"
 
 SettingsDep = Annotated[Settings, Depends(get_app_settings)]
 EngineDep = Annotated[Engine, Depends(get_engine)]
@@ -35,28 +37,28 @@ def _read(engine: EngineDep) -> Iterator[Session]:
 ReadDep = Annotated[Session, Depends(_read, scope="function")]
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who is asking. Without accounts there is one owner, whose things have no owner's id."""
-
-    name: str
-    role: Role
-    user_id: int | None = None
-
-    @property
-    def is_admin(self) -> bool:
-        """Whether everything is allowed."""
-        return self.role == "admin"
+def require_accounts(settings: SettingsDep) -> None:
+    """Refuse what makes no sense without accounts."""
+    if not settings.auth:
+        raise Conflict(
+            "Accounts are off here: there is one owner, and nothing to log in to.",
+            hint="ETASCOPE_AUTH=on turns them on.",
+        )
 
 
-LOCAL_OWNER = Caller("local", "admin")
+def client_address(request: Request) -> str:
+    """Return where a request came from, as the web server tells it."""
+    return request.client.host if request.client else ""
 
 
-def get_caller(settings: SettingsDep) -> Caller:
-    """Return who is asking; refuse strangers where accounts are on."""
-    if settings.auth:
+def get_caller(request: Request, settings: SettingsDep) -> Caller:
+    """Return who is asking; `backend.web.gate` has found out, and sent strangers away."""
+    if not settings.auth:
+        return LOCAL_OWNER
+    caller: Caller | None = request.scope.get(CALLER)
+    if caller is None:
         raise Unauthorized("Log in, or send a token.", hint="Authorization: Bearer <token>")
-    return LOCAL_OWNER
+    return caller
 
 
 CallerDep = Annotated[Caller, Depends(get_caller)]
@@ -64,9 +66,23 @@ CallerDep = Annotated[Caller, Depends(get_caller)]
 
 def get_writer(caller: CallerDep) -> Caller:
     """Return who is asking, if they may write."""
-    if caller.role == "viewer":
-        raise Forbidden("Viewers may read only; ask an admin for the role member.")
+    caller.check_writer()
+    return caller
+
+
+def get_owner(caller: CallerDep) -> Caller:
+    """Return who is asking, for things of their own: viewers too, but no token that only reads."""
+    if caller.scope == "read":
+        caller.check_writer()
+    return caller
+
+
+def get_admin(caller: CallerDep) -> Caller:
+    """Return who is asking, if they run this installation."""
+    caller.check_admin()
     return caller
 
 
 WriterDep = Annotated[Caller, Depends(get_writer)]
+OwnerDep = Annotated[Caller, Depends(get_owner)]
+AdminDep = Annotated[Caller, Depends(get_admin)]

@@ -17,11 +17,13 @@ from backend.services import monitoring
 from backend.services.monitoring import Counts
 from backend.settings import Settings, get_settings
 from backend.version import VERSION
+from backend.web import entrance
 from backend.web.answer_cache import AnswerCache
 from backend.web.body_limit import BodyLimit
 from backend.web.docs_page import docs_page
 from backend.web.failures import add_failure_handlers
 from backend.web.fallback import ApiFallback
+from backend.web.gate import AccountGate
 from backend.web.guard import LocalGuard
 from backend.web.monitoring import Monitor
 from backend.web.request_scope import RequestScope
@@ -61,6 +63,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     add_failure_handlers(app)
     for router in ROUTERS:
         app.include_router(router)
+    if settings.auth:
+        app.include_router(entrance.router)
     _add_docs(app)
     # Last of the API's routes and before any page: unknown paths below /api are ours.
     fallback = ApiFallback(ROUTERS)
@@ -77,7 +81,9 @@ def _add_layers(app: FastAPI, settings: Settings) -> None:
         most=min(LARGEST_JSON, settings.max_body_bytes),
         exceptions={"/api/import": settings.max_body_bytes},
     )
-    if not settings.auth:
+    if settings.auth:
+        app.add_middleware(AccountGate, settings=settings)
+    else:
         app.add_middleware(LocalGuard)
     app.add_middleware(RequestScope, monitor=app.state.monitor)
 

@@ -4,19 +4,26 @@ from fastapi import APIRouter
 
 from backend.routes import (
     analysis,
+    auth,
     catalog,
     events,
     illustrations,
     studies,
     sweeps,
     system,
+    team,
+    tokens,
     transfer,
     trials,
+    users,
 )
 
 #: In the order of the documentation.
 ROUTERS: tuple[APIRouter, ...] = (
     system.router,
+    auth.router,
+    tokens.router,
+    users.router,
     catalog.router,
     studies.router,
     sweeps.router,
@@ -24,5 +31,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     trials.router,
     analysis.router,
     transfer.router,
+    team.router,
     illustrations.router,
 )

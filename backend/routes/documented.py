@@ -16,6 +16,7 @@ _DESCRIPTIONS = {
     404: "There is no such thing.",
     409: "Not possible in the present state.",
     413: "Larger than the limit the message names.",
+    429: "Too many failed logins; `Retry-After` says how long to wait.",
     422: "Not as it should be; the message says what came and what would work.",
     500: "A fault of ours; the message has the request's id.",
     503: "The database does not answer.",
@@ -33,6 +34,10 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 StudyId = Annotated[Identifier, Path(description="A study's id.")]
 SweepId = Annotated[Identifier, Path(description="A sweep's id.")]
 TrialId = Annotated[Identifier, Path(description="A trial's id.")]
+UserId = Annotated[Identifier, Path(description="An account's id.")]
+TokenId = Annotated[Identifier, Path(description="A token's id.")]
+NoteId = Annotated[Identifier, Path(description="A note's id.")]
+ViewId = Annotated[Identifier, Path(description="A saved view's id.")]
 
 #: No NUL in what is searched for: PostgreSQL refuses it.
 Word = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00]+$")]

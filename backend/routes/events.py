@@ -12,9 +12,11 @@ from sqlalchemy import Engine
 
 from backend.db import PASSING_FAULTS, reading
 from backend.deps import CallerDep, EngineDep
-from backend.errors import NotFound
+from backend.errors import NotFound, Unauthorized
 from backend.routes.documented import SweepId, errors
 from backend.services import events, sweeps
+from backend.services.accounts.caller import Caller
+from backend.services.accounts.sessions import still_holds
 from backend.services.events import DONE, News, Position
 
 router = APIRouter(prefix="/api", tags=["sweeps"])
@@ -53,19 +55,19 @@ LastEventId = Annotated[
     },
 )
 async def sweep_events(
-    sweep_id: SweepId, engine: EngineDep, _: CallerDep, last_event_id: LastEventId = None
+    sweep_id: SweepId, engine: EngineDep, caller: CallerDep, last_event_id: LastEventId = None
 ) -> Response:
     """Tell what happens in a sweep until it has ended.
 
     Begins with every trial that has ended already, or after a `Last-Event-ID` with those that
-    ended since. Ends after `done`.
+    ended since. Ends after `done`, and as soon as the login or token it was opened with does.
     """
     position = Position.read(last_event_id or "")
     first = await to_thread.run_sync(_begin, engine, sweep_id, position)
     if first.done and not first.trials and (last_event_id or "").startswith(DONE):
         return Response(status_code=204)  # what tells a browser not to come back
     return StreamingResponse(
-        _stream(engine, sweep_id, position, first),
+        _stream(engine, sweep_id, position, first, caller),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
@@ -78,17 +80,19 @@ def _begin(engine: Engine, sweep_id: int, position: Position) -> News:
         return events.look(session, sweep_id=sweep_id, position=position)
 
 
-def _look(engine: Engine, sweep_id: int, position: Position) -> News | None:
+def _look(engine: Engine, sweep_id: int, position: Position, caller: Caller) -> News | None:
     """Return what is new; None while the database is away."""
     try:
         with reading(engine) as session:
+            if not still_holds(session, caller=caller):
+                raise Unauthorized("This login has ended.")
             return events.look(session, sweep_id=sweep_id, position=position)
     except PASSING_FAULTS:
         return None
 
 
 async def _stream(
-    engine: Engine, sweep_id: int, position: Position, first: News
+    engine: Engine, sweep_id: int, position: Position, first: News, caller: Caller
 ) -> AsyncIterator[str]:
     news: News | None = first
     told = ""
@@ -103,8 +107,8 @@ async def _stream(
         if not (news and news.more):
             await asyncio.sleep(POLL_SECONDS)
         try:
-            news = await to_thread.run_sync(_look, engine, sweep_id, position)
-        except NotFound:  # deleted meanwhile
+            news = await to_thread.run_sync(_look, engine, sweep_id, position, caller)
+        except (NotFound, Unauthorized):  # the sweep was deleted, or the listener's login ended
             return
 
 

@@ -8,11 +8,10 @@ from fastapi import Query as QueryParameters
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from backend.db import transaction
-from backend.deps import Caller, CallerDep, EngineDep, ReadDep, SettingsDep, WriterDep
-from backend.errors import Forbidden
+from backend.deps import CallerDep, EngineDep, ReadDep, SettingsDep, WriterDep
 from backend.routes.documented import Paging, StudyId, Word, errors
 from backend.schemas import Page, StudyCreate, StudyRead, StudyUpdate, SweepState
-from backend.services import history, sparks, studies
+from backend.services import audit, history, sparks, studies
 
 router = APIRouter(prefix="/api/studies", tags=["studies"])
 
@@ -103,6 +102,7 @@ def create_study(
     """Create a study."""
     with transaction(engine) as session:
         study = studies.create(session, payload=payload, owner_id=caller.user_id)
+        audit.record(session, by=caller, action="study.create", study_id=study.id, name=study.name)
     response.headers["Location"] = f"/api/studies/{study.id}"
     return study
 
@@ -115,21 +115,24 @@ def get_study(study_id: StudyId, session: ReadDep, _: CallerDep) -> StudyRead:
 
 @router.patch("/{study_id}", responses=errors(400, 404, 413))
 def update_study(
-    study_id: StudyId, payload: StudyUpdate, engine: EngineDep, _: WriterDep
+    study_id: StudyId, payload: StudyUpdate, engine: EngineDep, caller: WriterDep
 ) -> StudyRead:
     """Rename, note, tag or archive a study; what the body leaves out stays as it is."""
     with transaction(engine) as session:
-        return studies.update(session, study_id=study_id, payload=payload)
+        caller.check_owner(studies.owner_of(session, study_id=study_id))
+        before = studies.get(session, study_id=study_id)
+        after = studies.update(session, study_id=study_id, payload=payload)
+        audit.record_changes(session, by=caller, before=before, after=after)
+    return after
 
 
 @router.delete("/{study_id}", status_code=204, responses=errors(404))
 def delete_study(study_id: StudyId, engine: EngineDep, caller: WriterDep) -> None:
     """Delete a study for good, with the trials that no other study holds."""
     with transaction(engine) as session:
-        _check_owner(caller, studies.owner_of(session, study_id=study_id))
-        studies.delete(session, study_id=study_id)
-
-
-def _check_owner(caller: Caller, owner_id: int | None) -> None:
-    if not caller.is_admin and caller.user_id != owner_id:
-        raise Forbidden("Only a study's owner or an admin may delete it.")
+        caller.check_owner(studies.owner_of(session, study_id=study_id))
+        name = studies.get(session, study_id=study_id).name
+        gone = studies.delete(session, study_id=study_id)
+        audit.record(
+            session, by=caller, action="study.delete", study_id=study_id, name=name, trials=gone
+        )

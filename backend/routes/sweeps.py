@@ -8,6 +8,7 @@ from fastapi import Query as QueryParameters
 from fastapi.responses import JSONResponse
 from pydantic import Field
 from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
 from backend.db import reading, transaction
 from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep, SettingsDep, WriterDep
@@ -22,7 +23,8 @@ from backend.schemas import (
     TrialRead,
     TrialState,
 )
-from backend.services import importing, submission, sweep_pages, sweeps
+from backend.services import audit, importing, studies, submission, sweep_pages, sweeps
+from backend.services.accounts.caller import Caller
 
 log = logging.getLogger(__name__)
 router = APIRouter(prefix="/api", tags=["sweeps"])
@@ -86,6 +88,7 @@ def submit_sweep(
         return _forecast(engine, study_id, payload)
     specs = submission.prepare(payload)
     with transaction(engine) as session:
+        caller.check_owner(studies.owner_of(session, study_id=study_id))
         found = submission.submit(
             session,
             study_id=study_id,
@@ -93,6 +96,13 @@ def submit_sweep(
             specs=specs,
             owner_id=caller.user_id,
             idempotency_key=idempotency_key,
+        )
+        audit.record(
+            session,
+            by=caller,
+            action="sweep.submit",
+            study_id=study_id,
+            sweeps=found.sweep.sweep_ids,
         )
     if not announce(queue, found.shard_ids):
         found.sweep.messages.append(BROKER_AWAY)
@@ -138,18 +148,33 @@ def get_sweep(sweep_id: SweepId, session: ReadDep, _: CallerDep) -> SweepRead:
 
 
 @router.post("/sweeps/{sweep_id}/cancel", responses=errors(404))
-def cancel_sweep(sweep_id: SweepId, engine: EngineDep, _: WriterDep) -> SweepRead:
+def cancel_sweep(sweep_id: SweepId, engine: EngineDep, caller: WriterDep) -> SweepRead:
     """Stop a sweep: waiting trials at once, running ones within seconds."""
     with transaction(engine) as session:
-        return sweeps.cancel(session, sweep_id=sweep_id)
+        study_id = _own_study(session, sweep_id, caller)
+        found = sweeps.cancel(session, sweep_id=sweep_id)
+        audit.record(
+            session, by=caller, action="sweep.cancel", study_id=study_id, sweeps=[sweep_id]
+        )
+    return found
+
+
+def _own_study(session: Session, sweep_id: int, caller: Caller) -> int:
+    study_id, owner_id = studies.of_sweep(session, sweep_id=sweep_id)
+    caller.check_owner(owner_id)
+    return study_id
 
 
 @router.post("/sweeps/{sweep_id}/retry", responses=errors(404, 409))
-def retry_sweep(sweep_id: SweepId, engine: EngineDep, queue: QueueDep, _: WriterDep) -> SweepRead:
+def retry_sweep(
+    sweep_id: SweepId, engine: EngineDep, queue: QueueDep, caller: WriterDep
+) -> SweepRead:
     """Train a sweep's failed and cancelled trials again, and nothing else."""
     with transaction(engine) as session:
+        study_id = _own_study(session, sweep_id, caller)
         importing.refuse_imported(session, sweep_id=sweep_id)
         found = sweeps.retry(session, sweep_id=sweep_id)
+        audit.record(session, by=caller, action="sweep.retry", study_id=study_id, sweeps=[sweep_id])
     if not announce(queue, found.shard_ids):
         found.sweep.messages.append(BROKER_AWAY)
     return found.sweep

@@ -5,10 +5,10 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from backend.db import reading
-from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep, SettingsDep
+from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep
 from backend.queue import Queue
 from backend.routes.documented import errors
-from backend.schemas import CheckRead, HealthRead, MeRead, Page, QueueRead, ReadyRead, WorkerRead
+from backend.schemas import CheckRead, HealthRead, Page, QueueRead, ReadyRead, WorkerRead
 from backend.services import dispatch, workers
 from backend.version import VERSION
 
@@ -49,12 +49,6 @@ def get_ready(engine: EngineDep, queue: QueueDep, response: Response) -> ReadyRe
 def _broker(queue: Queue) -> CheckRead:
     reason = queue.why_unavailable()
     return CheckRead(ready=reason is None, reason=reason)
-
-
-@router.get("/api/me", responses=errors())
-def get_me(caller: CallerDep, settings: SettingsDep) -> MeRead:
-    """Say who is asking; without accounts that is the one local owner."""
-    return MeRead(username=caller.name, role=caller.role, auth=settings.auth)
 
 
 @router.get("/api/workers", responses=errors())

@@ -10,11 +10,12 @@ from pydantic import Field
 from sqlalchemy import Engine
 
 from backend.db import reading, transaction
-from backend.deps import Caller, CallerDep, EngineDep, SettingsDep, WriterDep
+from backend.deps import CallerDep, EngineDep, SettingsDep, WriterDep
 from backend.routes.documented import Query, StudyId, errors
 from backend.schemas import Identifier, ImportRead
 from backend.schemas.studies import Name
-from backend.services import exporting, importing, studies
+from backend.services import audit, exporting, importing, studies
+from backend.services.accounts.caller import Caller
 from backend.web.uploads import Upload, read_upload
 
 router = APIRouter(prefix="/api", tags=["files"])
@@ -114,7 +115,9 @@ def _import(
     rows = importing.read_rows(upload.content, most_bytes=most_bytes)
     found = importing.read_trials(rows)
     with transaction(engine) as session:
-        return importing.store(
+        if query.study_id is not None:
+            caller.check_owner(studies.owner_of(session, study_id=query.study_id))
+        stored = importing.store(
             session,
             found=found,
             source=source,
@@ -122,3 +125,7 @@ def _import(
             name=query.name or f"Imported: {source}"[:200],
             owner_id=caller.user_id,
         )
+        audit.record(
+            session, by=caller, action="study.import", study_id=stored.study_id, source=source
+        )
+    return stored

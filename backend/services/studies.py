@@ -60,6 +60,15 @@ def owner_of(session: Session, *, study_id: int) -> int | None:
     return found[0]
 
 
+def of_sweep(session: Session, *, sweep_id: int) -> tuple[int, int | None]:
+    """Return a sweep's study, and the id of the account that owns it."""
+    query = select(StudyRow.id, StudyRow.owner_id).join(SweepRow, SweepRow.study_id == StudyRow.id)
+    found = session.execute(query.where(SweepRow.id == sweep_id)).one_or_none()
+    if found is None:
+        raise NotFound("sweep", sweep_id)
+    return found[0], found[1]
+
+
 def delete(session: Session, *, study_id: int) -> int:
     """Delete a study for good, with the trials that no other sweep holds; return their number."""
     if session.get(StudyRow, study_id, with_for_update=True) is None:

@@ -27,6 +27,8 @@ BEYOND_A_SCHEMA = (
     "GET /api/studies",
     "GET /api/studies/{study_id}/sweeps",
     "GET /api/sweeps/{sweep_id}/trials",
+    "GET /api/studies/{study_id}/notes",
+    "GET /api/audit",
     "GET /api/illustrations/update",
 )
 ACCEPTED = ["2xx", "3xx", "401", "403", "404", "409", "429"]

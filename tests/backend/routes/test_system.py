@@ -47,7 +47,8 @@ def test_workers_and_queue_tell_who_works_and_what_waits(
 
 
 def test_without_accounts_everybody_is_the_local_owner(api: TestClient) -> None:
-    assert api.get("/api/me").json() == {"username": "local", "role": "admin", "auth": False}
+    me = {"username": "local", "role": "admin", "auth": False, "scope": "admin"}
+    assert api.get("/api/me").json() == me
 
 
 def test_prometheus_sees_requests_and_trials(api: TestClient, trained: int) -> None:

@@ -1,0 +1,65 @@
+"""Bearer tokens of one's own."""
+
+from fastapi import APIRouter, Depends
+
+from backend.db import transaction
+from backend.deps import CallerDep, EngineDep, OwnerDep, ReadDep, require_accounts
+from backend.errors import Forbidden
+from backend.routes.documented import TokenId, errors
+from backend.schemas import Page, TokenCreate, TokenCreated, TokenRead
+from backend.services import audit
+from backend.services.accounts import tokens
+from backend.services.accounts.caller import SCOPES, Caller
+
+router = APIRouter(
+    prefix="/api/tokens", tags=["accounts"], dependencies=[Depends(require_accounts)]
+)
+
+
+@router.get("", responses=errors(409))
+def list_tokens(session: ReadDep, caller: CallerDep) -> Page[TokenRead]:
+    """Return one's own tokens, without their texts."""
+    return Page(items=tokens.list_for(session, user_id=_account(caller)))
+
+
+@router.post("", status_code=201, responses=errors(400, 409, 413))
+def create_token(payload: TokenCreate, engine: EngineDep, caller: OwnerDep) -> TokenCreated:
+    """Make a token for oneself; its text is in this answer and nowhere else."""
+    if SCOPES.index(payload.scope) > SCOPES.index(caller.scope):
+        raise Forbidden(
+            f"A token of the scope {caller.scope} cannot make one of the scope {payload.scope}."
+        )
+    with transaction(engine) as session:
+        made = tokens.create(
+            session,
+            user_id=_account(caller),
+            name=payload.name,
+            scope=payload.scope,
+            days=payload.days,
+        )
+        audit.record(
+            session,
+            by=caller,
+            action="token.create",
+            user_id=caller.user_id,
+            name=made.name,
+            scope=made.scope,
+        )
+    return made
+
+
+@router.delete("/{token_id}", status_code=204, responses=errors(404, 409))
+def revoke_token(token_id: TokenId, engine: EngineDep, caller: OwnerDep) -> None:
+    """End a token at once; admins may end anybody's."""
+    with transaction(engine) as session:
+        tokens.revoke(
+            session, token_id=token_id, user_id=None if caller.is_admin else _account(caller)
+        )
+        audit.record(
+            session, by=caller, action="token.revoke", user_id=caller.user_id, token_id=token_id
+        )
+
+
+def _account(caller: Caller) -> int:
+    assert caller.user_id is not None  # accounts are on
+    return caller.user_id
