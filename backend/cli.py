@@ -6,7 +6,16 @@ from typing import Annotated
 
 import typer
 
-from backend import cli_bench, cli_data, cli_db, cli_paper, cli_server, cli_submit, cli_sweep
+from backend import (
+    cli_accounts,
+    cli_bench,
+    cli_data,
+    cli_db,
+    cli_paper,
+    cli_server,
+    cli_submit,
+    cli_sweep,
+)
 from backend.child import LaunchError
 from backend.errors import Unavailable
 from ib_core.errors import IBError
@@ -37,6 +46,8 @@ app.command()(cli_server.worker)
 app.command()(cli_server.dashboard)
 app.add_typer(cli_data.app, name="data")
 app.add_typer(cli_db.app, name="db")
+app.add_typer(cli_accounts.user_app, name="user")
+app.add_typer(cli_accounts.token_app, name="token")
 
 
 def _print_version(wanted: bool) -> None:

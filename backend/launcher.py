@@ -65,13 +65,20 @@ class StopSignals:
             raise Stopped
 
 
-def up(settings: Settings, *, say: Say, first_study: bool = True) -> None:
+def up(
+    settings: Settings,
+    *,
+    say: Say,
+    first_study: bool = True,
+    invite: Callable[[str], str | None] = lambda _url: None,
+) -> None:
     """Start everything, and keep it running until a signal comes.
 
     Args:
         settings: Where to listen and where to keep things.
         say: Called with sentences for the person at the terminal.
         first_study: Whether an empty history gets its first study.
+        invite: Returns what to say to whoever may make the first account at an address.
 
     Raises:
         IBError: If something could not be started or kept running.
@@ -85,6 +92,8 @@ def up(settings: Settings, *, say: Say, first_study: bool = True) -> None:
             _start(settings, children, stop)
             wait_until_ready(url, children, stop, say)
             say(f"Etascope is ready at {url} - press Ctrl-C to stop it.")
+            if settings.auth and (invitation := invite(url)):
+                say(invitation)
             if first_study and not settings.auth:
                 _begin_first_study(url, say)
             while True:
