@@ -51,6 +51,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "backend.cli_server": ("backend", "ib_core", "worker.main"),
     "backend.site": ("backend", "dashboard.app"),
     "backend.sweep_report": ("backend", "ib_core", "dashboard.figures"),
+    "backend.paper.pictures": ("backend", "ib_core", "dashboard.figures", "dashboard.theme"),
     "worker": ("backend", "ib_core"),
     "dashboard": ("backend.schemas", "backend.client"),
     "migrations": ("backend",),

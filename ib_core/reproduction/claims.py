@@ -31,6 +31,7 @@ from ib_core.reproduction.verdicts import (
     robustness,
     verdict_of,
 )
+from ib_core.sweep.presets import PRESETS
 
 #: Two means are near-identical, or one is "at or below" the other, up to this share.
 NEAR, EQUAL = 0.1, 0.01
@@ -235,8 +236,9 @@ def _upper(curve: RateCurve) -> float:
 
 
 def _short(experiment: str) -> str:
-    """Return an experiment's name without its number."""
-    return experiment.partition("_")[2].replace("_", " ")
+    """Return an experiment's title."""
+    preset = PRESETS.get(f"paper/{experiment}")
+    return preset.title if preset else experiment
 
 
 _JUDGES: dict[str, tuple[str, Callable[[Evidence], Judgement]]] = {

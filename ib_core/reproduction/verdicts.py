@@ -53,8 +53,9 @@ def verdict_of(holds: bool) -> Verdict:
 
 
 def robustness(curves: Mapping[str, RateCurve]) -> dict[str, dict[str, MetricValue]]:
-    """Return every method's robustness numbers, without intervals."""
-    return scorecard(curves, resamples=0)
+    """Return every method's robustness numbers, without intervals, EB first."""
+    ordered = sorted(curves, key=lambda method: (method != "eb", method))
+    return scorecard({method: curves[method] for method in ordered}, resamples=0)
 
 
 def judge_text(evidence: Evidence, experiment: str) -> Judgement:

@@ -104,7 +104,7 @@ def test_ib_must_stay_below_clipped_eb_except_on_piano():
     bad = evidence(**plain, **{"06_jsb_chorales_clip_8.0": below})
     found = judged("against_clipped_eb", bad)
     assert found.verdict is Verdict.DIFFERS
-    assert "jsb chorales clip 8.0 at rate" in found.reason
+    assert "JSB Chorales, clip 8 at rate" in found.reason
 
 
 def test_exact_isgd_must_be_best_and_flat():

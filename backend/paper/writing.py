@@ -1,0 +1,164 @@
+"""The report: one HTML file that opens offline, made from a bundle and the recorded runs."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from backend.paper.pictures import Variants, curve_picture, tables_picture, templates
+from backend.paper.reading import read_findings
+from backend.paper.study_series import Panel, panels_of
+from backend.schemas.paper import ExperimentRead, PaperRead
+from ib_core.reproduction.bundle import Bundle
+from ib_core.reproduction.evidence import Evidence, on_the_grid, overheads_of, runs_of
+from ib_core.reproduction.findings import find
+from ib_core.reproduction.methods_on_uci import TableNumbers, by_table
+from ib_core.reproduction.plan import PLAN
+from ib_core.reproduction.recorded import as_runs, recorded_file, recorded_runs
+from ib_core.reproduction.studies import Study
+
+UCI_METHODS = "beyond/uci_methods"
+COMMAND = "etascope report paper --run --out paper.html"
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondSection:
+    """One study beyond the paper, as the report shows it."""
+
+    study: Study
+    panels: list[tuple[str, Panel]]
+    trials: int
+
+
+def write_report(bundle: Bundle, out: Path) -> PaperRead:
+    """Judge a bundle, write the report, and return what it says."""
+    paper = judge(bundle)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(_render(bundle, paper), encoding="utf-8")
+    return paper
+
+
+def judge(bundle: Bundle) -> PaperRead:
+    """Return the verdicts on a bundle, beside the recorded runs if they are here."""
+    results = list(bundle.results.values())
+    measured = bundle.run_times().get("overheads", {})
+    return read_findings(
+        find(
+            text=Evidence.of(runs_of(results, "text"), measured),
+            authors=Evidence.of(runs_of(results, "authors"), measured),
+            recorded=recorded_evidence(),
+        )
+    )
+
+
+def recorded_evidence() -> Evidence:
+    """Return the authors' recorded runs as evidence; empty where their file is not here."""
+    if recorded_file() is None:
+        return Evidence()
+    runs = [run for run in as_runs(recorded_runs()) if on_the_grid(run)]
+    return Evidence.of(runs, overheads_of(runs))
+
+
+def _render(bundle: Bundle, paper: PaperRead) -> str:
+    from plotly.offline import get_plotlyjs
+
+    figures: dict[str, Variants] = {}
+    for experiment in paper.experiments:
+        figures |= _experiment_figures(experiment)
+    beyond = [_beyond(study, bundle, figures) for study in PLAN.values() if _is_beyond(study)]
+    tables = by_table(bundle.results_of(PLAN[UCI_METHODS]))
+    if tables:
+        figures["uci-methods"] = tables_picture(tables)
+    environment = Environment(
+        loader=PackageLoader("backend.paper", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html").render(
+        paper=paper,
+        made=_made(bundle),
+        beyond=[section for section in beyond if section.trials],
+        uci_methods=_medians(tables),
+        uci_tables=len({row.dataset for row in tables}),
+        figures=_script(figures),
+        figure_ids=set(figures),
+        templates=_script(templates()),
+        plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),
+        command=COMMAND,
+    )
+
+
+def _is_beyond(study: Study) -> bool:
+    return not study.preset and study.name != UCI_METHODS
+
+
+def _experiment_figures(experiment: ExperimentRead) -> dict[str, Variants]:
+    found = {}
+    if experiment.text.series:
+        title = f"{experiment.title}, text profile"
+        found[f"{experiment.id}-text"] = curve_picture(experiment.text.series, title)
+    both = [*experiment.authors.series, *experiment.recorded]
+    if both:
+        title = f"{experiment.title}, authors profile"
+        found[f"{experiment.id}-authors"] = curve_picture(both, title)
+    return found
+
+
+def _beyond(study: Study, bundle: Bundle, figures: dict[str, Variants]) -> BeyondSection:
+    results = bundle.results_of(study)
+    panels = []
+    for number, panel in enumerate(panels_of(results)):
+        name = f"{study.name.replace('/', '-')}-{number}"
+        figures[name] = curve_picture(panel.series, panel.title, initial=panel.initial)
+        panels.append((name, panel))
+    return BeyondSection(study, panels, len(results))
+
+
+def _medians(tables: Sequence[TableNumbers]) -> list[dict[str, Any]]:
+    """Return each method's medians over the tables; a bound counts as its value."""
+    rows = []
+    for method in dict.fromkeys(row.method for row in tables):
+        own = [row for row in tables if row.method == method]
+        ranges = [row.robust_range for row in own if row.robust_range.value is not None]
+        times = [row.headroom for row in own if row.headroom.value is not None]
+        rows.append(
+            {
+                "method": method,
+                "tables": len(own),
+                "robust_range": median(v.value or 0.0 for v in ranges) if ranges else None,
+                "range_bounds": sum(v.censored != "none" for v in ranges),
+                "headroom": median(v.value or 0.0 for v in times) if times else None,
+                "headroom_bounds": sum(v.censored == "above" for v in times),
+            }
+        )
+    return rows
+
+
+def _made(bundle: Bundle) -> dict[str, Any]:
+    """Return what the results were made with, and how many there are."""
+    records = [result.record for result in bundle.results.values()]
+
+    def values(name: str) -> list[str]:
+        return [str(value) for value, _ in Counter(r.get(name) for r in records).most_common(3)]
+
+    return {
+        "trials": len(records),
+        "engine": values("engine"),
+        "torch": values("torch"),
+        "device": values("device_name"),
+        "git": values("git"),
+        "measured_on": bundle.run_times().get("measured_on", {}),
+    }
+
+
+def _script(content: Any) -> Markup:
+    """Return JSON that can stand inside a script element."""
+    return Markup(json.dumps(content, separators=(",", ":")).replace("<", "\\u003c"))

@@ -1,0 +1,189 @@
+"""Everything the reproduction says, as values: what screens, the API and the report show."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from ib_core.metrics import MetricValue, RateCurve
+from ib_core.reproduction import uci
+from ib_core.reproduction.claims import CLAIMS, Claim
+from ib_core.reproduction.evidence import TIMED, Evidence
+from ib_core.reproduction.facts import PrintedRunTime, printed_run_times, profile_note
+from ib_core.reproduction.plan import Experiment, experiments
+from ib_core.reproduction.timing import bounds
+from ib_core.reproduction.verdicts import Judgement, judge_recorded, judge_text, robustness
+from ib_core.sweep.body import specs_of
+from ib_core.sweep.presets import PRESETS
+
+PROFILES = ("text", "authors")
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of an experiment was run.
+
+    Attributes:
+        trials: Runs at the paper's rates, exact ISGD included.
+        of: How many the paper has.
+        rates: Rates of EB's curve (tables for UCI).
+        of_rates: How many the paper has.
+        fewest_seeds: Seeds at the rate that has fewest.
+        most_seeds: Seeds at the rate that has most.
+    """
+
+    trials: int
+    of: int
+    rates: int
+    of_rates: int
+    fewest_seeds: int
+    most_seeds: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileFindings:
+    """One experiment in one profile."""
+
+    profile: str
+    coverage: Coverage
+    curves: Mapping[str, RateCurve]
+    numbers: Mapping[str, Mapping[str, MetricValue]]
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentFindings:
+    """One experiment: ours in both profiles beside the recorded runs."""
+
+    experiment: Experiment
+    text: ProfileFindings
+    authors: ProfileFindings
+    recorded: Mapping[str, RateCurve]
+    recorded_numbers: Mapping[str, Mapping[str, MetricValue]]
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFindings:
+    """One claim, judged on the recorded runs and on ours."""
+
+    claim: Claim
+    recorded: Judgement
+    text: Judgement
+    authors: Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class RunTimeFindings:
+    """One row of the run time table; shares, None where nothing is known."""
+
+    printed: PrintedRunTime
+    bound: float | None
+    recorded: float | None
+    here: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """The whole reproduction."""
+
+    experiments: Sequence[ExperimentFindings]
+    claims: Sequence[ClaimFindings]
+    run_times: Sequence[RunTimeFindings]
+    uci_cells: Sequence[uci.Cell]
+
+
+def find(text: Evidence, authors: Evidence, recorded: Evidence) -> Findings:
+    """Judge every experiment and every claim.
+
+    Args:
+        text: Our runs in the text profile.
+        authors: Our runs in the authors profile.
+        recorded: The authors' recorded runs; empty where there are none here.
+    """
+    limits = bounds()
+    return Findings(
+        experiments=[_experiment(e, text, authors, recorded) for e in experiments()],
+        claims=[
+            ClaimFindings(claim, *(claim.judge(found) for found in (recorded, text, authors)))
+            for claim in CLAIMS.values()
+        ],
+        run_times=[
+            RunTimeFindings(
+                printed=row,
+                bound=limits.get(row.dataset),
+                recorded=recorded.overheads.get(row.dataset),
+                here=text.overheads.get(row.dataset),
+            )
+            for row in printed_run_times()
+            if row.dataset in TIMED.values()
+        ],
+        uci_cells=uci.cells(authors),
+    )
+
+
+def _experiment(
+    experiment: Experiment, text: Evidence, authors: Evidence, recorded: Evidence
+) -> ExperimentFindings:
+    theirs = recorded.curves.get(experiment.id, {})
+    if experiment.id == "uci":
+        judgements = (uci.judge_text(text), uci.judge_cells(authors))
+    else:
+        ours = authors.curves.get(experiment.id, {})
+        judgements = (judge_text(text, experiment.id), judge_recorded(ours, theirs))
+    in_text, in_authors = (
+        _profile(experiment.id, profile, evidence, judgement)
+        for profile, evidence, judgement in zip(PROFILES, (text, authors), judgements, strict=True)
+    )
+    return ExperimentFindings(
+        experiment=experiment,
+        text=in_text,
+        authors=in_authors,
+        recorded=theirs,
+        recorded_numbers=robustness(theirs) if theirs else {},
+        note=profile_note(experiment.id),
+    )
+
+
+def _profile(name: str, profile: str, evidence: Evidence, judgement: Judgement) -> ProfileFindings:
+    curves = evidence.curves.get(name, {})
+    return ProfileFindings(
+        profile=profile,
+        coverage=_uci_coverage(evidence) if name == "uci" else _coverage(name, profile, curves),
+        curves=curves,
+        numbers=robustness(curves) if curves else {},
+        judgement=judgement,
+    )
+
+
+def _coverage(name: str, profile: str, curves: Mapping[str, RateCurve]) -> Coverage:
+    points = [
+        point for method in ("eb", "ib") if method in curves for point in curves[method].points
+    ]
+    rates = {point.lr for point in points}
+    return Coverage(
+        trials=sum(point.n for curve in curves.values() for point in curve.points),
+        of=_paper_trials(name, profile),
+        rates=len(rates),
+        of_rates=len(PRESETS[f"paper/{name}"].sweeps(profile)[0]["learning_rates"]),
+        fewest_seeds=min((point.n for point in points), default=0),
+        most_seeds=max((point.n for point in points), default=0),
+    )
+
+
+def _uci_coverage(evidence: Evidence) -> Coverage:
+    runs = [len(rates) for methods in evidence.uci.values() for rates in methods.values()]
+    tables = len(PRESETS["paper/uci"].text)
+    return Coverage(
+        trials=sum(runs),
+        of=_paper_trials("uci", "text"),
+        rates=len(evidence.uci),
+        of_rates=tables,
+        fewest_seeds=1 if runs else 0,
+        most_seeds=1 if runs else 0,
+    )
+
+
+@cache
+def _paper_trials(name: str, profile: str) -> int:
+    bodies = PRESETS[f"paper/{name}"].sweeps(profile)
+    return sum(spec.size for body in bodies for spec in specs_of(body))

@@ -1,0 +1,58 @@
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from backend.cli import app
+from backend.paper.writing import judge, write_report
+from tests.backend.paper.bundles import bad_ib, good_ib, make_bundle
+
+TEXT, AUTHORS = "text/05_jsb_chorales", "authors/05_jsb_chorales"
+
+
+@pytest.fixture(autouse=True)
+def no_recorded_runs(tmp_path, monkeypatch):
+    monkeypatch.setenv("ETASCOPE_DATA_DIR", str(tmp_path / "data"))
+
+
+def experiment(paper, name="05_jsb_chorales"):
+    return next(found for found in paper.experiments if found.id == name)
+
+
+def test_a_bundle_like_the_paper_is_reproduced_and_a_wrong_one_differs(tmp_path):
+    good = judge(make_bundle(tmp_path / "good", good_ib))
+    assert experiment(good).text.verdict == "reproduced"
+    assert good.counts == {"reproduced": 1, "not tested": 16}
+    bad = judge(make_bundle(tmp_path / "bad", bad_ib))
+    assert experiment(bad).text.verdict == "differs"
+
+
+def test_what_was_not_run_is_said(tmp_path):
+    found = experiment(judge(make_bundle(tmp_path, good_ib)))
+    assert found.text.coverage == "7 of 7 rates, 2 seeds; 28 of the paper's 70 trials"
+    assert found.authors.coverage == "not run"
+    assert not found.present
+    assert found.how_to_get
+
+
+def test_the_report_is_one_file_that_asks_no_other_host(tmp_path):
+    out = tmp_path / "deep" / "paper.html"
+    write_report(make_bundle(tmp_path / "b", good_ib, (TEXT, AUTHORS)), out)
+    text = out.read_text()
+    assert out.stat().st_size < 8_000_000
+    assert not re.search(r'<(script|link|img)[^>]+(src|href)="', text)
+    for number in range(1, 18):
+        assert f'<article id="{number:02}_' in text
+    assert 'data-figure="05_jsb_chorales-text"' in text
+    assert 'data-figure="05_jsb_chorales-authors"' in text
+
+
+def test_the_command_says_what_it_could_do():
+    answer = CliRunner().invoke(app, ["report", "paper"])
+    assert answer.exit_code != 0
+    assert "--out" in str(answer.exception)
+
+
+def test_the_command_refuses_studies_nobody_planned():
+    answer = CliRunner().invoke(app, ["report", "--plan", "--only", "05_jsb,nothing"])
+    assert "No study has 'nothing' in its name" in str(answer.exception)
