@@ -6,8 +6,6 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from ib_core.errors import IBError, InvalidSpec
 
@@ -30,6 +28,9 @@ def list_(
     every: Annotated[bool, typer.Option("--all", help="Each UCI data set on a line.")] = False,
 ) -> None:
     """Show every data set, whether it is here, and how to get it."""
+    from rich.console import Console
+    from rich.table import Table
+
     from ib_core.datasets import data_dir
     from ib_core.datasets.fetch import list_datasets
 
@@ -88,6 +89,8 @@ def fetch(
 @app.command()
 def check(names: Names = None) -> None:
     """Read data sets from disk and compare them with what was published; default: all here."""
+    from rich.console import Console
+
     from ib_core.datasets import fetch as datasets
 
     rows = datasets.list_datasets()
@@ -109,6 +112,8 @@ def _noting(name: str, failed: list[str]) -> Iterator[None]:
     try:
         yield
     except IBError as error:
+        from rich.console import Console
+
         failed.append(name)
         Console(stderr=True).print(f"[red]{name}[/]: {error}", soft_wrap=True)
 

@@ -62,11 +62,22 @@ def up(
 
     settings = read_settings()
     say(f"Starting Etascope. Database, queue and logs are in {settings.home}.")
-    launcher.up(settings, say=say, first_study=first_study)
+    launcher.up(settings, say=say, first_study=first_study, invite=_invite)
+
+
+def _invite(url: str) -> str | None:
+    """Return what to tell the first admin; to the terminal only, never to a log."""
+    from backend.cli_accounts import first_admin_link
+
+    found = first_admin_link(url)
+    return f"There are no accounts yet. Make the first, an admin's, at {found}" if found else None
 
 
 def api() -> None:
     """Serve the API and the dashboard."""
+    from backend.web.memory import stay_small
+
+    stay_small()
     from backend.site import create_site
 
     settings = read_settings()

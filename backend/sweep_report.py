@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from statistics import fmean
-from types import SimpleNamespace
-from typing import Any, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -14,8 +13,8 @@ from rich.table import Table
 from backend.schemas import RatePointRead, ScorecardRow, SeriesRead
 from backend.services.analysis.scorecard import read_rows
 from backend.services.analysis.sensitivity import read_series
-from backend.services.analysis.series import Key, Series, canonical
-from backend.services.analysis.values import Measure
+from backend.services.analysis.series import Finished, Key, Series, canonical
+from backend.services.analysis.values import Measure, read_plots
 from ib_core.errors import InvalidSpec
 from ib_core.metrics import METRICS
 from ib_core.sweep.fingerprint import ENGINE_VERSION
@@ -96,7 +95,7 @@ def series_of(results: Sequence[TrialResult]) -> list[Series]:
             engine_version=ENGINE_VERSION,
             data_hash=result.record.get("data"),
         )
-        row: Any = SimpleNamespace(
+        trial = Finished(
             id=number,
             lr=spec.lr,
             seed=spec.seed,
@@ -104,8 +103,9 @@ def series_of(results: Sequence[TrialResult]) -> list[Series]:
             initial_loss=finite_or_none(result.initial_loss),
             seconds=result.seconds,
             final=finite_or_none(result.train_loss),
+            curve=None,
         )
-        found.setdefault(key, Series(key)).rows.append(row)
+        found.setdefault(key, Series(key)).rows.append(trial)
     return list(found.values())
 
 
@@ -117,7 +117,8 @@ def print_report(results: Sequence[TrialResult], *, total: int) -> None:
         return
     measure = Measure("train_loss")
     grouped = series_of(results)
-    lines, scores = read_series(grouped, measure, "std"), read_rows(grouped, measure)
+    plots = read_plots(grouped, measure, initial=True)
+    lines, scores = read_series(plots, measure, "std"), read_rows(plots, measure)
     tasks = list(dict.fromkeys(line.task for line in lines))
     for task in tasks[:MOST_TABLES]:
         own = [line for line in lines if line.task == task]
@@ -181,7 +182,8 @@ def draw(results: Sequence[TrialResult], file: Path) -> None:
     """Draw loss against learning rate into a file, as the Study page does."""
     from dashboard.figures.sensitivity import Picture, sensitivity_figure
 
-    series = read_series(series_of(results), Measure("train_loss"), "std")
+    measure = Measure("train_loss")
+    series = read_series(read_plots(series_of(results), measure), measure, "std")
     titles = dict.fromkeys(find_task(result.spec.task).title for result in results)
     figure = sensitivity_figure(
         series,

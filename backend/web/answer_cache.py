@@ -8,32 +8,38 @@ from fastapi import Request, Response
 
 from backend.schemas import Output
 
-MOST_BYTES = 64 * 1024 * 1024
+MOST_BYTES = 32 * 1024 * 1024
 
 
 class AnswerCache:
-    """The most recently used answers, as bytes; safe for threads."""
+    """The most recently used answers, as bytes, one version of each; safe for threads.
+
+    A running study has a new version every second: keeping the old ones, which nobody will ask
+    for again, would only fill the memory.
+    """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most = most_bytes
         self._size = 0
-        self._answers: OrderedDict[Hashable, bytes] = OrderedDict()
+        self._answers: OrderedDict[Hashable, tuple[str, bytes]] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, key: Hashable) -> bytes | None:
-        """Return an answer, if it is there."""
+    def get(self, question: Hashable, version: str) -> bytes | None:
+        """Return the answer of this version, if it is there."""
         with self._lock:
-            if key in self._answers:
-                self._answers.move_to_end(key)
-            return self._answers.get(key)
+            kept, answer = self._answers.get(question, ("", b""))
+            if kept != version:
+                return None
+            self._answers.move_to_end(question)
+            return answer
 
-    def put(self, key: Hashable, answer: bytes) -> None:
-        """Keep an answer, and forget the oldest ones beyond the size."""
+    def put(self, question: Hashable, version: str, answer: bytes) -> None:
+        """Keep an answer in place of its last version; forget the oldest ones beyond the size."""
         with self._lock:
-            self._size += len(answer) - len(self._answers.pop(key, b""))
-            self._answers[key] = answer
+            self._size += len(answer) - len(self._answers.pop(question, ("", b""))[1])
+            self._answers[question] = (version, answer)
             while self._size > self._most and len(self._answers) > 1:
-                self._size -= len(self._answers.popitem(last=False)[1])
+                self._size -= len(self._answers.popitem(last=False)[1][1])
 
 
 def answer_by_version(request: Request, version: str, make: Callable[[], Output]) -> Response:
@@ -50,9 +56,9 @@ def answer_by_version(request: Request, version: str, make: Callable[[], Output]
     if etag in (tag.strip().removeprefix("W/") for tag in asked.split(",")):
         return Response(status_code=304, headers=headers)
     cache: AnswerCache = request.app.state.answers
-    key = (request.url.path, request.url.query, version)
-    body = cache.get(key)
+    question = (request.url.path, request.url.query)
+    body = cache.get(question, version)
     if body is None:
         body = make().model_dump_json().encode()
-        cache.put(key, body)
+        cache.put(question, version, body)
     return Response(body, media_type="application/json", headers=headers)

@@ -113,7 +113,7 @@ class RatePoint:
         """Number of seeds behind `finite_mean`."""
         return len(self.finite)
 
-    @property
+    @cached_property
     def n_diverged(self) -> int:
         """Number of seeds that diverged, whether their loss stayed finite or not."""
         return sum(result.diverged for result in self.results)

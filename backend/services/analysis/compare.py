@@ -8,7 +8,7 @@ from backend.schemas import Band, CompareRead, CompareStudy, Metric, Reducer
 from backend.services.analysis.scorecard import read_rows
 from backend.services.analysis.sensitivity import read_series
 from backend.services.analysis.series import load_series
-from backend.services.analysis.values import Measure
+from backend.services.analysis.values import Measure, read_plots
 from ib_core.metrics import BAND_DEFINITIONS
 
 
@@ -37,7 +37,8 @@ def compare(
         with_curves=measure.needs_curves(initial=True),
     )
     names = dict(studies) if len(studies) > 1 else {}
-    series = read_series(found, measure, band, names)
+    plots = read_plots(found, measure, initial=True)
+    series = read_series(plots, measure, band, names)
     thresholds = [line.threshold for line in series if line.threshold is not None]
     return CompareRead(
         studies=[CompareStudy(id=id_, name=name) for id_, name in studies.items()],
@@ -46,6 +47,6 @@ def compare(
         band=band,
         band_definition=BAND_DEFINITIONS[band],
         series=series,
-        rows=read_rows(found, measure, names),
+        rows=read_rows(plots, measure, names),
         threshold=thresholds[0] if thresholds else None,
     )

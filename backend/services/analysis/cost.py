@@ -18,15 +18,15 @@ OVERHEAD = (
 Seconds = dict[tuple[float, int], float]
 
 
-def cost_metrics(series: Series, eb: Seconds) -> dict[str, MetricRead]:
+def cost_metrics(own: Seconds, eb: Seconds, *, epochs: int) -> dict[str, MetricRead]:
     """Return a series' time per epoch and its overhead over EB, None where not measured.
 
     Args:
-        series: Whose.
-        eb: From `seconds_by_cell` of EB's series; empty without one.
+        own: From `seconds_by_cell` of the series.
+        eb: The same of EB's series; empty without one.
+        epochs: How many a trial of the series has.
     """
-    own = seconds_by_cell(series)
-    per_epoch = fmean(own.values()) / series.key.epochs if own else None
+    per_epoch = fmean(own.values()) / epochs if own else None
     return {
         "seconds_per_epoch": _read(
             "Seconds per epoch", "seconds", per_epoch, SECONDS, "No trial has a measured time."
@@ -46,11 +46,8 @@ def seconds_by_cell(series: Series) -> Seconds:
 
     Only of completed trials: a diverged one may have stopped early, and tells nothing.
     """
-    return {
-        (row.lr, row.seed): row.seconds
-        for row in series.rows
-        if row.seconds and row.state == "completed"
-    }
+    cells = ((row.state, row.lr, row.seed, row.seconds) for row in series.rows)
+    return {(lr, seed): took for state, lr, seed, took in cells if took and state == "completed"}
 
 
 def _overhead(own: Seconds, eb: Seconds) -> float | None:

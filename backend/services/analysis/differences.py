@@ -16,7 +16,7 @@ from backend.schemas import (
 )
 from backend.services.analysis.labels import labels, series_id
 from backend.services.analysis.series import Key, load_series
-from backend.services.analysis.values import Measure, rate_curve, read_dots
+from backend.services.analysis.values import Measure, read_plots
 from ib_core.metrics import METRICS, PairedComparison, PairedDifference, paired_differences
 
 
@@ -41,7 +41,7 @@ def differences(
     )
     keys = [series.key for series in found]
     named = dict(zip(keys, labels(keys), strict=True))
-    curves = {series.key: rate_curve(read_dots(series, measure), measure) for series in found}
+    curves = {plot.series.key: plot.curve for plot in read_plots(found, measure)}
     items = [
         _read(first, second, named, paired_differences(one, two))
         for first, second in _pairs(keys, kind)

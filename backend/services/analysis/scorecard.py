@@ -10,7 +10,7 @@ from backend.services.analysis.cost import cost_metrics, seconds_by_cell
 from backend.services.analysis.labels import labels, series_id
 from backend.services.analysis.sensitivity import key_fields
 from backend.services.analysis.series import Key, Series, load_series
-from backend.services.analysis.values import Measure, rate_curve, read_dots
+from backend.services.analysis.values import Measure, Plotted, read_plots
 from ib_core.metrics import METRICS, MetricValue, RateCurve, recommendation
 from ib_core.metrics import scorecard as score
 
@@ -32,23 +32,28 @@ def scorecard(
         value=measure.column,
         with_curves=measure.needs_curves(initial=True),
     )
-    rows = read_rows(found, measure)
+    rows = read_rows(read_plots(found, measure, initial=True), measure)
     return ScorecardRead(study_id=study_id, metric=metric, reducer=reducer, rows=rows)
 
 
 def read_rows(
-    found: Sequence[Series],
+    plots: Sequence[Plotted],
     measure: Measure,
     study_names: Mapping[int, str] | None = None,
 ) -> list[ScorecardRow]:
-    """Return one row for each series that has at least one finished trial with the metric."""
-    keys = [series.key for series in found]
+    """Return one row for each series that has at least one finished trial with the metric.
+
+    Args:
+        plots: Read with their initial losses.
+        measure: Which number they are.
+        study_names: To tell several studies' series apart.
+    """
+    keys = [plot.series.key for plot in plots]
     named = dict(zip(keys, labels(keys, study_names), strict=True))
     groups: defaultdict[Key, dict[Key, tuple[Series, RateCurve]]] = defaultdict(dict)
-    for series in found:
-        curve = rate_curve(read_dots(series, measure, initial=True), measure)
-        if curve is not None:
-            groups[series.key.group][series.key] = (series, curve)
+    for plot in plots:
+        if plot.curve is not None:
+            groups[plot.series.key.group][plot.series.key] = (plot.series, plot.curve)
     return [
         row
         for members in groups.values()
@@ -65,7 +70,8 @@ def _group_rows(
     baseline = next((key for key in members if key.method == BASELINE), None)
     curves = {series_id(key): curve for key, (_, curve) in members.items()}
     values = score(curves, baseline=series_id(baseline) if baseline else BASELINE)
-    eb_seconds = seconds_by_cell(members[baseline][0]) if baseline else {}
+    seconds = {key: seconds_by_cell(series) for key, (series, _) in members.items()}
+    eb_seconds = seconds[baseline] if baseline else {}
     return [
         ScorecardRow(
             **key_fields(key),
@@ -76,7 +82,7 @@ def _group_rows(
                 name: read_metric(name, value, counts_down=counts_down)
                 for name, value in row.items()
             }
-            | cost_metrics(series, eb_seconds),
+            | cost_metrics(seconds[key], eb_seconds, epochs=key.epochs),
         )
         for (key, (series, _)), row in zip(members.items(), values.values(), strict=True)
     ]

@@ -14,8 +14,8 @@ from backend.schemas import (
     SeriesRead,
 )
 from backend.services.analysis.labels import labels, series_id
-from backend.services.analysis.series import Key, Series, load_series
-from backend.services.analysis.values import Dot, Measure, rate_curve, read_dots
+from backend.services.analysis.series import Key, load_series
+from backend.services.analysis.values import Dot, Measure, Plotted, read_plots
 from ib_core.metrics import (
     BAND_DEFINITIONS,
     METRICS,
@@ -42,7 +42,7 @@ def sensitivity(
         value=measure.column,
         with_curves=measure.needs_curves(initial=False),
     )
-    series = read_series(found, measure, band)
+    series = read_series(read_plots(found, measure), measure, band)
     thresholds = [line.threshold for line in series if line.threshold is not None]
     return SensitivityRead(
         study_id=study_id,
@@ -57,26 +57,24 @@ def sensitivity(
 
 
 def read_series(
-    found: Sequence[Series],
+    plots: Sequence[Plotted],
     measure: Measure,
     band: Band,
     study_names: Mapping[int, str] | None = None,
 ) -> list[SeriesRead]:
     """Return series with means, bands, seeds and their group's divergence threshold."""
-    named = labels([series.key for series in found], study_names)
-    dots = [read_dots(series, measure) for series in found]
-    curves = [rate_curve(own_dots, measure) for own_dots in dots]
-    thresholds = _thresholds(found, curves, measure)
+    named = labels([plot.series.key for plot in plots], study_names)
+    thresholds = _thresholds(plots, measure)
     return [
         SeriesRead(
-            **key_fields(series.key),
+            **key_fields(plot.series.key),
             label=label,
-            threshold=thresholds.get(series.key.group),
-            unfinished=series.unfinished,
-            failed=series.failed,
-            points=_points(own_dots, curve, measure, band) if curve else [],
+            threshold=thresholds.get(plot.series.key.group),
+            unfinished=plot.series.unfinished,
+            failed=plot.series.failed,
+            points=_points(plot.dots, plot.curve, measure, band) if plot.curve else [],
         )
-        for series, label, own_dots, curve in zip(found, named, dots, curves, strict=True)
+        for plot, label in zip(plots, named, strict=True)
     ]
 
 
@@ -100,16 +98,14 @@ def key_fields(key: Key) -> dict[str, object]:
     }
 
 
-def _thresholds(
-    found: Sequence[Series], curves: Sequence[RateCurve | None], measure: Measure
-) -> dict[Key, float | None]:
+def _thresholds(plots: Sequence[Plotted], measure: Measure) -> dict[Key, float | None]:
     """Return the paper's threshold by group; time has none."""
     if measure.metric == "seconds":
         return {}
     return {
-        series.key.group: measure.loss(paper_threshold(curve))
-        for series, curve in zip(found, curves, strict=True)
-        if series.key.method == "eb" and curve is not None
+        plot.series.key.group: measure.loss(paper_threshold(plot.curve))
+        for plot in plots
+        if plot.series.key.method == "eb" and plot.curve is not None
     }
 
 

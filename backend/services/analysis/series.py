@@ -2,11 +2,12 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
-from sqlalchemy import Row, Select, Text, cast, select, type_coerce
+from sqlalchemy import Row, Select, Text, cast, null, select, type_coerce
 from sqlalchemy.orm import Session
 
 from backend.models import CurveRow, SweepRow, SweepTrialRow, TrialRow
@@ -14,6 +15,9 @@ from backend.schemas import TrialState
 
 COUNTED = (TrialState.COMPLETED, TrialState.DIVERGED)
 UNFINISHED = (TrialState.QUEUED, TrialState.RUNNING)
+
+#: The wide rows of ten thousand trials are not all held at once.
+ROWS_AT_A_TIME = 500
 
 #: Options that belong to one method; EB has none of them and is the baseline all the same.
 OF_A_METHOD = ("isgd_form", "inner_steps", "momentum")
@@ -74,6 +78,24 @@ class Key:
         return replace(self, method="", batch_rule=None, options=canonical(shared))
 
 
+class Finished(NamedTuple):
+    """A trial that counts; a tuple, because there are ten thousand of them.
+
+    Attributes:
+        final: The column that was asked for.
+        curve: Its packed curve, if that was asked for.
+    """
+
+    id: int
+    lr: float
+    seed: int
+    state: str
+    initial_loss: float | None
+    seconds: float | None
+    final: float | None
+    curve: bytes | None
+
+
 @dataclass(slots=True)
 class Series:
     """One curve's trials.
@@ -86,7 +108,7 @@ class Series:
     """
 
     key: Key
-    rows: list[Row[Any]] = field(default_factory=list)
+    rows: list[Finished] = field(default_factory=list)
     unfinished: int = 0
     failed: int = 0
 
@@ -105,15 +127,15 @@ def load_series(
     Args:
         session: For reading.
         study_ids: Which studies.
-        value: A column of `TrialRow` for the rows to carry besides id, lr, seed, state,
-            initial_loss and seconds.
-        with_curves: Whether rows carry their packed curve too, as `curve`.
+        value: A column of `TrialRow`, the trials' `final` number.
+        with_curves: Whether trials carry their packed curve too.
     """
     found: dict[Key, Series] = {}
     for study_id in study_ids:
         query = _query(study_id, value, with_curves=with_curves)
         # Through the connection: the session's own machinery is for rows that are entities.
-        _add_study(found, study_id, session.connection().execute(query).all())
+        pieces = session.connection().execute(query).partitions(ROWS_AT_A_TIME)
+        _add_study(found, study_id, chain.from_iterable(pieces))
     return sorted(found.values(), key=_order)
 
 
@@ -125,35 +147,34 @@ def _query(study_id: int, value: Any, *, with_curves: bool) -> Select[*tuple[Any
     )
     # As plain text: ten thousand look-ups of an enum's member would take as long as the query.
     state = type_coerce(TrialRow.state, Text).label("state")
-    identity = (TrialRow.id, TrialRow.lr, TrialRow.seed, state)
-    query: Select[*tuple[Any, ...]] = select(
-        *_SETTINGS, *identity, TrialRow.initial_loss, TrialRow.seconds, value
-    )
+    own = (TrialRow.id, TrialRow.lr, TrialRow.seed, state, TrialRow.initial_loss)
+    curve = CurveRow.data if with_curves else null()
+    query: Select[*tuple[Any, ...]] = select(*own, TrialRow.seconds, value, curve, *_SETTINGS)
     if with_curves:
-        query = query.add_columns(CurveRow.data.label("curve"))
         query = query.outerjoin(CurveRow, CurveRow.trial_id == TrialRow.id)
     return query.where(TrialRow.id.in_(members)).order_by(TrialRow.lr, TrialRow.seed, TrialRow.id)
 
 
-def _add_study(found: dict[Key, Series], study_id: int, rows: Sequence[Row[Any]]) -> None:
+def _add_study(found: dict[Key, Series], study_id: int, rows: Iterable[Row[Any]]) -> None:
     # By the raw settings: hashing a `Key` for every row would cost more than reading it.
     homes: dict[tuple[Any, ...], tuple[Series, Counter[tuple[float, int]]]] = {}
-    width = len(_SETTINGS)
+    width = len(Finished._fields)
     for row in rows:
-        settings = tuple(row[:width])
+        settings = row[width:]
         home = homes.get(settings)
         if home is None:
             key = _key(study_id, settings)
             home = homes[settings] = (found.setdefault(key, Series(key)), Counter())
         series, seen = home
-        if row.state in COUNTED:
-            cell = (row.lr, row.seed)
+        trial = Finished._make(row[:width])
+        if trial.state in COUNTED:
+            cell = (trial.lr, trial.seed)
             if seen[cell]:
                 again = replace(series.key, repeat=seen[cell])
                 series = found.setdefault(again, Series(again))
             seen[cell] += 1
-            series.rows.append(row)
-        elif row.state in UNFINISHED:
+            series.rows.append(trial)
+        elif trial.state in UNFINISHED:
             series.unfinished += 1
         else:
             series.failed += 1

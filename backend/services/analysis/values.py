@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row
-
 from backend.models import TrialRow
 from backend.schemas import Metric, Reducer, TrialState
 from backend.services.analysis.curve_ends import first_and_best
-from backend.services.analysis.series import Series
+from backend.services.analysis.series import Finished, Series
 from ib_core.metrics import RateCurve, SeedResult
 
 
@@ -79,7 +77,7 @@ def read_dots(series: Series, measure: Measure, *, initial: bool = False) -> lis
 
 
 def _numbers(
-    rows: Sequence[Row[Any]], measure: Measure, *, initial: bool
+    rows: Sequence[Finished], measure: Measure, *, initial: bool
 ) -> tuple[list[float | None], list[float | None]]:
     values: list[float | None] = [row.final for row in rows]
     starts: list[float | None] = [row.initial_loss for row in rows]
@@ -104,15 +102,39 @@ def rate_curve(dots: Sequence[Dot], measure: Measure) -> RateCurve | None:
     """Return dots as losses; None without any."""
     if not dots:
         return None
+    if measure.higher_is_better:
+        dots = [
+            dot._replace(value=measure.loss(dot.value), initial=measure.loss(dot.initial))
+            for dot in dots
+        ]
+    # By position: ten thousand calls with names would take as long as reading the trials.
     return RateCurve.from_results(
-        (
-            dot.lr,
-            SeedResult(
-                seed=dot.seed,
-                loss=measure.loss(dot.value),
-                initial_loss=measure.loss(dot.initial),
-                outcome=dot.outcome,
-            ),
-        )
-        for dot in dots
+        (lr, SeedResult(seed, value, initial, outcome))
+        for _, lr, seed, outcome, value, initial in dots
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Plotted:
+    """A series with its numbers read.
+
+    Attributes:
+        series: Whose.
+        dots: Its trials that have the metric.
+        curve: The same as losses; None without any.
+    """
+
+    series: Series
+    dots: list[Dot]
+    curve: RateCurve | None
+
+
+def read_plots(
+    found: Sequence[Series], measure: Measure, *, initial: bool = False
+) -> list[Plotted]:
+    """Return every series with its numbers, read once for all that is made of them."""
+    plots = []
+    for series in found:
+        dots = read_dots(series, measure, initial=initial)
+        plots.append(Plotted(series, dots, rate_curve(dots, measure)))
+    return plots

@@ -1,0 +1,177 @@
+"""How long the service takes for what it promises, and how much memory.
+
+Submitting 2,000 trials, repeating and extending them; then reading a study of 10,000 finished
+trials. Reads are measured as they are while a sweep runs: before each, one trial of the study
+ends, so that nothing kept from the last answer can be given again.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from backend.bench.synthetic import finish_everything, touch
+from backend.bench.web_process import WebProcess, web_process
+
+#: What is promised, in the unit of the row.
+SUBMISSION_MS, READ_MS, MEMORY_MB = 1000.0, 300.0, 400.0
+
+TASK = "digits_mlp"
+#: 2 methods x 20 rates x 50 seeds.
+SWEEP = {"task": TASK, "methods": ["eb", "ib"], "epochs": 5}
+RATES = {"from": 0.01, "to": 100, "count": 20}
+TRIALS = 2000
+#: 2 methods x 50 rates x 100 seeds.
+LARGE_RATES, LARGE_SEEDS, LARGE_TRIALS = {"from": 0.001, "to": 100, "count": 50}, 100, 10_000
+
+READS: dict[str, tuple[str, dict[str, Any]]] = {
+    "sensitivity": ("/api/studies/{study}/sensitivity", {}),
+    "sensitivity, best": ("/api/studies/{study}/sensitivity", {"reducer": "best"}),
+    "sensitivity, test loss, quantiles": (
+        "/api/studies/{study}/sensitivity",
+        {"metric": "test_loss", "band": "quantile"},
+    ),
+    "scorecard": ("/api/studies/{study}/scorecard", {}),
+    "scorecard, best test loss": (
+        "/api/studies/{study}/scorecard",
+        {"metric": "test_loss", "reducer": "best"},
+    ),
+    "differences": ("/api/studies/{study}/differences", {}),
+    "compare with a study of 2,000": ("/api/compare", {}),
+    "history page": ("/api/studies", {"spark": "true", "limit": 50}),
+    "trials page": ("/api/sweeps/{sweep}/trials", {"limit": 100}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One measured thing.
+
+    Attributes:
+        what: Its name.
+        values: Every measurement.
+        unit: `ms` or `MB`.
+        target: What is promised of the 95th percentile, None where nothing is.
+    """
+
+    what: str
+    values: tuple[float, ...]
+    unit: str
+    target: float | None
+
+    @property
+    def p95(self) -> float:
+        """The 95th percentile, the highest of few."""
+        ordered = sorted(self.values)
+        return ordered[min(len(ordered) - 1, round(0.95 * len(ordered)))]
+
+    @property
+    def met(self) -> bool:
+        """Whether the promise is kept."""
+        return self.target is None or self.p95 < self.target
+
+    def cells(self) -> dict[str, Any]:
+        """Return the row as it is printed and written."""
+        return {
+            "what": self.what,
+            "unit": self.unit,
+            "p50": round(median(self.values), 1),
+            "p95": round(self.p95, 1),
+            "lowest": round(min(self.values), 1),
+            "highest": round(max(self.values), 1),
+            "n": len(self.values),
+            "target": self.target,
+            "met": self.met,
+        }
+
+
+def measure_service(*, rounds: int = 10, tell: Callable[[str], None] = lambda _: None) -> list[Row]:
+    """Return every row, measured on an installation of its own.
+
+    Args:
+        rounds: How often each read is measured.
+        tell: Called with what is being done.
+    """
+    tell("the start of a web process")
+    with web_process() as web:
+        rows = [_memory("memory at start", web)]
+        rows += _submissions(web, tell)
+        tell(f"{LARGE_TRIALS:,} finished trials")
+        study, sweep = _large_study(web)
+        rows += _reads(web, study, sweep, rounds, tell)
+        rows.append(_memory("memory after the reads", web))
+    return rows
+
+
+def _memory(what: str, web: WebProcess) -> Row:
+    return Row(what, (web.megabytes(),), "MB", MEMORY_MB)
+
+
+def _submissions(web: WebProcess, tell: Callable[[str], None]) -> list[Row]:
+    studies = [_new_study(web, f"Submissions {k}") for k in range(4)]
+    tell(f"submissions of {TRIALS:,} trials")
+    first = [_submit(web, studies[0], _seeds(0), reused=0)]
+    rows = [Row("first submission of 2,000 trials", tuple(first), "ms", SUBMISSION_MS)]
+    rows.append(_memory("memory after the first submission", web))
+    fresh = [_submit(web, studies[k], _seeds(k), reused=0) for k in range(1, 4)]
+    rows.append(Row("submission of 2,000 trials", tuple(fresh), "ms", SUBMISSION_MS))
+    tell("made-up results")
+    finish_everything(web.engine)
+    tell("resubmissions and extensions")
+    again = [_submit(web, studies[k], _seeds(k), reused=TRIALS) for k in range(4)]
+    rows.append(Row("the same again, all reused", tuple(again), "ms", SUBMISSION_MS))
+    # Each adds one new seed to the grid: 40 new cells.
+    longer = [
+        _submit(web, studies[k], [*_seeds(k), 9000 + k], reused=TRIALS, total=TRIALS + 40)
+        for k in range(3)
+    ]
+    rows.append(Row("extension, 40 of 2,040 new", tuple(longer), "ms", SUBMISSION_MS))
+    return rows
+
+
+def _seeds(block: int) -> list[int]:
+    return list(range(block * 50 + 1, block * 50 + 51))
+
+
+def _submit(
+    web: WebProcess, study: int, seeds: Sequence[int], *, reused: int, total: int = TRIALS
+) -> float:
+    body = {**SWEEP, "learning_rates": RATES, "seeds": list(seeds)}
+    began = time.perf_counter()
+    answer = web.http.post(f"/api/studies/{study}/sweeps", json=body)
+    took = (time.perf_counter() - began) * 1000
+    found = answer.raise_for_status().json()
+    if (found["total"], found["reused"]) != (total, reused):
+        raise RuntimeError(f"Expected {reused} of {total} reused; got {found}.")
+    return took
+
+
+def _new_study(web: WebProcess, name: str) -> int:
+    return int(web.http.post("/api/studies", json={"name": name}).raise_for_status().json()["id"])
+
+
+def _large_study(web: WebProcess) -> tuple[int, int]:
+    study = _new_study(web, "Ten thousand")
+    body = {**SWEEP, "learning_rates": LARGE_RATES, "seeds": LARGE_SEEDS}
+    answer = web.http.post(f"/api/studies/{study}/sweeps", json=body).raise_for_status()
+    finish_everything(web.engine)
+    return study, int(answer.json()["id"])
+
+
+def _reads(
+    web: WebProcess, study: int, sweep: int, rounds: int, tell: Callable[[str], None]
+) -> list[Row]:
+    """Measure every read once a round, so that a slow minute slows all of them."""
+    taken: dict[str, list[float]] = {name: [] for name in READS}
+    places: Mapping[str, Any] = {"study": study, "sweep": sweep}
+    for number in range(rounds + 1):
+        tell(f"reads, round {number} of {rounds}")
+        for name, (path, asked) in READS.items():
+            query = {"study": [study, 1]} if path == "/api/compare" else asked
+            touch(web.engine, sweep_id=sweep)
+            began = time.perf_counter()
+            web.http.get(path.format(**places), params=query).raise_for_status()
+            if number:  # the first round warms up
+                taken[name].append((time.perf_counter() - began) * 1000)
+    return [Row(f"{name}, 10,000 trials", tuple(t), "ms", READ_MS) for name, t in taken.items()]

@@ -1,0 +1,95 @@
+"""A real installation in a folder of its own: SQLite, a broker and one web process, no worker."""
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import psutil
+from sqlalchemy import Engine
+
+from backend.broker import EmbeddedBroker, find_server
+from backend.child import Child, LaunchError, stop_all
+from backend.db import build_engine
+from backend.launcher import address, environment, free_port
+from backend.migrate import upgrade
+from backend.settings import Settings
+
+START_SECONDS = 60.0
+#: A measurement may be slower than it should be; it must still end.
+ANSWER_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class WebProcess:
+    """A running web process.
+
+    Attributes:
+        http: Asks it, over one kept connection.
+        engine: Its database, from outside.
+        pid: Its process id.
+    """
+
+    http: httpx.Client
+    engine: Engine
+    pid: int
+
+    def megabytes(self) -> float:
+        """Return the memory it has in use (resident set)."""
+        return float(psutil.Process(self.pid).memory_info().rss) / 1e6
+
+
+@contextmanager
+def web_process() -> Iterator[WebProcess]:
+    """Start an installation, and leave nothing of it behind.
+
+    Whatever this shell's settings name is left alone: only a temporary folder is written to.
+    """
+    with ExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="etascope-bench-")))
+        port = free_port("127.0.0.1", 0)
+        settings = Settings(
+            home=home, host="127.0.0.1", port=port, auth=False, database_url="", broker_url=""
+        )
+        upgrade(settings)
+        broker = EmbeddedBroker(home, settings.broker_socket, find_server())
+        children = [broker.child(), _web(settings)]
+        stack.callback(stop_all, children[::-1], grace=3.0)
+        children[0].start()
+        broker.wait(children[0])
+        children[1].start()
+        http = stack.enter_context(
+            httpx.Client(base_url=address(settings), timeout=ANSWER_SECONDS, trust_env=False)
+        )
+        _wait(http, children[1])
+        engine = build_engine(settings.database)
+        stack.callback(engine.dispose)
+        yield WebProcess(http, engine, children[1].pid)
+
+
+def _web(settings: Settings) -> Child:
+    surroundings = environment(settings)
+    for name in ("DATABASE_URL", "BROKER_URL", "AUTH"):
+        surroundings.pop(f"ETASCOPE_{name}", None)
+    return Child(
+        "The web server",
+        [sys.executable, "-P", "-m", "backend.cli", "api"],
+        log=settings.home / "logs" / "api.log",
+        environment=surroundings,
+    )
+
+
+def _wait(http: httpx.Client, child: Child) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while child.running and time.monotonic() < deadline:
+        try:
+            http.get("/api/health").raise_for_status()
+        except httpx.HTTPError:
+            time.sleep(0.05)
+        else:
+            return
+    raise LaunchError(f"The web server does not answer. The end of its log:\n{child.tail()}")
