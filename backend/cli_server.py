@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from backend.errors import Unavailable
 from ib_core.errors import InvalidSpec
 
 if TYPE_CHECKING:  # web and database, which `--help` need not wait for
@@ -75,13 +76,23 @@ def _invite(url: str) -> str | None:
 
 def api() -> None:
     """Serve the API and the dashboard."""
-    from backend.web.memory import stay_small
-
-    stay_small()
     from backend.site import create_site
 
     settings = read_settings()
+    _say_if_nobody_can_log_in()
     _serve(create_site(), settings)
+
+
+def _say_if_nobody_can_log_in() -> None:
+    from backend.cli_accounts import first_admin_link
+
+    with contextlib.suppress(Unavailable):  # the database may come later
+        if first_admin_link(""):
+            typer.echo(
+                "There are no accounts yet. Make the first: etascope user create NAME --role "
+                "admin, or print a link for it: etascope user link",
+                err=True,
+            )
 
 
 def dashboard(

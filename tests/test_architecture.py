@@ -49,7 +49,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     # Where the parts are put together: the command starts each, the web process serves both, and
     # a local sweep draws the dashboard's own picture.
     "backend.cli_server": ("backend", "ib_core", "worker.main"),
-    "backend.site": ("backend", "dashboard.app"),
+    "backend.site": ("backend", "dashboard.app", "ib_core.errors"),
     "backend.sweep_report": ("backend", "ib_core", "dashboard.figures"),
     "backend.paper.pictures": ("backend", "ib_core", "dashboard.figures", "dashboard.theme"),
     "worker": ("backend", "ib_core"),
