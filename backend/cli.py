@@ -9,6 +9,7 @@ import typer
 from backend import (
     cli_accounts,
     cli_bench,
+    cli_bundle,
     cli_data,
     cli_db,
     cli_paper,
@@ -41,6 +42,9 @@ app.command()(cli_sweep.sweep)
 app.command()(cli_submit.submit)
 app.command()(cli_bench.bench)
 app.command()(cli_paper.report)
+app.command("import")(cli_bundle.import_file)
+app.command()(cli_bundle.import_bundle)
+app.command()(cli_bundle.verify)
 app.command()(cli_server.api)
 app.command()(cli_server.worker)
 app.command()(cli_server.dashboard)

@@ -64,7 +64,7 @@ def submit(
         preset=preset,
     )
     url = server or _local_server()
-    with _sentences(), _connect(url, token) as client:
+    with sentences(), _connect(url, token) as client:
         sweep = _submit(client, study or _name(body), body)
         typer.echo(f"{_receipt(sweep)}: {url.rstrip('/')}/studies/{sweep.study_id}")
         if wait:
@@ -170,7 +170,7 @@ def _counts(sweep: "SweepRead") -> str:
 
 
 @contextmanager
-def _sentences() -> Iterator[None]:
+def sentences() -> Iterator[None]:
     """Turn what the server or the client refuses into our one-sentence errors."""
     from pydantic import ValidationError
 

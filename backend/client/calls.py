@@ -31,6 +31,7 @@ from backend.schemas import (
     UpdateRead,
     WorkerRead,
 )
+from backend.schemas.paper import PaperRead
 
 T = TypeVar("T")
 Query = dict[str, Any]
@@ -84,6 +85,11 @@ def me() -> Call[MeRead]:
 def catalog() -> Call[CatalogRead]:
     """What can be run."""
     return Call("GET", "/api/catalog", CatalogRead)
+
+
+def paper() -> Call[PaperRead]:
+    """The paper's reproduction: every verdict with its numbers."""
+    return Call("GET", "/api/paper", PaperRead)
 
 
 def studies(**filters: Any) -> Call[Page[StudyRead]]:

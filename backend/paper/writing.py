@@ -16,11 +16,11 @@ from backend.paper.reading import read_findings
 from backend.paper.study_series import Panel, panels_of
 from backend.schemas.paper import ExperimentRead, PaperRead
 from ib_core.reproduction.bundle import Bundle
-from ib_core.reproduction.evidence import Evidence, on_the_grid, overheads_of, runs_of
+from ib_core.reproduction.evidence import Evidence, runs_of
 from ib_core.reproduction.findings import find
 from ib_core.reproduction.methods_on_uci import TableNumbers, by_table
 from ib_core.reproduction.plan import PLAN
-from ib_core.reproduction.recorded import as_runs, recorded_file, recorded_runs
+from ib_core.reproduction.recorded import recorded_evidence
 from ib_core.reproduction.studies import Study
 
 UCI_METHODS = "beyond/uci_methods"
@@ -55,14 +55,6 @@ def judge(bundle: Bundle) -> PaperRead:
             recorded=recorded_evidence(),
         )
     )
-
-
-def recorded_evidence() -> Evidence:
-    """Return the authors' recorded runs as evidence; empty where their file is not here."""
-    if recorded_file() is None:
-        return Evidence()
-    runs = [run for run in as_runs(recorded_runs()) if on_the_grid(run)]
-    return Evidence.of(runs, overheads_of(runs))
 
 
 def _render(bundle: Bundle, paper: PaperRead) -> str:

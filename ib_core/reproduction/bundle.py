@@ -48,6 +48,17 @@ def find_bundle(name: str | Path) -> "Bundle":
     return Bundle(folder)
 
 
+def shipped_run_times() -> dict[str, Any]:
+    """Return the run times of the shipped bundle, without reading its trials."""
+    return _run_times(shipped_folder())
+
+
+def _run_times(folder: Path) -> dict[str, Any]:
+    path = folder / RUN_TIMES
+    found: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
+    return found
+
+
 class Bundle:
     """The results in a folder, all in memory: a bundle is a few megabytes."""
 
@@ -91,9 +102,7 @@ class Bundle:
 
     def run_times(self) -> dict[str, Any]:
         """Return IB's measured overheads and what they were measured on; empty: not measured."""
-        path = self.folder / RUN_TIMES
-        found: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
-        return found
+        return _run_times(self.folder)
 
     def keep_run_times(self, measured: Mapping[str, Any]) -> None:
         """Keep measured overheads."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ib_core.datasets import data_dir
 from ib_core.errors import MissingData
-from ib_core.reproduction.evidence import Run
+from ib_core.reproduction.evidence import Evidence, Run, on_the_grid, overheads_of
 
 METHOD_NAMES = {"EB": "eb", "IB": "ib", "exact": "isgd"}
 MUSIC_NAMES = {
@@ -44,7 +44,6 @@ def recorded_file() -> Path | None:
     return path if path.exists() else None
 
 
-@cache
 def recorded_runs() -> tuple[RecordedRun, ...]:
     """Return every recorded run of an experiment or of UCI, duplicates left out.
 
@@ -57,6 +56,11 @@ def recorded_runs() -> tuple[RecordedRun, ...]:
             f"{data_dir() / 'paper' / FILE} is not there; it holds the authors' recorded runs.",
             hint="Point ETASCOPE_DATA_DIR at a folder that has them.",
         )
+    return _runs_in(path)
+
+
+@cache
+def _runs_in(path: Path) -> tuple[RecordedRun, ...]:
     return tuple(_read_runs(path))
 
 
@@ -75,6 +79,14 @@ def as_runs(recorded: Iterable[RecordedRun]) -> Iterator[Run]:
             outcome="completed" if math.isfinite(loss) else "diverged",
             seconds=run.seconds,
         )
+
+
+def recorded_evidence() -> Evidence:
+    """Return the recorded runs of the published plots; empty where their file is not here."""
+    if recorded_file() is None:
+        return Evidence()
+    runs = [run for run in as_runs(recorded_runs()) if on_the_grid(run)]
+    return Evidence.of(runs, overheads_of(runs))
 
 
 def _read_runs(path: Path) -> Iterator[RecordedRun]:

@@ -1,0 +1,194 @@
+"""Puts a bundle into the database: its trials become trials of this installation.
+
+They keep their content address, so that a later sweep with the same settings reuses them. What
+is already here stays as it is; importing twice, or a bundle that has grown, adds what is new.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import func, insert, select, update
+from sqlalchemy.orm import Session
+
+from backend.db import clock, insert_for, insert_many
+from backend.models import CurveRow, StudyRow, SweepRow, SweepTrialRow, TrialRow
+from backend.schemas import StudyCreate
+from backend.services import curves, results, studies
+from backend.services.trials import chunks, spec_of
+from ib_core.reproduction.bundle import Bundle
+from ib_core.reproduction.studies import Body, Portion, Study
+from ib_core.sweep.body import specs_of
+from ib_core.sweep.result import TrialResult
+
+TAG = "paper"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What an import did."""
+
+    studies: int
+    trials: int
+    new: int
+
+
+def store(session: Session, *, bundle: Bundle, source: str) -> Stored:
+    """Store a bundle's studies with their sweeps and trials.
+
+    Args:
+        session: A session that may write.
+        bundle: What to store.
+        source: What the studies' notes call it.
+    """
+    found = [(study, bundle.results_of(study)) for study in bundle.studies()]
+    held = {result.fingerprint: result for _, results_ in found for result in results_}
+    new = _insert_trials(session, held)
+    ids = _ids(session, held)
+    for study, _ in found:
+        _store_study(session, study, bundle, ids, source)
+    return Stored(len(found), len(held), new)
+
+
+def _insert_trials(session: Session, held: dict[str, TrialResult]) -> int:
+    known = _ids(session, held)
+    fresh = [held[address] for address in sorted(held) if address not in known]
+    insert_many(
+        session,
+        insert_for(session, TrialRow).values(finished_at=clock()).on_conflict_do_nothing(),
+        [_trial_row(result) for result in fresh],
+    )
+    ids = _ids(session, [result.fingerprint for result in fresh])
+    insert_many(
+        session,
+        insert_for(session, CurveRow).on_conflict_do_nothing(),
+        [
+            {
+                "trial_id": ids[result.fingerprint],
+                "points": len(result.curve),
+                "data": curves.pack(curves.to_columns(result.curve)),
+            }
+            for result in fresh
+        ],
+    )
+    return len(fresh)
+
+
+def _trial_row(result: TrialResult) -> dict[str, Any]:
+    return {
+        "fingerprint": result.fingerprint,
+        "engine_version": result.record.get("engine"),
+        "data_hash": result.record.get("data"),
+        **spec_of(result.spec),
+        "options": asdict(result.spec.options),
+        **results.to_columns(result),
+    }
+
+
+def _ids(session: Session, addresses: Iterable[str]) -> dict[str, int]:
+    return {
+        address: trial_id
+        for chunk in chunks(sorted(addresses))
+        for address, trial_id in session.execute(
+            select(TrialRow.fingerprint, TrialRow.id).where(TrialRow.fingerprint.in_(chunk))
+        )
+    }
+
+
+def _store_study(
+    session: Session, study: Study, bundle: Bundle, ids: dict[str, int], source: str
+) -> None:
+    portions = [
+        (number, portion, [bundle.results[t] for _, t in portion.trials() if t in bundle.results])
+        for number, portion in enumerate(study.portions)
+    ]
+    held = [(number, portion, found) for number, portion, found in portions if found]
+    keys = [_key(study, number) for number, _, _ in held]
+    study_id = _study_with(session, keys) or _create(session, study, source)
+    for key, (_, portion, found) in zip(keys, held, strict=True):
+        sweep_id = _sweep(session, study_id, key, portion, found, source)
+        _link(session, sweep_id, [ids[result.fingerprint] for result in found])
+
+
+def _key(study: Study, number: int) -> str:
+    return f"bundle:{study.name}:{number}"
+
+
+def _study_with(session: Session, keys: Sequence[str]) -> int | None:
+    """Return the study an earlier import made, if it is still there."""
+    found = select(SweepRow.study_id).where(SweepRow.idempotency_key.in_(keys[:500]))
+    return session.scalars(found.order_by(SweepRow.id).limit(1)).one_or_none()
+
+
+def _create(session: Session, study: Study, source: str) -> int:
+    profile, _, short = study.name.partition("/")
+    payload = StudyCreate(
+        name=study.title,
+        tags=list(dict.fromkeys([TAG, profile, short[:50]])),
+        notes=f"{study.question} From {source}.",
+    )
+    return studies.create(session, payload=payload, owner_id=None).id
+
+
+def _sweep(
+    session: Session,
+    study_id: int,
+    key: str,
+    portion: Portion,
+    found: Sequence[TrialResult],
+    source: str,
+) -> int:
+    """Return the sweep of a portion, made now if it is not there."""
+    same = select(SweepRow.id).where(SweepRow.study_id == study_id, SweepRow.idempotency_key == key)
+    sweep_id = session.scalars(same).one_or_none()
+    if sweep_id is not None:
+        return sweep_id
+    spec = specs_of(portion.body)[0]
+    return session.scalars(
+        insert(SweepRow).returning(SweepRow.id),
+        [
+            {
+                "study_id": study_id,
+                "task": spec.task,
+                "device": "auto",
+                "spec": json.loads(json.dumps(asdict(spec))),
+                "body": portion.body,
+                "body_hash": _hash(portion.body),
+                "note": f"From {source}.",
+                "idempotency_key": key,
+                "total": len(found),
+                "reused": 0,
+                "engine_version": found[0].record.get("engine"),
+            }
+        ],
+    ).one()
+
+
+def _hash(body: Body) -> str:
+    """Return a hash of a sweep's body."""
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+def _link(session: Session, sweep_id: int, trial_ids: Sequence[int]) -> None:
+    """Put trials into a sweep behind those it holds."""
+    here = SweepTrialRow.sweep_id == sweep_id
+    held = set(session.scalars(select(SweepTrialRow.trial_id).where(here)))
+    new = [trial_id for trial_id in dict.fromkeys(trial_ids) if trial_id not in held]
+    if not new:
+        return
+    last = session.scalar(select(func.max(SweepTrialRow.position)).where(here))
+    first = 0 if last is None else last + 1
+    insert_many(
+        session,
+        insert(SweepTrialRow),
+        [
+            {"sweep_id": sweep_id, "trial_id": trial_id, "position": first + i, "reused": False}
+            for i, trial_id in enumerate(new)
+        ],
+    )
+    total = len(held) + len(new)
+    session.execute(update(SweepRow).where(SweepRow.id == sweep_id).values(total=total))
+    touched = select(SweepRow.study_id).where(SweepRow.id == sweep_id).scalar_subquery()
+    session.execute(update(StudyRow).where(StudyRow.id == touched).values(updated_at=clock()))
