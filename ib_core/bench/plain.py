@@ -2,31 +2,48 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ib_core.datasets import Dataset, Pieces, Split, load_dataset
+from ib_core.datasets import Pieces, Split, load_dataset
 from ib_core.sweep.spec import TrialSpec
-from ib_core.tasks import Task, find_task
+from ib_core.tasks import CONV_FILTERS, Task, find_task
+from ib_core.tasks.rows import feed
+from ib_core.updates.activations import ACTIVATIONS
 
 
-class Arctan(nn.Module):
-    """The activation torch has no module for."""
+class Pointwise(nn.Module):
+    """A function as a module, for what torch has no module for."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return arctan(x)."""
-        return torch.atan(x)
+        """Return the function's value."""
+        return self.function(x)
 
 
-ACTIVATIONS: dict[str, type[nn.Module]] = {
-    "arctan": Arctan,
-    "relu": nn.ReLU,
+STOCK: dict[str, Callable[[], nn.Module]] = {
     "linear": nn.Identity,
+    "relu": nn.ReLU,
+    "leaky_relu": nn.LeakyReLU,
+    "hardtanh": nn.Hardtanh,
     "tanh": nn.Tanh,
+    "sigmoid": nn.Sigmoid,
+    "gelu": nn.GELU,
+    "silu": nn.SiLU,
+    "softplus": nn.Softplus,
+    "elu": nn.ELU,
 }
+
+
+def stock_activation(name: str) -> nn.Module:
+    """Return torch's own module of an activation, or its plain formula."""
+    return STOCK[name]() if name in STOCK else Pointwise(ACTIVATIONS[name].value)
 
 
 def dense_network(widths: Sequence[int], hidden: str, output: str) -> nn.Sequential:
@@ -34,8 +51,19 @@ def dense_network(widths: Sequence[int], hidden: str, output: str) -> nn.Sequent
     layers: list[nn.Module] = []
     for index, (n, m) in enumerate(itertools.pairwise(widths)):
         name = output if index == len(widths) - 2 else hidden
-        layers += [nn.Linear(n, m), ACTIVATIONS[name]()]
+        layers += [nn.Linear(n, m), stock_activation(name)]
     return nn.Sequential(*layers)
+
+
+def conv_network(task: Task, trial: TrialSpec) -> nn.Sequential:
+    """Return the paper's classifier from stock parts."""
+    widths = task.widths(task.recipe())
+    blocks: list[nn.Module] = []
+    for n, m, size in zip((1, *CONV_FILTERS), CONV_FILTERS, task.filter_sizes, strict=False):
+        blocks += [nn.Conv2d(n, m, size), nn.MaxPool2d(2), nn.ReLU()]
+    dense = [nn.Linear(widths[0], widths[1]), stock_activation(trial.activation), nn.Dropout(0.5)]
+    output = [nn.Linear(widths[1], widths[2]), stock_activation(task.output)]
+    return nn.Sequential(*blocks, nn.Flatten(), *dense, *output)
 
 
 class PlainRNN(nn.Module):
@@ -56,50 +84,79 @@ class PlainRNN(nn.Module):
         return (torch.atan(self.output(torch.stack(states))) + math.pi / 2) / math.pi
 
 
+def note_loss(outputs: Tensor, target: Tensor) -> Tensor:
+    """Return torch's log loss of note probabilities."""
+    return F.binary_cross_entropy(outputs.clamp(0, 1), target)
+
+
+Pair = tuple[Tensor, Tensor]
+
+
+class PlainTraining:
+    """One EB trial as anybody would train it.
+
+    Args:
+        trial: Its task, rate, seed and length.
+    """
+
+    def __init__(self, trial: TrialSpec) -> None:
+        self.trial, task = trial, find_task(trial.task)
+        dataset = load_dataset(task.dataset)
+        torch.manual_seed(trial.seed)
+        widths = task.widths(task.recipe())
+        self.loss_of: Callable[[Tensor, Tensor], Tensor]
+        self.model: nn.Module
+        if task.family == "music":
+            self.loss_of, self.model = note_loss, PlainRNN(*widths[:2])
+        elif task.family == "conv":
+            self.loss_of, self.model = F.cross_entropy, conv_network(task, trial)
+        else:
+            self.loss_of = F.mse_loss if task.targets == "input" else F.cross_entropy
+            self.model = dense_network(widths, trial.activation, task.output)
+        self.train, self.test = (_pairs(part, task) for part in (dataset.train, dataset.test))
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=trial.lr)
+
+    def batches(self) -> Iterator[Pair]:
+        """Yield one epoch, reshuffled: pieces one by one, or batches of rows."""
+        if len(self.train) > 1:
+            yield from (self.train[i] for i in torch.randperm(len(self.train)).tolist())
+            return
+        ((x, y),) = self.train
+        for rows in torch.randperm(len(x)).split(self.trial.batch_size):
+            yield x[rows], y[rows]
+
+    def step(self, x: Tensor, y: Tensor) -> None:
+        """Take one step."""
+        self.optimizer.zero_grad()
+        self.loss_of(self.model(x), y).backward()
+        self.optimizer.step()
+
+    @torch.no_grad()
+    def evaluate(self) -> float:
+        """Return the training loss, having taken the test loss too, as the engine does."""
+        self.model.eval()
+        train, test = (
+            sum(self.loss_of(self.model(x), y).item() for x, y in part) / len(part)
+            for part in (self.train, self.test)
+        )
+        del test
+        self.model.train()
+        return train
+
+
+def _pairs(part: Split | Pieces, task: Task) -> list[Pair]:
+    """Return inputs and targets: one pair a piece of music, or one of all rows."""
+    if isinstance(part, Pieces):
+        return [(piece[:-1].float(), piece[1:].float()) for piece in part]
+    fed = feed(part, task, authors=False, device=torch.device("cpu"))
+    return [(fed.x, fed.y)]
+
+
 def train_one(trial: TrialSpec) -> float:
     """Train one EB trial as anybody would and return its loss on the training set."""
-    task = find_task(trial.task)
-    dataset = load_dataset(task.dataset)
-    torch.manual_seed(trial.seed)
-    if task.family == "music":
-        return _train_music(trial, task, dataset)
-    assert isinstance(dataset.train, Split)
-    x, y = dataset.train.x, dataset.train.y
-    if task.targets == "input":
-        y = x
-    model = dense_network(task.widths(task.recipe()), trial.activation, task.output)
-    optimizer = torch.optim.SGD(model.parameters(), lr=trial.lr)
-    loss_of = F.mse_loss if task.targets == "input" else F.cross_entropy
+    training, loss = PlainTraining(trial), math.nan
     for _ in range(trial.epochs):
-        for rows in torch.randperm(len(x)).split(trial.batch_size):
-            optimizer.zero_grad()
-            loss_of(model(x[rows]), y[rows]).backward()
-            optimizer.step()
-        with torch.no_grad():  # the engine takes losses after every epoch, so does this loop
-            train = loss_of(model(x), y).item()
-            assert isinstance(dataset.test, Split)
-            target = dataset.test.x if task.targets == "input" else dataset.test.y
-            loss_of(model(dataset.test.x), target).item()
-    return train
-
-
-def _train_music(trial: TrialSpec, task: Task, dataset: Dataset) -> float:
-    assert isinstance(dataset.train, Pieces)
-    assert isinstance(dataset.test, Pieces)
-    train, test = ([p.float() for p in split] for split in (dataset.train, dataset.test))
-    model = PlainRNN(*task.widths(task.recipe())[:2])
-    optimizer = torch.optim.SGD(model.parameters(), lr=trial.lr)
-    total = math.nan
-    for _ in range(trial.epochs):
-        for index in torch.randperm(len(train)).tolist():
-            piece = train[index]
-            optimizer.zero_grad()
-            F.binary_cross_entropy(model(piece[:-1]).clamp(0, 1), piece[1:]).backward()
-            optimizer.step()
-        with torch.no_grad():
-            losses = [
-                F.binary_cross_entropy(model(p[:-1]).clamp(0, 1), p[1:]).item()
-                for p in (*train, *test)
-            ]
-            total = sum(losses[: len(train)]) / len(train)
-    return total
+        for x, y in training.batches():
+            training.step(x, y)
+        loss = training.evaluate()
+    return loss

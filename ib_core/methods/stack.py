@@ -158,8 +158,10 @@ class StackOptimizer:
             solve = OUTPUT_ALPHAS[self.output_loss]
             return solve(s, b, z_sq, rate, mu, divisor=record.rows, scale=scale)
         rule = alpha_rule(layer.activation.name)
-        # Rules are element-wise; handed over as a stack lies in memory, nothing is copied.
-        return batch_alpha(rule, s.mT, b.mT, z_sq.mT, rate, mu, scale=scale).mT
+        # Rules are element-wise; handed over as the layer left it in memory, nothing is copied.
+        if s.mT.is_contiguous():
+            return batch_alpha(rule, s.mT, b.mT, z_sq.mT, rate, mu, scale=scale).mT
+        return batch_alpha(rule, s, b, z_sq, rate, mu, scale=scale)
 
     def _rows_scale(self, run: slice, rows: int) -> float | Tensor:
         """Return `rows_scale` of a run: a number where all its members use one batch rule."""

@@ -24,10 +24,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ib_core.updates.arctan_start import OFF_BY, ONE_AS_INTEGER, SCALE, SHARE_OF_M, SHARE_OF_U
+from ib_core.updates.compiled import solved
 from ib_core.updates.node import Scalar, divided_, read_node
-
-#: The start is ``SCALE*sqrt(T/2 / (t + SHARE_OF_M*m + SHARE_OF_U*max(u, 0)/t))``, t^3 = T/2.
-SCALE, SHARE_OF_M, SHARE_OF_U = 1.29574, 2.33739, 2.55336
 
 #: Above twice this many elements the solve runs in blocks, whose scratch stays in the cache.
 BLOCK = 1 << 17
@@ -38,7 +37,6 @@ class _Precision(NamedTuple):
 
     steps: int
     as_integer: torch.dtype
-    #: Twice this and a number's bits, divided by three, are the bits of its cube root to 3 %.
     one_as_integer: float
 
 
@@ -46,8 +44,8 @@ class _Precision(NamedTuple):
 #: around 1000 errors of 5e-6 in alpha were seen to decide whether training holds: with two steps
 #: JSB Chorales ended its first epoch at a loss of 1.7, with three (rounding alone) at .15.
 _PRECISION = {
-    torch.float32: _Precision(3, torch.int32, 2**23 * (127 - 0.0389)),
-    torch.float64: _Precision(4, torch.int64, 2**52 * (1023 - 0.0389)),
+    torch.float32: _Precision(3, torch.int32, ONE_AS_INTEGER),
+    torch.float64: _Precision(4, torch.int64, 2**52 * (1023 - OFF_BY)),
 }
 
 
@@ -65,6 +63,9 @@ def arctan_alpha(s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar = 0.
         lr: Learning rate, a number or a tensor that broadcasts.
         mu: Ridge strength, a number or a tensor that broadcasts.
     """
+    alpha = solved("arctan", s, b, z_sq, lr, mu)
+    if alpha is not None:
+        return alpha
     dtype = s.dtype if s.dtype in _PRECISION else torch.float32
     node = read_node(s.to(dtype), b, z_sq, lr, mu)
     ridge = not (isinstance(node.shrink, float) and node.shrink == 1.0)

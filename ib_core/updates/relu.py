@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from ib_core.updates.compiled import solved
 from ib_core.updates.node import (
     Scalar,
     divided_,
@@ -32,6 +33,9 @@ def relu_alpha(s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar = 0.0)
         lr: Learning rate, a number or a tensor that broadcasts.
         mu: Ridge strength, a number or a tensor that broadcasts.
     """
+    alpha = solved("relu", s, b, z_sq, lr, mu)
+    if alpha is not None:
+        return alpha
     s, b, k, shrink = read_node(s, b, z_sq, lr, mu)
     x = torch.relu(s).mul_(reciprocal_travel(k))
     torch.minimum(x, b, out=x)

@@ -10,6 +10,10 @@ alpha is not linear in b they differ:
 Both are `alpha(scale * b) / scale`, summed over the rows: `scale` is the number of rows for
 own under a mean loss, and 1 otherwise (a summed loss already hands every row its own b, and
 its steps add up as its gradients do). Along time in a recurrent layer the rows are batch x time.
+
+In eq. (8) only the product of b and |z|^2 decides where the step lands: with a = scale * a',
+scale * b * sigma(c - a k) + h k a^2 / 2 is scale times the same problem with b and scale * k. So
+rules are given b as it is and |z|^2 times the scale, which is a number a row instead of one a node.
 """
 
 from typing import Protocol
@@ -64,7 +68,7 @@ def batch_alpha(
         mu: Ridge, likewise.
         scale: `rows_scale`, a number or [members, 1, 1].
     """
-    return rule(s, b * scale, z_sq, lr, mu) / scale
+    return rule(s, b, z_sq * scale, lr, mu)
 
 
 def cross_entropy_output(

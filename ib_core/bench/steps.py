@@ -1,0 +1,183 @@
+"""What one training step costs: implicit over explicit, and ours over stock torch.
+
+The paper bounds the overhead of IB by counting flops (Sec. 4.5) and measured much more. Here every
+contestant takes the same steps on the same batches in one process, in turns.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+
+from ib_core.bench.measure import Ratio, race
+from ib_core.bench.plain import PlainTraining, stock_activation
+from ib_core.datasets import DATASETS, load_dataset
+from ib_core.implicit_sgd import ImplicitSGD
+from ib_core.layers import ImplicitLinear
+from ib_core.methods import StackOptimizer
+from ib_core.metrics.cost import PRINTED_OVERHEADS
+from ib_core.sweep.engine import member_of
+from ib_core.sweep.spec import SweepSpec, TrialSpec
+from ib_core.tasks import build_workload, find_task
+from ib_core.tasks.losses import LOSSES
+from ib_core.updates import ALPHA_RULES
+
+Steps = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """One line of the table.
+
+    Attributes:
+        name: Network or layer, and how many are stacked.
+        method: What is timed.
+        over_eb: Its time over our EB's.
+        over_stock: Its time over stock torch's, None for stacks.
+        printed: The bound that the paper prints for the ratio, None where it has none.
+    """
+
+    name: str
+    method: str
+    over_eb: Ratio
+    over_stock: Ratio | None
+    printed: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepCase:
+    """A network: its task, stack size, methods, steps a round, and its row in the paper."""
+
+    name: str
+    task: str
+    methods: tuple[str, ...]
+    members: int = 1
+    steps: int = 20
+    printed: str = ""
+
+
+BOTH = ("eb", "ib")
+CASES = (
+    StepCase("MNIST classifier", "mnist_classifier", BOTH, 1, 30, "MNIST classification"),
+    StepCase("MNIST autoencoder", "mnist_autoencoder", BOTH, 1, 30, "MNIST autoencoder"),
+    StepCase("JSB Chorales RNN", "music/jsb_chorales", BOTH, 1, 12, "JSB Chorales"),
+    StepCase("UCI car", "uci/car", ("eb", "ib", "ib_plus"), steps=150),
+    StepCase("UCI car, stack of 100", "uci/car", ("eb", "ib", "ib_plus"), members=100, steps=25),
+    StepCase("UCI letter, stack of 100", "uci/letter", BOTH, members=100, steps=25),
+    StepCase("Digits autoencoder", "digits_autoencoder", BOTH, steps=60),
+    StepCase("Digits MLP, 100 inner steps", "digits_mlp", ("eb", "isgd"), steps=10),
+)
+#: Rows a batch and widths of the single layers.
+LAYER_ROWS, LAYER_WIDTHS = 100, (100, 1000)
+
+
+def race_steps(
+    *, quick: bool = True, tell: Callable[[str], None] = lambda _: None
+) -> Iterator[StepResult]:
+    """Race all networks whose data is here, then single layers of every activation."""
+    rounds = 15 if quick else 60
+    for case in CASES:
+        if DATASETS[find_task(case.task).dataset].present():
+            tell(case.name)
+            yield from _race_network(case, rounds)
+    for width in LAYER_WIDTHS:
+        for activation in ALPHA_RULES:
+            tell(f"{activation} {width} x {width}")
+            yield _race_layer(activation, width, rounds)
+
+
+def _race_network(case: StepCase, rounds: int) -> Iterator[StepResult]:
+    contestants = {m: engine_steps(_trials(case, m), case.steps) for m in case.methods}
+    if case.members == 1:
+        contestants["stock"] = stock_steps(_trials(case, "eb")[0], case.steps)
+    measured = race(contestants, rounds=rounds)
+    printed = PRINTED_OVERHEADS[case.printed].bound if case.printed else None
+    for method in case.methods:
+        yield StepResult(
+            case.name,
+            method,
+            measured.ratio(method, "eb"),
+            measured.ratio(method, "stock") if case.members == 1 else None,
+            1 + printed if printed is not None and method == "ib" else None,
+        )
+
+
+def _trials(case: StepCase, method: str) -> list[TrialSpec]:
+    """Return one trial a member, at small rates: the cost of a step does not depend on them."""
+    one = SweepSpec.create(case.task, methods=(method,), learning_rates=[0.01], seeds=[1])
+    (trial,) = one.expand()
+    return [replace(trial, seed=seed) for seed in range(1, case.members + 1)]
+
+
+def engine_steps(trials: Sequence[TrialSpec], steps: int) -> Steps:
+    """Return what takes `steps` steps of the engine's own training loop."""
+    task, first = find_task(trials[0].task), trials[0]
+    recipe = task.recipe(first.profile, activation=first.activation, batch_size=first.batch_size)
+    seeds = [trial.seed for trial in trials]
+    workload = build_workload(task, load_dataset(task.dataset), recipe, seeds, torch.device("cpu"))
+    model = workload.model()
+    optimizer = StackOptimizer(
+        model,
+        [member_of(trial) for trial in trials],
+        output_loss=LOSSES[task.loss].output if task.linear_output else None,
+    )
+    workload.begin_epoch()
+
+    def forward_backward() -> Tensor:
+        losses = workload.losses(model)
+        losses.sum().backward()
+        return losses.detach()
+
+    def run() -> None:
+        for step in range(steps):
+            workload.load_batch(step % workload.steps_per_epoch)
+            optimizer.step(forward_backward)
+
+    return run
+
+
+def stock_steps(trial: TrialSpec, steps: int) -> Steps:
+    """Return what takes `steps` steps with stock layers and `torch.optim.SGD`."""
+    training = PlainTraining(trial)
+
+    def run() -> None:
+        for x, y in itertools.islice(itertools.cycle(training.batches()), steps):
+            training.step(x, y)
+
+    return run
+
+
+def _race_layer(activation: str, width: int, rounds: int) -> StepResult:
+    """Race one layer in the middle of a network: it hands a gradient down, too."""
+    draw = torch.Generator().manual_seed(1)
+    x = torch.randn(LAYER_ROWS, width, generator=draw).requires_grad_()
+    gradient = torch.randn(LAYER_ROWS, width, generator=draw) / LAYER_ROWS
+    ours = ImplicitLinear(width, width, activation)
+    explicit = ImplicitLinear(width, width, activation)
+    stock = nn.Sequential(nn.Linear(width, width), stock_activation(activation))
+    optimizers: dict[str, tuple[nn.Module, torch.optim.Optimizer]] = {
+        "ib": (ours, ImplicitSGD(ours, lr=0.01)),
+        "eb": (explicit, torch.optim.SGD(explicit.parameters(), lr=0.01)),
+        "stock": (stock, torch.optim.SGD(stock.parameters(), lr=0.01)),
+    }
+
+    def steps(name: str) -> Steps:
+        model, optimizer = optimizers[name]
+
+        def run() -> None:
+            for _ in range(10 if width > 500 else 100):
+                optimizer.zero_grad()
+                model(x).backward(gradient)
+                optimizer.step()
+
+        return run
+
+    measured = race({name: steps(name) for name in optimizers}, rounds=rounds)
+    return StepResult(
+        f"one layer {width} x {width}, {activation}",
+        "ib",
+        measured.ratio("ib", "eb"),
+        measured.ratio("ib", "stock"),
+    )

@@ -1,0 +1,102 @@
+"""The arctan and relu rules in float32 as loops that numba compiles for this processor.
+
+`arctan.py` and `relu.py` explain what is computed and hold the same rules as torch calls. Here one
+pass over memory does it. Everything is float32, constants included: one float64 among them would
+halve the speed.
+"""
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+import torch
+
+from ib_core.updates.arctan_start import ONE_AS_INTEGER, SCALE, SHARE_OF_M, SHARE_OF_U
+
+_LIMITS = torch.finfo(torch.float32)
+_LARGEST, _TINY_HALF = np.float32(_LIMITS.max), np.float32(_LIMITS.tiny**0.5)
+_BOUND, _MOST = np.float32(_LIMITS.max ** (1 / 3) / 8), np.float32(_LIMITS.max / 64)
+_LEAST = np.float32(_LIMITS.tiny**0.8)
+_FOLD, _AWAY = np.float32(2 + 16 * _LIMITS.eps), np.float32(0.5 - 64 * _LIMITS.eps)
+_SCALE, _SHARE_M, _SHARE_U = (np.float32(x) for x in (SCALE, SHARE_OF_M, SHARE_OF_U))
+_ZERO, _HALF, _ONE, _TWO, _THREE = (np.float32(x) for x in (0, 0.5, 1, 2, 3))
+_TWELVE, _THIRD, _REACH = np.float32(12), np.float32(1 / 3), np.float32(-27)
+_LOG_ONE, _TWO_LOG_ONE = np.int32(ONE_AS_INTEGER), np.float32(2 * ONE_AS_INTEGER)
+
+#: Multiplications and additions may be fused; NaN, infinities and signed zeros keep their meaning.
+_compiled = numba.njit(error_model="numpy", fastmath={"contract"}, cache=True)
+_inlined = numba.njit(error_model="numpy", fastmath={"contract"}, inline="always")
+
+
+@_inlined
+def _relu(s: Any, b: Any, k: Any) -> Any:
+    """Return one node's alpha: `min(b, relu(s)/k)` where `s > k*x/2`, 0 elsewhere."""
+    k = min(k, _LARGEST)
+    x = max(s, _ZERO) * min(_ONE / k, _LARGEST)
+    if not x < b:  # also for NaN, which then comes through b or through s
+        x = b if s == s else s
+    return _ZERO if s - _HALF * k * x <= _ZERO else x
+
+
+@_inlined
+def _arctan(s: Any, b: Any, k: Any) -> Any:
+    """Return one node's alpha by two Halley steps, which leave nothing but rounding.
+
+    The start's square root is taken on logarithms (the bits of a number, read as an integer, are
+    its logarithm to 6 %): one true square root and one division a step are all that it costs.
+    """
+    c = min(max(s, -_BOUND), _BOUND)
+    u = _THREE - c * c
+    w = min(max(b * min(k, _LARGEST) * _REACH, -_MOST), _MOST) + _TWO * c * (_TWELVE - u)
+    m_squared = max(-u, _LEAST)
+    m = math.sqrt(m_squared)
+    m_cubed = m_squared * m
+    branch = math.copysign(_ONE, w + math.copysign(_FOLD * m_cubed, c))
+    half = max(m_cubed + branch * w * _AWAY, _TINY_HALF)
+    log_half = np.float32(half).view(np.int32)
+    t = np.int32((np.float32(log_half) + _TWO_LOG_ONE) * _THIRD).view(np.float32)
+    below = t * t + _SHARE_U * max(u, _ZERO) + _SHARE_M * m * t
+    log_z = log_half + np.float32(t).view(np.int32) - np.float32(below).view(np.int32)
+    v = branch * (m + _SCALE * np.int32((log_z + _LOG_ONE) >> 1).view(np.float32))
+    for _ in range(2):
+        square = v * v
+        slope = u + square
+        value = v * (square + _THREE * u) - w
+        v = v - value * slope / (_THREE * slope * slope - v * value)
+    q = s + _THIRD * (v - _TWO * c)
+    return b / (_ONE + q * q)
+
+
+@_compiled
+def relu(s: Any, b: Any, k: Any, out: Any) -> None:
+    """Solve all nodes, [blocks, nodes, rows]; k is [blocks, rows], or [blocks, 1] for all rows."""
+    for block in range(s.shape[0]):
+        for node in range(s.shape[1]):
+            if k.shape[1] == 1:
+                for row in range(s.shape[2]):
+                    out[block, node, row] = _relu(
+                        s[block, node, row], b[block, node, row], k[block, 0]
+                    )
+            else:
+                for row in range(s.shape[2]):
+                    out[block, node, row] = _relu(
+                        s[block, node, row], b[block, node, row], k[block, row]
+                    )
+
+
+@_compiled
+def arctan(s: Any, b: Any, k: Any, out: Any) -> None:
+    """Solve all nodes, [blocks, nodes, rows]; k is [blocks, rows], or [blocks, 1] for all rows."""
+    for block in range(s.shape[0]):
+        for node in range(s.shape[1]):
+            if k.shape[1] == 1:
+                for row in range(s.shape[2]):
+                    out[block, node, row] = _arctan(
+                        s[block, node, row], b[block, node, row], k[block, 0]
+                    )
+            else:
+                for row in range(s.shape[2]):
+                    out[block, node, row] = _arctan(
+                        s[block, node, row], b[block, node, row], k[block, row]
+                    )
