@@ -1,7 +1,6 @@
 """`etascope up`, `api`, `worker` and `dashboard`: the parts of a server, together or alone."""
 
 import contextlib
-import logging
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +14,8 @@ if TYPE_CHECKING:  # web and database, which `--help` need not wait for
 
     from backend.settings import Settings
 
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
+#: A client that sends endless headers is cut off here.
+LONGEST_HEADERS = 64 * 1024
 #: Settings that may hold a password: an error must not repeat them.
 UNSPEAKABLE = frozenset({"secret", "database_url", "broker_url"})
 
@@ -76,6 +76,9 @@ def _invite(url: str) -> str | None:
 
 def api() -> None:
     """Serve the API and the dashboard."""
+    from backend.web.memory import stay_small
+
+    stay_small()
     from backend.site import create_site
 
     settings = read_settings()
@@ -111,9 +114,10 @@ def dashboard(
 def _serve(site: "FastAPI", settings: "Settings") -> None:
     import uvicorn
 
+    from backend import logs
     from backend.launcher import free_port
 
-    _log_to_stderr(settings)
+    logs.configure(settings)
     uvicorn.run(
         site,
         host=settings.host,
@@ -121,6 +125,11 @@ def _serve(site: "FastAPI", settings: "Settings") -> None:
         log_config=None,  # one format for all of the process
         access_log=False,  # `/metrics` counts requests, and addresses may hold secrets
         server_header=False,
+        # Whoever else sends X-Forwarded-For could choose the address that logins are counted by.
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=settings.trusted_proxies,
+        http="h11",  # the other parser takes headers without end
+        h11_max_incomplete_event_size=LONGEST_HEADERS,
         timeout_graceful_shutdown=3,  # event streams never end by themselves
     )
 
@@ -134,10 +143,5 @@ def worker(
     """Train what is queued."""
     from worker.main import serve
 
-    _log_to_stderr(read_settings())
+    read_settings()
     serve(processes=processes)
-
-
-def _log_to_stderr(settings: "Settings") -> None:
-    logging.basicConfig(level=settings.log_level.upper(), format=LOG_FORMAT)
-    logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -9,12 +9,12 @@ from sqlalchemy.orm import Session
 from backend.db import PASSING_FAULTS, reading, reason, transaction
 from backend.errors import Unavailable
 from backend.queue import Queue
-from backend.services import dispatch, shards, workers
+from backend.services import dispatch, retention, shards, workers
 from backend.settings import Settings
 
 log = logging.getLogger(__name__)
 
-#: How often long-silent workers are forgotten.
+#: How often what need not be kept is deleted.
 CLEANING_SECONDS = 3600.0
 #: How long `pause` waits for a pass to end.
 PAUSE_SECONDS = 5.0
@@ -105,7 +105,9 @@ class Reaper:
         if time.monotonic() >= self._clean_at:
             self._clean_at = time.monotonic() + CLEANING_SECONDS
             with transaction() as session:
-                workers.forget_silent(session)
+                gone = retention.clean(session, settings=self._settings)
+            if gone:
+                log.info("Not kept any longer: %s.", gone)
 
     def _bury(self, session: Session, dead: list[str]) -> None:
         for name, shard_id in workers.leases(session, names=dead):

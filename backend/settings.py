@@ -1,6 +1,7 @@
 """Every setting of the service, each with its help text; read from `ETASCOPE_*` variables."""
 
 import hashlib
+import ipaddress
 import tempfile
 from functools import lru_cache
 from pathlib import Path
@@ -57,6 +58,11 @@ class Settings(BaseSettings):
         False,
         description="on: browsers send logins over https only; off: only if they came by https.",
     )
+    trusted_proxies: str = Field(
+        "",
+        description="Addresses or networks, by commas, whose X-Forwarded-For and "
+        "X-Forwarded-Proto are believed; unset: nobody's.",
+    )
     session_hours: float = Field(24 * 7, gt=0, description="How long a login lasts.")
     lease_seconds: float = Field(
         30.0, gt=0, description="A shard whose worker is silent for so long is given to another."
@@ -92,11 +98,20 @@ class Settings(BaseSettings):
     reaper: bool = Field(
         True, description="Whether the web process looks for lost and unsent work."
     )
+    keep_shards_days: float = Field(
+        30.0, ge=0, description="How long it is known how a shard went; 0: for ever."
+    )
+    keep_audit_days: float = Field(
+        0.0, ge=0, description="How long it is known who did what; 0: for ever."
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="How much is logged."
     )
+    log_format: Literal["text", "json"] = Field(
+        "text", description="json: one object a line, with request, shard and trial ids."
+    )
 
-    @field_validator("log_level", mode="before")
+    @field_validator("log_level", "log_format", mode="before")
     @classmethod
     def _lower(cls, value: object) -> object:
         return value.lower() if isinstance(value, str) else value
@@ -105,6 +120,18 @@ class Settings(BaseSettings):
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         return None if value is None else value.expanduser().absolute()
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _networks(cls, value: str) -> str:
+        for name in filter(None, map(str.strip, value.split(","))):
+            try:
+                ipaddress.ip_network(name)
+            except ValueError:
+                raise ValueError(
+                    "addresses or networks are needed, as 10.0.0.5 or 172.16.0.0/12."
+                ) from None
+        return value
 
     @field_validator("database_url")
     @classmethod

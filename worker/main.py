@@ -1,14 +1,12 @@
 """`etascope worker`: listen, train, and stop politely."""
 
-import logging
 import warnings
 
 from celery.platforms import SecurityWarning
 
+from backend import logs
 from backend.settings import get_settings
 from worker.device import choose
-
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 
 def serve(*, processes: int | None = None) -> None:
@@ -23,7 +21,7 @@ def serve(*, processes: int | None = None) -> None:
         NoDevice: The settings ask for a GPU and there is none.
     """
     settings = get_settings()
-    logging.basicConfig(level=settings.log_level.upper(), format=LOG_FORMAT)
+    logs.configure(settings)
     # Celery warns root because of pickle, which we do not accept; in a container we may be root.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     devices = choose(settings, processes=processes)

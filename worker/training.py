@@ -8,6 +8,7 @@ from typing import TypeVar
 from sqlalchemy.orm import Session
 
 from backend.db import transaction
+from backend.logs import process_about
 from backend.services import shards, workers
 from backend.services.shards import Claim
 from backend.settings import get_settings
@@ -36,6 +37,12 @@ def train(shard_id: int, *, heartbeat: Heartbeat, stopping: StopFlag) -> None:
     if claim is None:
         log.info("Shard %d: nothing to do.", shard_id)
         return
+    with process_about(shard_id=shard_id, trial_ids=[trial.id for trial in claim.trials]):
+        _work(claim, heartbeat, stopping)
+
+
+def _work(claim: Claim, heartbeat: Heartbeat, stopping: StopFlag) -> None:
+    worker, shard_id = heartbeat.worker, claim.shard_id
     log.info("Shard %d: %d trials, attempt %d.", shard_id, len(claim.trials), claim.attempt)
     began = time.monotonic()
     recorder = Recorder(claim, stopping=stopping, flush_seconds=get_settings().flush_seconds)

@@ -3,12 +3,15 @@
 import logging
 import re
 import time
+from collections.abc import Callable
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from backend.logs import about
 from backend.web.failures import failure
+from backend.web.guard import READING
 from backend.web.monitoring import Monitor
 
 log = logging.getLogger("etascope.web")
@@ -41,11 +44,28 @@ class RequestScope:
                 headers["X-Content-Type-Options"] = "nosniff"
             await send(message)
 
+        with about(request_id=request_id):
+            try:
+                await self._answer(scope, receive, named, lambda: status, request_id)
+            finally:
+                seconds = time.perf_counter() - started
+                self._monitor.observe(scope, status, seconds)
+                level = logging.DEBUG if scope["method"] in READING else logging.INFO
+                log.log(level, "%s %d %.0f ms", _asked(scope), status, seconds * 1000)
+
+    async def _answer(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        status: Callable[[], int],
+        request_id: str,
+    ) -> None:
         try:
-            await self._app(scope, receive, named)
+            await self._app(scope, receive, send)
         except Exception:
-            log.exception("request %s failed: %s %s", request_id, scope["method"], scope["path"])
-            if status:  # too late to say anything; the server must cut the connection
+            log.exception("request %s failed: %s", request_id, _asked(scope))
+            if status():  # too late to say anything; the server must cut the connection
                 raise
             answer = failure(
                 500,
@@ -53,6 +73,14 @@ class RequestScope:
                 "Something went wrong here; it is in the server's log.",
                 hint=f"Look for request {request_id}.",
             )
-            await answer(scope, receive, named)
-        finally:
-            self._monitor.observe(scope, status, time.perf_counter() - started)
+            await answer(scope, receive, send)
+
+
+def _asked(scope: Scope) -> str:
+    """Return a request as it is logged.
+
+    Without the query, which may hold what nobody but the asker should know, and with the path as
+    it was sent: a decoded one could hold a line's end, and the line after it would be a lie.
+    """
+    path = scope.get("raw_path") or scope["path"].encode("ascii", "backslashreplace")
+    return f"{scope['method']} {path.decode('ascii', 'backslashreplace')}"

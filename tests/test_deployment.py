@@ -1,0 +1,103 @@
+"""The files a team starts from: lint, schema, and that they agree with the code."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from backend.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[1]
+COMPOSE = (ROOT / "docker-compose.yml").read_text("utf-8")
+EXAMPLE = (ROOT / ".env.example").read_text("utf-8")
+DOCKERFILE = (ROOT / "backend" / "Dockerfile").read_text("utf-8")
+TOOLS = Path(sys.executable).parent
+
+
+def run(*command: str) -> None:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def services() -> dict[str, dict[str, Any]]:
+    return dict(yaml.safe_load(COMPOSE)["services"])
+
+
+def test_the_image_is_lint_clean() -> None:
+    run(str(TOOLS / "hadolint"), "backend/Dockerfile")
+
+
+def test_the_compose_file_fits_its_schema() -> None:
+    checker = str(TOOLS / "check-jsonschema")
+    run(checker, "--builtin-schema", "vendor.compose-spec", "docker-compose.yml")
+
+
+def test_the_image_runs_as_nobody_special() -> None:
+    user = re.findall(r"^USER (\d+):\d+$", DOCKERFILE, re.MULTILINE)
+    assert [int(uid) > 1000 for uid in user] == [True]
+    assert "constraints.txt" in DOCKERFILE
+
+
+def test_images_are_plain_names_of_a_fixed_version(services: dict[str, dict[str, Any]]) -> None:
+    named = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+    named += [s["image"] for s in services.values() if "build" not in s]
+    for image in named:
+        name, _, version = image.partition(":")
+        assert "/" not in name
+        assert re.match(r"\d", version), f"{image} may become another one tomorrow"
+
+
+def test_everything_that_stays_is_watched_and_bounded(services: dict[str, dict[str, Any]]) -> None:
+    for name, service in services.items():
+        limits = service["deploy"]["resources"]["limits"]
+        assert "memory" in limits, name
+        assert service["restart"] == ("no" if name == "migrate" else "unless-stopped")
+        watched = "healthcheck" in service or "HEALTHCHECK" in DOCKERFILE
+        assert watched, name
+
+
+def test_nothing_starts_before_the_tables_are_there(services: dict[str, dict[str, Any]]) -> None:
+    for name in ("web", "worker", "worker-gpu"):
+        migrated = services[name]["depends_on"]["migrate"]["condition"]
+        assert migrated == "service_completed_successfully"
+
+
+def test_a_team_has_accounts_and_no_password_of_ours(services: dict[str, dict[str, Any]]) -> None:
+    for name in ("web", "worker", "worker-gpu", "migrate"):
+        assert services[name]["environment"]["ETASCOPE_AUTH"] == "on"
+    for secret in ("ETASCOPE_SECRET", "POSTGRES_PASSWORD", "REDIS_PASSWORD"):
+        uses = re.findall(rf"\$\{{{secret}([^}}]*)\}}", COMPOSE)
+        assert uses, secret
+        assert all(use.startswith(":?") for use in uses), f"{secret} must not have a default"
+        assert re.search(rf"^{secret}=$", EXAMPLE, re.MULTILINE)
+
+
+def test_the_broker_keeps_what_it_was_told(services: dict[str, dict[str, Any]]) -> None:
+    command = services["broker"]["command"][-1]
+    for setting in ("requirepass", "appendonly yes", "noeviction"):
+        assert setting in command
+    assert services["broker"]["volumes"] == ["broker:/data"]
+
+
+def test_every_variable_is_explained_and_every_setting_exists() -> None:
+    asked = set(re.findall(r"\$\{([A-Z_]+)", COMPOSE))
+    assert asked == set(re.findall(r"^([A-Z_]+)=", EXAMPLE, re.MULTILINE))
+    settings = {f"ETASCOPE_{name.upper()}" for name in Settings.model_fields}
+    given = set(re.findall(r"^\s+(ETASCOPE_[A-Z_]+):", COMPOSE, re.MULTILINE))
+    assert given <= settings
+
+
+def test_secrets_and_data_stay_out_of_the_image() -> None:
+    lines = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+    rules = [line for line in lines if line and not line.startswith("#")]
+    assert rules[0] == "*"
+    allowed = {line[1:] for line in rules if line.startswith("!")}
+    copied = set()
+    for line in re.findall(r"^COPY (?!--from)(.*)$", DOCKERFILE, re.MULTILINE):
+        copied |= set(line.split()[:-1])
+    assert allowed == copied
