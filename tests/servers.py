@@ -71,7 +71,9 @@ def private_folder(prefix: str, process: str) -> Path:
 class PostgresServer:
     """A server of its own on a unix socket in a folder of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, durable: bool = False) -> None:
+        """Prepare a server; a durable one has lost nothing it said was stored when it is killed."""
+        self.options = POSTGRES_OPTIONS | ({"synchronous_commit": "on"} if durable else {})
         found = sorted(glob("/usr/lib/postgresql/*/bin/postgres"))
         program = Path(found[-1]) if found else shutil.which("postgres")
         if program is None:
@@ -99,7 +101,7 @@ class PostgresServer:
             connection.execute(statement)  # type: ignore[call-overload]
 
     def start(self) -> None:
-        options = [f"-c{name}={value}" for name, value in POSTGRES_OPTIONS.items()]
+        options = [f"-c{name}={value}" for name, value in self.options.items()]
         places = ["-D", str(self.data), "-k", str(self.folder)]
         self.process = subprocess.Popen(
             [*self.prefix, str(self.bin / "postgres"), *places, *options],
@@ -123,8 +125,19 @@ class PostgresServer:
         os.kill(pid, signal.SIGINT)
         self.process.wait(START_SECONDS)
 
+    def kill(self) -> None:
+        """End the server and every process of it without warning."""
+        assert self.process is not None
+        pid = int((self.data / "postmaster.pid").read_text().split()[0])
+        family = psutil.Process(pid)
+        for process in (family, *family.children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        self.process.wait(START_SECONDS)
+
     def remove(self) -> None:
-        self.stop()
+        if self.process is not None and self.process.poll() is None:
+            self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
