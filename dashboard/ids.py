@@ -28,6 +28,7 @@ class History:
     TEXT = "history-text"
     TAG = "history-tag"
     TASK = "history-task"
+    OWNER = "history-owner"
     STATE = "history-state"
     ARCHIVED = "history-archived"
     SORT = "history-sort"
@@ -82,6 +83,9 @@ class Study:
     CAPTION = "study-caption"
     MARK = "study-mark"
     SCORECARD = "study-scorecard"
+    SCORED = "study-scored"
+    DRAWN = "study-drawn"
+    TRIALS = "study-trials"
     SWEEPS = "study-sweeps"
     SWEEPS_MARK = "study-sweeps-mark"
     NOTES = "study-notes"
@@ -133,6 +137,17 @@ class Compare:
     TABLE = "compare-table"
     ADVICE = "compare-advice"
     MESSAGE = "compare-message"
+
+
+class Paper:
+    """The paper's experiments."""
+
+    EXPERIMENT = "paper-experiment"
+    PROFILE = "paper-profile"
+    GRAPH = "paper-graph"
+    MESSAGE = "paper-message"
+    RUN = "paper-run"
+    ERROR = "paper-error"
 
 
 class Trial:

@@ -27,6 +27,7 @@ from backend.schemas import (
     TrialRead,
     WorkerRead,
 )
+from backend.schemas.paper import PaperRead
 from tests.dashboard.answers import (
     NOW,
     RATES,
@@ -38,9 +39,11 @@ from tests.dashboard.answers import (
     series,
     trial,
 )
+from tests.dashboard.paper_answer import paper_answer
+from tests.dashboard.team_answers import TeamAnswers
 
 
-class FakeApi:
+class FakeApi(TeamAnswers):
     """Answers calls; remembers what was written.
 
     Attributes:
@@ -51,6 +54,7 @@ class FakeApi:
     """
 
     def __init__(self, *, studies: int = 2, running: bool = False) -> None:
+        super().__init__()
         self.sent: list[Any] = []
         self.away = False
         self.running = running
@@ -106,12 +110,16 @@ class FakeApi:
     def _get_catalog(self, _call: Any, _rest: list[str]) -> CatalogRead:
         return catalog()
 
+    def _get_paper(self, _call: Any, _rest: list[str]) -> PaperRead:
+        return paper_answer()
+
     def _get_studies(self, call: Any, rest: list[str]) -> Any:
         if not rest:
             return self._history(call.parameters)
         study = self._find(rest[0])
         answers = {
             "": lambda: study,
+            "notes": self._get_notes,
             "sweeps": lambda: Page[SweepRead](items=[self.sweep(study.id)]),
             "sensitivity": lambda: self._sensitivity(study.id, call.parameters),
             "scorecard": lambda: ScorecardRead(
@@ -170,6 +178,8 @@ class FakeApi:
             number = max(self.studies, default=0) + 1
             self.studies[number] = self._study(number).model_copy(update=call.json)
             return self.studies[number]
+        if rest[1] == "notes":
+            return self._post_note(int(rest[0]), call.json["text"])
         if call.query.get("dry_run"):
             return self._forecast(call.json)
         return SweepSubmitted(**self.sweep(int(rest[0])).model_dump(), sweep_ids=[int(rest[0])])

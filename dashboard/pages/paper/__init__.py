@@ -1,0 +1,93 @@
+"""The paper's experiments: published numbers, this installation's, verdicts, one click to run."""
+
+import asyncio
+
+from backend.client import calls
+from backend.schemas import StudyRead
+from backend.schemas.paper import PaperRead
+from dashboard.api_client import ask
+from dashboard.components.elements import guide_link
+from dashboard.markup import Component, html
+from dashboard.pages.paper import picture, running
+from dashboard.pages.paper.experiments import experiments_table, verdict_badge
+from dashboard.pages.paper.statements import claims_table, run_times_table, uci_table
+from dashboard.router import Page
+
+__all__ = ["PAGE", "layout", "newest_studies"]
+
+MOST_STUDIES = 200
+
+
+async def layout(**query: str) -> Component:
+    """Return the page; `experiment` and `profile` choose its picture."""
+    paper, page = await asyncio.gather(
+        ask(calls.paper()), ask(calls.studies(tag="paper", limit=MOST_STUDIES))
+    )
+    return html.Div(
+        [
+            _head(paper),
+            picture.card_for(paper, query),
+            html.H2("Experiments", className="section-title"),
+            html.P([paper.rules["text"], " ", paper.rules["recorded"]], className="page-lead"),
+            running.messages(),
+            experiments_table(paper, newest_studies(page.items)),
+            html.H2("Claims", className="section-title"),
+            html.P(
+                "Each claim is judged on means over seeds, by the same rule on the authors' "
+                "recorded runs and on the trials here." + _without_recorded(paper),
+                className="page-lead",
+            ),
+            claims_table(paper),
+            html.H2("UCI tables", className="section-title"),
+            uci_table(paper),
+            html.H2("Run times", className="section-title"),
+            run_times_table(paper),
+        ]
+    )
+
+
+def _head(paper: PaperRead) -> Component:
+    counts = [
+        html.Span([verdict_badge(verdict), f" {count} of {len(paper.experiments)}"])
+        for verdict, count in paper.counts.items()
+    ]
+    return html.Div(
+        html.Div(
+            [
+                html.H1("The paper's experiments"),
+                html.P(
+                    [
+                        "Robust Implicit Backpropagation (Fagan & Iyengar 2018): what it "
+                        "reports, and what the trials of this installation say. Every verdict "
+                        "is computed. ",
+                        guide_link("paper", "How the numbers are defined"),
+                    ],
+                    className="page-lead",
+                ),
+                html.P(counts, className="verdict-counts"),
+            ]
+        ),
+        className="page-head",
+    )
+
+
+def _without_recorded(paper: PaperRead) -> str:
+    if paper.has_recorded:
+        return ""
+    return (
+        " The recorded runs are not here; import their CSV on the History page or with "
+        "`etascope import`."
+    )
+
+
+def newest_studies(studies: list[StudyRead]) -> dict[tuple[str, str], StudyRead]:
+    """Return the study that changed last, by profile and experiment; the API lists newest first."""
+    found: dict[tuple[str, str], StudyRead] = {}
+    for study in studies:
+        profile = "authors" if "authors" in study.tags else "text"
+        for tag in study.tags:
+            found.setdefault((profile, tag), study)
+    return found
+
+
+PAGE = Page("/paper", "The paper", layout, navigation="Paper")

@@ -1,0 +1,88 @@
+"""One experiment's curves: ours, and the authors' recorded runs over them."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import Input, Output
+
+from backend.client import calls
+from backend.schemas.paper import ExperimentRead, PaperRead
+from dashboard import ids as shared
+from dashboard.api_client import ask
+from dashboard.callbacks import callback
+from dashboard.components import controls
+from dashboard.components.elements import card
+from dashboard.figures.blank import NOTHING_YET
+from dashboard.figures.sensitivity import Picture, sensitivity_figure
+from dashboard.ids import Paper as ids
+from dashboard.markup import Component, dcc, html
+from dashboard.theme import graph_config, scheme_of
+
+FIRST = "05_jsb_chorales"
+PROFILES = (("text", "Text"), ("authors", "Authors and recorded"))
+
+
+def card_for(paper: PaperRead, query: Mapping[str, str]) -> Component:
+    """Return the picture of the experiment an address names, with its controls."""
+    known = {one.id: one.title for one in paper.experiments}
+    wanted = query.get("experiment", FIRST)
+    profile = "authors" if query.get("profile") == "authors" else "text"
+    return card(
+        html.Div(
+            [
+                dmc.Select(
+                    label="Experiment",
+                    id=ids.EXPERIMENT,
+                    data=[{"value": id, "label": title} for id, title in known.items()],
+                    value=wanted if wanted in known else FIRST,
+                    allowDeselect=False,
+                    searchable=True,
+                    w=280,
+                ),
+                controls.segmented("Profile", ids.PROFILE, PROFILES, profile),
+            ],
+            className="row",
+        ),
+        dcc.Graph(
+            id=ids.GRAPH,
+            figure=NOTHING_YET,
+            config=graph_config("etascope-paper"),
+            responsive=True,
+        ),
+        html.Div(id=ids.MESSAGE, className="history-meta"),
+        className="figure-card",
+    )
+
+
+@callback(
+    Output(ids.GRAPH, "figure"),
+    Output(ids.GRAPH, "style"),
+    Output(ids.MESSAGE, "children"),
+    Input(ids.EXPERIMENT, "value"),
+    Input(ids.PROFILE, "value"),
+    Input(shared.SCHEME, "data"),
+    Input(shared.NARROW, "data"),
+)
+async def draw(experiment: str, profile: str, scheme: Any, narrow: Any) -> tuple[Any, Any, Any]:
+    """Draw an experiment's curves."""
+    paper = await ask(calls.paper())
+    one = next((found for found in paper.experiments if found.id == experiment), None)
+    series = curves_of(one, profile) if one else []
+    if one is None or not series:
+        return NOTHING_YET, {"display": "none"}, "Nothing of it was run here yet."
+    look = Picture(
+        title=f"{one.title}, {profile} profile",
+        scheme=scheme_of(scheme),
+        narrow=bool(narrow),
+        revision=f"{experiment} {profile}",
+    )
+    threshold = next((line.threshold for line in series if line.threshold is not None), None)
+    figure = await asyncio.to_thread(sensitivity_figure, series, look, threshold=threshold)
+    return figure, {"height": f"{figure.layout.height}px"}, one.note
+
+
+def curves_of(one: ExperimentRead, profile: str) -> list[Any]:
+    """Return a profile's curves; the recorded runs lie over the authors profile's."""
+    return one.text.series if profile == "text" else [*one.authors.series, *one.recorded]
