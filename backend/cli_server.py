@@ -49,6 +49,9 @@ def up(
     first_study: Annotated[
         bool, typer.Option(help="Run a first study if the history is empty.")
     ] = True,
+    paper: Annotated[
+        bool, typer.Option(help="Load the paper's reproduction beside the first study.")
+    ] = True,
 ) -> None:
     """Start everything on this machine: database, broker, worker, API and dashboard."""
     from rich.console import Console
@@ -63,7 +66,7 @@ def up(
 
     settings = read_settings()
     say(f"Starting Etascope. Database, queue and logs are in {settings.home}.")
-    launcher.up(settings, say=say, first_study=first_study, invite=_invite)
+    launcher.up(settings, say=say, first_study=first_study, paper=paper, invite=_invite)
 
 
 def _invite(url: str) -> str | None:
@@ -71,7 +74,7 @@ def _invite(url: str) -> str | None:
     from backend.cli_accounts import first_admin_link
 
     found = first_admin_link(url)
-    return f"There are no accounts yet. Make the first, an admin's, at {found}" if found else None
+    return f"There is no admin yet. Make the first account at {found}" if found else None
 
 
 def api() -> None:
@@ -92,8 +95,8 @@ def _say_if_nobody_can_log_in() -> None:
     with contextlib.suppress(Unavailable):  # the database may come later
         if first_admin_link(""):
             typer.echo(
-                "There are no accounts yet. Make the first: etascope user create NAME --role "
-                "admin, or print a link for it: etascope user link",
+                "There is no admin yet. Make one: etascope user create NAME --role admin, or "
+                "print a link for it: etascope user link",
                 err=True,
             )
 

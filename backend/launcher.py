@@ -70,6 +70,7 @@ def up(
     *,
     say: Say,
     first_study: bool = True,
+    paper: bool = True,
     invite: Callable[[str], str | None] = lambda _url: None,
 ) -> None:
     """Start everything, and keep it running until a signal comes.
@@ -78,6 +79,7 @@ def up(
         settings: Where to listen and where to keep things.
         say: Called with sentences for the person at the terminal.
         first_study: Whether an empty history gets its first study.
+        paper: Whether it then gets the paper's reproduction too, beside everything else.
         invite: Returns what to say to whoever may make the first account at an address.
 
     Raises:
@@ -94,8 +96,10 @@ def up(
             say(f"Etascope is ready at {url} - press Ctrl-C to stop it.")
             if settings.auth and (invitation := invite(url)):
                 say(invitation)
-            if first_study and not settings.auth:
-                _begin_first_study(url, say)
+            begun = first_study and not settings.auth and _begin_first_study(url, say)
+            if begun and paper:
+                loading = _paper_import(settings)
+                loading.start()
             while True:
                 stop.check()
                 keep_running(children, say)
@@ -192,16 +196,33 @@ def _reasons(body: bytes) -> str:
     return ""
 
 
-def _begin_first_study(url: str, say: Say) -> None:
+def _begin_first_study(url: str, say: Say) -> bool:
+    """Submit the first study if the history is empty; return whether it was."""
     from backend import first_study
 
     try:
         study = first_study.begin(url)
     except Exception as error:  # a picture to start with is not worth refusing to start
         say(f"The first study could not be submitted: {error}")
-    else:
-        if study is not None:
-            say(f"A first study is running: {url}/studies/{study}")
+        return False
+    if study is not None:
+        say(f"A first study is running: {url}/studies/{study}")
+    return study is not None
+
+
+def _paper_import(settings: Settings) -> Child:
+    """Return the process that imports the shipped bundle; nobody waits for it.
+
+    It ends by itself, at the latest with us. It stores all or nothing, so that
+    `etascope import-bundle` can do it again.
+    """
+    return Child(
+        "The import",
+        [sys.executable, "-P", "-m", "backend.cli", "import-bundle", "paper"],
+        log=settings.home / "logs" / "import-bundle.log",
+        environment=environment(settings),
+        death_signal=signal.SIGTERM,
+    )
 
 
 @contextlib.contextmanager

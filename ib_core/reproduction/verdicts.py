@@ -62,7 +62,7 @@ def judge_text(evidence: Evidence, experiment: str) -> Judgement:
     """Judge an experiment of the text profile against what the paper says of it."""
     pair = evidence.pair(experiment)
     if pair is None:
-        return not_tested("EB and IB were not both run.")
+        return not_tested("EB and IB were not both run in the text profile.")
     eb, ib = pair
     numbers = robustness({"eb": eb, "ib": ib})["ib"]
     better = numbers["better_than_eb"]
@@ -113,8 +113,10 @@ def judge_recorded(ours: Mapping[str, RateCurve], recorded: Mapping[str, RateCur
         if method in ours and method in recorded
         for lr in sorted(set(ours[method].lrs) & set(recorded[method].lrs))
     ]
+    if not ours:
+        return not_tested("It was not run in the authors profile.")
     if not cells:
-        return not_tested("There are no recorded runs of it here, or none of ours.")
+        return not_tested("There are no recorded runs here to compare with.")
     agreeing = sum(agrees for agrees, _ in cells)
     worst = max((gap for agrees, gap in cells if not agrees), default=0.0)
     reason = f"{agreeing} of {len(cells)} means agree with the recorded runs"

@@ -47,7 +47,7 @@ def site(tmp_path_factory) -> Iterator[str]:
         "ETASCOPE_PORT": str(port),
     }
     log = (home / "up.log").open("wb")
-    command = [sys.executable, "-P", "-m", "backend.cli", "up"]
+    command = [sys.executable, "-P", "-m", "backend.cli", "up", "--no-paper"]
     process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=home)
     url = f"http://127.0.0.1:{port}"
     try:

@@ -68,7 +68,7 @@ def _profile(
 ) -> list[Component]:
     return [
         verdict_badge(found.verdict),
-        html.Div(found.reason),
+        *([html.Div(found.reason)] if found.trials else []),
         html.Div(found.coverage, className="history-meta"),
         *_study(study),
         dmc.Button(
