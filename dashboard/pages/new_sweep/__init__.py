@@ -1,5 +1,6 @@
 """A new sweep: what to train, on which rates and seeds, and what that would cost."""
 
+import asyncio
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +18,7 @@ from dashboard.pages.new_sweep import forecast
 from dashboard.pages.new_sweep import form as fields
 from dashboard.pages.new_sweep.body import FIELDS, form_from_spec
 from dashboard.router import Page, View
+from dashboard.visitor import get_visitor, may_change
 
 __all__ = ["PAGE", "layout"]
 
@@ -125,7 +127,8 @@ async def _study(query: Mapping[str, str], form: Mapping[str, Any]) -> StudyRead
     wanted = str(query.get("study") or form.get("study") or "")
     if not wanted.isdecimal():
         return None
-    return await ask(calls.study(int(wanted)))
+    study, visitor = await asyncio.gather(ask(calls.study(int(wanted))), get_visitor())
+    return study if may_change(visitor, study) else None  # repeat it in a study of one's own
 
 
 async def _filled(query: Mapping[str, str], catalog: CatalogRead) -> dict[str, Any]:

@@ -6,17 +6,29 @@ from typing import Any
 import dash_mantine_components as dmc
 
 from backend.client import ApiError, calls
-from backend.schemas import StudyRead, SweepRead
+from backend.schemas import MeRead, StudyRead, SweepRead
 from dashboard.api_client import ask
 from dashboard.components.elements import button_link, card, guide_link
 from dashboard.components.error_panel import empty_state
 from dashboard.components.progress import unfinished
 from dashboard.components.url_state import read_controls
 from dashboard.ids import Study as ids
+from dashboard.ids_team import Sharing
 from dashboard.markup import Component, dcc, html
-from dashboard.pages.study import actions, drawer, live, notes, picture, trials, view
+from dashboard.pages.study import (
+    actions,
+    drawer,
+    live,
+    notes,
+    picture,
+    remarks,
+    sharing,
+    trials,
+    view,
+)
 from dashboard.router import Page, View
 from dashboard.theme import graph_config
+from dashboard.visitor import get_visitor, may_change
 
 __all__ = ["PAGE", "layout"]
 
@@ -27,19 +39,22 @@ MOST_SWEEPS = 100
 async def layout(study_id: str = "0", **query: str) -> View:
     """Return the page of a study."""
     number = _identifier(study_id)
-    study, sweeps = await asyncio.gather(
-        ask(calls.study(number)), ask(calls.sweeps(number, limit=MOST_SWEEPS))
+    study, sweeps, visitor = await asyncio.gather(
+        ask(calls.study(number)), ask(calls.sweeps(number, limit=MOST_SWEEPS)), get_visitor()
     )
     values = read_controls(view.CONTROLS, query)
+    own = may_change(visitor, study)
     body = html.Div(
         [
             *_stores(study, sweeps.items, values),
-            html.Div(notes.head(study), id=ids.HEAD),
+            html.Div(notes.head(study, own=own), id=ids.HEAD),
             html.Div(live.status(study, sweeps.items), id=ids.STATUS),
-            _content(study, sweeps.items, values) if study.sweep_ids else _empty(study),
+            _content(study, sweeps.items, values, own) if study.sweep_ids else _empty(study, own),
+            html.Div(await _team(study.id, visitor), className="two-thirds"),
             drawer.drawer(values["trials"]),
             *actions.dialogs(),
             notes.edit_dialog(),
+            sharing.delete_dialog(),
         ],
         className="stack",
     )
@@ -67,7 +82,18 @@ def _stores(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) -
     ]
 
 
-def _content(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) -> Component:
+async def _team(study_id: int, visitor: MeRead) -> list[Component]:
+    """Return what people say about a study, and what they did to it."""
+    said, done = await asyncio.gather(remarks.remarks(study_id, visitor), sharing.past(study_id))
+    return [
+        card(*said, title="Discussion"),
+        card(html.Div(done, id=Sharing.ACTIVITY), title="Activity"),
+    ]
+
+
+def _content(
+    study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any], own: bool
+) -> Component:
     clips = any(clip is not None for sweep in sweeps for clip in sweep.spec.get("clips", ()))
     side = html.Div(
         [
@@ -78,7 +104,7 @@ def _content(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) 
                 title="Scorecard",
             ),
             card(html.Div(notes.notes(study), id=ids.NOTES), title="Notes"),
-            card(html.Div(live.sweep_list(sweeps), id=ids.SWEEPS), title="Sweeps"),
+            card(html.Div(live.sweep_list(sweeps, own=own), id=ids.SWEEPS), title="Sweeps"),
         ],
         className="stack side",
     )
@@ -109,11 +135,11 @@ def _figure() -> Component:
     )
 
 
-def _empty(study: StudyRead) -> Component:
+def _empty(study: StudyRead, own: bool) -> Component:
     return empty_state(
         "No sweep yet",
         "A sweep trains a grid of learning rates and seeds. Its curve appears here while it runs.",
-        button_link("Add a sweep", f"/new?study={study.id}"),
+        *([button_link("Add a sweep", f"/new?study={study.id}")] if own else []),
     )
 
 

@@ -20,6 +20,7 @@ from dashboard.formats import counted
 from dashboard.ids import Study as ids
 from dashboard.markup import Component, html
 from dashboard.theme import METHOD_STYLE
+from dashboard.visitor import get_visitor, may_change
 
 MOST_SWEEPS = 100
 
@@ -58,12 +59,14 @@ async def follow(
 
     The sweeps' buttons are replaced only when they change: not under somebody's finger.
     """
-    study, sweeps = await asyncio.gather(
-        ask(calls.study(study_id)), ask(calls.sweeps(study_id, limit=MOST_SWEEPS))
+    study, sweeps, visitor = await asyncio.gather(
+        ask(calls.study(study_id)), ask(calls.sweeps(study_id, limit=MOST_SWEEPS)), get_visitor()
     )
     running = unfinished(study.progress) > 0
     mark = sweeps_mark(sweeps.items)
-    listed = no_update if mark == known else sweep_list(sweeps.items)
+    listed = (
+        no_update if mark == known else sweep_list(sweeps.items, own=may_change(visitor, study))
+    )
     ended = not paused and not running
     said = [notice(f"The study has ended: {study.state}.")] if ended else no_update
     return status(study, sweeps.items), listed, mark, version(study), not running, said
@@ -90,16 +93,16 @@ def status(study: StudyRead, sweeps: Sequence[SweepRead]) -> Component | None:
     )
 
 
-def sweep_list(sweeps: Sequence[SweepRead]) -> list[Component]:
-    """Return the study's sweeps, the newest first, with what can be done about them."""
-    return [_sweep(sweep) for sweep in reversed(sweeps)]
+def sweep_list(sweeps: Sequence[SweepRead], *, own: bool = True) -> list[Component]:
+    """Return the study's sweeps, the newest first, with what their owner can do about them."""
+    return [_sweep(sweep, own) for sweep in reversed(sweeps)]
 
 
-def _sweep(sweep: SweepRead) -> Component:
+def _sweep(sweep: SweepRead, own: bool) -> Component:
     buttons = []
-    if unfinished(sweep.progress) and not sweep.cancelled:
+    if own and unfinished(sweep.progress) and not sweep.cancelled:
         buttons.append(_button("cancel", sweep.id, "Cancel", "red"))
-    if retriable(sweep.progress):
+    if own and retriable(sweep.progress):
         again = counted(retriable(sweep.progress), "trial")
         buttons.append(_button("retry", sweep.id, f"Retry {again}", "indigo"))
     return html.Div(

@@ -13,12 +13,19 @@ from dashboard.callbacks import callback
 from dashboard.components.elements import button_link, state_badge
 from dashboard.components.times import local_time
 from dashboard.ids import Study as ids
-from dashboard.markup import Component, dcc, html
+from dashboard.markup import Component, html
+from dashboard.pages.study import sharing
 from dashboard.pages.study.exports import export_menu
+from dashboard.pages.study.markdown import markdown
 
 
-def head(study: StudyRead) -> Component:
-    """Return name, state, tags and what one can do with the study."""
+def head(study: StudyRead, *, own: bool = True) -> Component:
+    """Return name, state, tags and what one can do with the study.
+
+    Args:
+        study: Which.
+        own: Whether it is the visitor's to change.
+    """
     tags = [dmc.Badge(tag, variant="outline", color="gray", tt="none") for tag in study.tags]
     archived = [dmc.Badge("archived", color="gray", tt="none")] if study.archived else []
     owner = [f"by {study.owner}, "] if study.owner else []
@@ -43,17 +50,7 @@ def head(study: StudyRead) -> Component:
                 ]
             ),
             html.Div(
-                [
-                    button_link("Add a sweep", f"/new?study={study.id}"),
-                    export_menu(study.id),
-                    dmc.Button("Edit", id=ids.EDIT, variant="default", n_clicks=0),
-                    dmc.Button(
-                        "Restore" if study.archived else "Archive",
-                        id=ids.ARCHIVE,
-                        variant="default",
-                        n_clicks=0,
-                    ),
-                ],
+                [*_changes(study, own=own), export_menu(study.id), sharing.copy_link()],
                 className="actions",
             ),
         ],
@@ -61,13 +58,29 @@ def head(study: StudyRead) -> Component:
     )
 
 
+def _changes(study: StudyRead, *, own: bool) -> list[Component]:
+    """Return what only the study's owner can do; deleting comes after archiving."""
+    if not own:
+        return []
+    archive = dmc.Button(
+        "Restore" if study.archived else "Archive",
+        id=ids.ARCHIVE,
+        variant="default",
+        n_clicks=0,
+    )
+    return [
+        button_link("Add a sweep", f"/new?study={study.id}"),
+        dmc.Button("Edit", id=ids.EDIT, variant="default", n_clicks=0),
+        archive,
+        *([sharing.delete_button()] if study.archived else []),
+    ]
+
+
 def notes(study: StudyRead) -> Component:
     """Return the notes; markdown only, so that nobody's HTML runs in anybody's browser."""
     if not study.notes.strip():
         return html.P("No notes. Edit the study to add some.", className="muted")
-    # An image would make every reader's browser ask some other host for it.
-    text = study.notes.replace("![", r"!\[")
-    return dcc.Markdown(text, className="notes", link_target="_blank", dangerously_allow_html=False)
+    return markdown(study.notes)
 
 
 def edit_dialog() -> Component:
