@@ -128,11 +128,11 @@ def link(
 
     settings = read_settings()
     found = first_admin_link(url or address(settings))
-    typer.echo(found or "There are accounts already; an admin can create more.")
+    typer.echo(found or "There is an admin already, who can create accounts.")
 
 
 def first_admin_link(url: str) -> str | None:
-    """Return the link for the first admin, None where accounts are off or there are some.
+    """Return the link for the first admin, None where accounts are off or there is one.
 
     The key is behind a `#`, which browsers keep to themselves: no proxy or log sees it.
     """

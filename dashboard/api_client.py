@@ -9,13 +9,23 @@ from fastapi import FastAPI
 
 from backend.client import ApiError, AsyncClient, ServerAway
 from backend.client.calls import Call
-from backend.schemas import DifferenceKind, DifferencesRead, DryRunRead, Metric, Reducer
+from backend.schemas import (
+    CSRF_HEADER,
+    DifferenceKind,
+    DifferencesRead,
+    DryRunRead,
+    Metric,
+    Reducer,
+)
 from dashboard.markup import get_app
 
 T = TypeVar("T")
 
 #: What asking can end in besides an answer; each is a sentence for a person.
 Trouble = (ApiError, ServerAway)
+
+#: Besides cookies, what of a browser's request tells the API whose it is.
+HANDED_ON = ("Authorization", CSRF_HEADER)
 
 
 class Sender(Protocol):
@@ -55,13 +65,13 @@ async def ask(call: Call[T]) -> T:
 def _as_visitor(call: Call[T]) -> Call[T]:
     """Hand the browser's session on, so that the API decides what this person may see and do."""
     try:
-        cookies = dict(dash.ctx.cookies or {})
+        cookies, headers = dict(dash.ctx.cookies or {}), dict(dash.ctx.headers or {})
     except (dash.exceptions.MissingCallbackContextException, LookupError):
         return call
-    if not cookies:
-        return call
-    header = "; ".join(f"{name}={value}" for name, value in cookies.items())
-    return replace(call, headers={**call.headers, "Cookie": header})
+    own = {name: headers[name.lower()] for name in HANDED_ON if name.lower() in headers}
+    if cookies:
+        own["Cookie"] = "; ".join(f"{name}={value}" for name, value in cookies.items())
+    return replace(call, headers={**call.headers, **own}) if own else call
 
 
 def sentence(trouble: Exception) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from fastapi import FastAPI, Response
 
 from backend.client import calls
+from backend.schemas import CSRF_COOKIE, CSRF_HEADER
 from dashboard import pages, router
 from dashboard.api_client import Sender, Trouble, connect, in_process_client
 from dashboard.callbacks import register_all, report
@@ -38,6 +39,8 @@ def create_dash_app(server: FastAPI, client: Sender | None = None) -> Any:
         suppress_callback_exceptions=True,  # pages come and go
         on_error=report,
         add_log_handler=False,
+        csrf_token_name=CSRF_COOKIE,
+        csrf_header_name=CSRF_HEADER,
     )
     _without_websockets(app, server)
     app.layout = shell(pages.PAGES)

@@ -1,5 +1,6 @@
 """From an address to a page: matching, titles, and what is shown when a page cannot be."""
 
+import asyncio
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -12,6 +13,7 @@ from dash import Input, Output, State
 from backend.client import ApiError
 from dashboard import ids
 from dashboard.api_client import Trouble
+from dashboard.components.account_links import account_links
 from dashboard.components.error_panel import error_panel, not_found
 from dashboard.components.shell import breadcrumbs, navigation
 from dashboard.markup import Component
@@ -103,13 +105,15 @@ def route(app: Any, pages: Sequence[Page]) -> None:
     """Let the address decide what an app shows."""
 
     async def show(pathname: str | None, _recoveries: Any, search: str | None) -> tuple[Any, ...]:
-        view, page = await render(pages, pathname or "/", search)
+        (view, page), links = await asyncio.gather(
+            render(pages, pathname or "/", search), account_links(pathname or "/")
+        )
         title = view.title or (page.title if page else "Etascope")
         return (
             view.body,
             f"{title} · Etascope",
             breadcrumbs(crumbs_of(view, page)),
-            navigation(pages, current=page),
+            [*navigation(pages, current=page), *links],
         )
 
     app.callback(

@@ -1,6 +1,8 @@
 """Every wire type, by noun. Imports pydantic only, so that clients get no torch and no SQL."""
 
 from backend.schemas.accounts import (
+    CSRF_COOKIE,
+    CSRF_HEADER,
     AuditRead,
     LoginCreate,
     PasswordChange,
@@ -103,6 +105,8 @@ from backend.schemas.trials import (
 )
 
 __all__ = [
+    "CSRF_COOKIE",
+    "CSRF_HEADER",
     "CSV_COLUMNS",
     "ActivationRead",
     "AuditRead",

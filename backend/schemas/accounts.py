@@ -10,6 +10,11 @@ from backend.schemas.system import Role
 
 Scope = Literal["read", "write", "admin"]
 
+#: A cookie that pages of ours read, and the header in which they send it back with every write:
+#: another site can make a browser send cookies, but can neither read them nor set headers.
+CSRF_COOKIE = "etascope_csrf"
+CSRF_HEADER = "X-CSRF-Token"
+
 #: Lower case only, so that nobody can be taken for somebody else.
 USERNAME = r"^[a-z0-9][a-z0-9._@+-]*$"
 Username = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=USERNAME)]

@@ -3,19 +3,16 @@
 from starlette.responses import Response
 from starlette.types import Scope
 
+from backend.schemas import CSRF_COOKIE
 from backend.services.accounts import sessions
 from backend.settings import Settings
 
 SESSION = "etascope_session"
-#: Its value has to come back in a header: another site can make a browser send cookies, but can
-#: neither read them nor set headers.
-CSRF = "etascope_csrf"
-CSRF_HEADER = "X-CSRF-Token"
 
 
 def put(response: Response, *, key: str, settings: Settings, scope: Scope) -> None:
     """Let the browser keep a login."""
-    values = {SESSION: key, CSRF: sessions.csrf_token(key, secret=settings.secret)}
+    values = {SESSION: key, CSRF_COOKIE: sessions.csrf_token(key, secret=settings.secret)}
     for name, value in values.items():
         response.set_cookie(
             name,
@@ -30,5 +27,5 @@ def put(response: Response, *, key: str, settings: Settings, scope: Scope) -> No
 
 def drop(response: Response) -> None:
     """Let the browser forget a login."""
-    for name in (SESSION, CSRF):
+    for name in (SESSION, CSRF_COOKIE):
         response.delete_cookie(name, path="/", samesite="lax")

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from backend.db import PASSING_FAULTS, get_engine, reading, transaction
 from backend.deps import CALLER
 from backend.errors import Forbidden, Unauthorized, Unavailable
+from backend.schemas import CSRF_COOKIE, CSRF_HEADER
 from backend.services.accounts import sessions, tokens
 from backend.services.accounts.caller import Caller
 from backend.settings import Settings
@@ -83,10 +84,10 @@ class AccountGate:
 
     def _refuse_forged(self, headers: Headers, key: str) -> None:
         wanted = sessions.csrf_token(key, secret=self._settings.secret)
-        if not hmac.compare_digest(wanted.encode(), headers.get(cookies.CSRF_HEADER, "").encode()):
+        if not hmac.compare_digest(wanted.encode(), headers.get(CSRF_HEADER, "").encode()):
             raise Forbidden(
                 "This request does not prove that it comes from a page of ours.",
-                hint=f"Send the cookie {cookies.CSRF} also as the header {cookies.CSRF_HEADER}, "
+                hint=f"Send the cookie {CSRF_COOKIE} also as the header {CSRF_HEADER}, "
                 "or use a token.",
             )
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import dash_mantine_components as dmc
 
-from backend.schemas import StudyRead
+from backend.schemas import MeRead, StudyRead
 from dashboard import ids as shared
 from dashboard.components.elements import link, method_swatch, state_badge
 from dashboard.components.progress import progress_bar, unfinished, words
@@ -15,24 +15,25 @@ from dashboard.formats import counted
 from dashboard.ids import History as ids
 from dashboard.markup import Component, html
 from dashboard.theme import method_style
+from dashboard.visitor import may_change
 
 HEAD = ("", "Study", "Methods", "Curve", "State", "Changed", "")
 
 
-def study_table(studies: Sequence[StudyRead]) -> Component:
-    """Return the table."""
+def study_table(studies: Sequence[StudyRead], visitor: MeRead) -> Component:
+    """Return the table, as somebody sees it."""
     return html.Table(
         [
             html.Thead(html.Tr([html.Th(name, scope="col") for name in HEAD])),
-            html.Tbody(study_rows(studies), id=ids.ROWS),
+            html.Tbody(study_rows(studies, visitor), id=ids.ROWS),
         ],
         className="table responsive history",
     )
 
 
-def study_rows(studies: Sequence[StudyRead]) -> list[Component]:
+def study_rows(studies: Sequence[StudyRead], visitor: MeRead) -> list[Component]:
     """Return a row a study."""
-    return [_row(study) for study in studies]
+    return [_row(study, may_change(visitor, study)) for study in studies]
 
 
 def running(studies: Sequence[StudyRead]) -> bool:
@@ -40,7 +41,7 @@ def running(studies: Sequence[StudyRead]) -> bool:
     return any(unfinished(study.progress) for study in studies)
 
 
-def _row(study: StudyRead) -> Component:
+def _row(study: StudyRead, own: bool) -> Component:
     return html.Tr(
         [
             html.Td(
@@ -60,7 +61,7 @@ def _row(study: StudyRead) -> Component:
             html.Td(spark_cell(study), id=shared.part("history-spark", study.id)),
             html.Td(state_cell(study), id=shared.part("history-state", study.id)),
             html.Td(local_time(study.updated_at), className="history-meta"),
-            html.Td(_archive(study)),
+            html.Td(_archive(study) if own else None),
         ]
     )
 

@@ -1,6 +1,8 @@
 """Every page, in the order of the navigation. A new one is a module with a `PAGE`, and a line."""
 
 from dashboard.pages import (
+    account,
+    admin,
     compare,
     guide,
     history,
@@ -25,4 +27,6 @@ PAGES: tuple[Page, ...] = (
     updates.PAGE,
     workers.PAGE,
     guide.PAGE,
+    account.PAGE,
+    admin.PAGE,
 )

@@ -91,10 +91,12 @@ def test_the_browser_s_session_goes_along_with_every_call(dash_app, monkeypatch)
     api = FakeApi()
     connect(dash_app.server, api)
     monkeypatch.setattr(dash._get_app, "APP", dash_app)
-    context = type("Context", (), {"cookies": {"session": "abc"}})()
+    sent = {"x-csrf-token": "proof", "authorization": "Bearer t", "host": "here"}
+    context = type("Context", (), {"cookies": {"session": "abc"}, "headers": sent})()
     monkeypatch.setattr("dashboard.api_client.dash.ctx", context)
     run(ask(calls.health()))
-    assert api.sent[-1].headers["Cookie"] == "session=abc"
+    told = {"Cookie": "session=abc", "X-CSRF-Token": "proof", "Authorization": "Bearer t"}
+    assert api.sent[-1].headers == told
 
 
 def test_the_dashboard_can_stand_alone():

@@ -12,12 +12,12 @@ from backend.services.accounts import users
 
 
 def invitation(session: Session, *, secret: str) -> str | None:
-    """Return the key of the link while there is no account, None as soon as there is one.
+    """Return the key of the link while there is no admin, None as soon as there is one.
 
     Made from the installation's secret, so that several web processes print the same link and
     nothing has to be stored.
     """
-    return None if users.anybody(session) else _key(secret)
+    return None if users.any_admin(session) else _key(secret)
 
 
 def accept(session: Session, *, secret: str, key: str, name: str, password_digest: str) -> UserRead:

@@ -55,9 +55,9 @@ def names(session: Session) -> list[str]:
     return list(session.scalars(select(UserRow.name).order_by(UserRow.name)))
 
 
-def anybody(session: Session) -> bool:
-    """Return whether there is any account."""
-    return session.scalar(select(UserRow.id).limit(1)) is not None
+def any_admin(session: Session) -> bool:
+    """Return whether there is anybody who can manage accounts."""
+    return session.scalar(select(UserRow.id).where(UserRow.role == "admin").limit(1)) is not None
 
 
 def change(

@@ -8,6 +8,7 @@ from sqlalchemy import select
 
 from backend.db import transaction
 from backend.models import SessionRow, TokenRow
+from backend.schemas import CSRF_COOKIE, CSRF_HEADER
 from backend.services.accounts import users
 from backend.web import cookies
 from tests.backend.accounts import PASSWORD, Person, bearer, fresh, token_of
@@ -114,7 +115,7 @@ def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(
     with fresh(team):
         plain = team.post("/api/auth/login", json=LOGIN).headers.get_list("set-cookie")
         secure = team.post("https://etascope.example/api/auth/login", json=LOGIN)
-    session, csrf = sorted(plain, key=lambda line: cookies.CSRF in line)
+    session, csrf = sorted(plain, key=lambda line: CSRF_COOKIE in line)
     assert "HttpOnly" in session
     assert "SameSite=lax" in session
     assert "Secure" not in session
@@ -123,8 +124,8 @@ def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(
 
 
 FORGERIES = {
-    "no proof": {cookies.CSRF_HEADER: ""},
-    "a made-up proof": {cookies.CSRF_HEADER: "0" * 64},
+    "no proof": {CSRF_HEADER: ""},
+    "a made-up proof": {CSRF_HEADER: "0" * 64},
     "another site": {"Sec-Fetch-Site": "cross-site"},
     "a neighbouring site": {"Sec-Fetch-Site": "same-site"},
     "an old browser on another site": {"Sec-Fetch-Site": None, "Origin": "https://evil.example"},
@@ -145,7 +146,7 @@ def test_a_browser_s_write_needs_proof_that_it_is_ours(
 
 
 def test_one_login_s_proof_is_not_another_s(team: TestClient, ada: Person, root: Person) -> None:
-    mixed = ada.headers | {cookies.CSRF_HEADER: root.headers[cookies.CSRF_HEADER]}
+    mixed = ada.headers | {CSRF_HEADER: root.headers[CSRF_HEADER]}
     assert team.post("/api/studies", json={"name": "x"}, headers=mixed).status_code == 403
 
 

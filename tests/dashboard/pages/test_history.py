@@ -4,10 +4,11 @@ from dash import no_update
 
 from dashboard.ids import History as ids
 from dashboard.pages import history
+from dashboard.pages.history import filters
 from tests.coroutines import run
 from tests.dashboard.dispatch import text_of, trigger
 
-NOTHING = ("", "", None, None, False, "-updated_at")
+NOTHING = ("", "", None, None, False, "-updated_at", None)
 
 
 def filtered(*values):
@@ -15,9 +16,10 @@ def filtered(*values):
 
 
 def test_filters_go_to_the_api(api):
-    filtered(" digits ", "first", "digits_mlp", "running", True, "name")
-    asked = api.sent[-1].parameters
+    filtered(" digits ", "first", "digits_mlp", "running", True, "name", "ada")
+    (asked,) = [call.parameters for call in api.sent if call.path == "/api/studies"]
     wanted = {"q": "digits", "tag": "first", "task": "digits_mlp", "state": "running"}
+    wanted |= {"owner": "ada"}
     assert asked == wanted | {"archived": "true", "sort": "name", "spark": "true", "limit": 50}
 
 
@@ -61,7 +63,7 @@ def test_no_match_is_not_an_empty_history(api):
 
 
 def test_the_next_page_is_added_below(api, dash_app, monkeypatch):
-    monkeypatch.setattr(history, "PAGE_SIZE", 1)
+    monkeypatch.setattr(filters, "PAGE_SIZE", 1)
     _, more, _ = filtered()
     button = more.children.id
     answer = trigger(

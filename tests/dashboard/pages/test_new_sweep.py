@@ -165,7 +165,7 @@ def test_the_first_study_of_an_installation_can_be_submitted_without_a_forecast(
 def submitted(dash_app, body, **values):
     return trigger(
         dash_app,
-        "location.href@",
+        f"{ids.STUDY}.data",
         (ids.SUBMIT, "n_clicks", 1),
         **{ids.BODY: body, ids.KEY: "k", **values},
     )["response"]

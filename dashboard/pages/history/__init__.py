@@ -1,13 +1,14 @@
 """The history: every study, filtered and paged by the API."""
 
+import asyncio
 from typing import Any
 
 import dash
 import dash_mantine_components as dmc
 from dash import ALL, Input, Output, State, no_update
 
-from backend.client import calls
-from backend.schemas import Page, StudyRead, StudyUpdate, SweepState
+from backend.client import calls, team_calls
+from backend.schemas import Page, StudyRead, StudyUpdate
 from dashboard import ids as shared
 from dashboard import router
 from dashboard.api_client import ask
@@ -23,26 +24,14 @@ from dashboard.components.study_table import (
     study_rows,
     study_table,
 )
-from dashboard.components.url_state import Control, keep_in_url, read_controls
+from dashboard.components.url_state import keep_in_url, read_controls
 from dashboard.ids import History as ids
 from dashboard.markup import Component, dcc, html
+from dashboard.pages.history import views
+from dashboard.pages.history.filters import CONTROLS, asked_of, filter_bar
+from dashboard.visitor import get_visitor
 
-PAGE_SIZE = 50
 LIVE_MS = 3000
-SORTS = (
-    ("-updated_at", "Last change"),
-    ("-created_at", "Newest"),
-    ("created_at", "Oldest"),
-    ("name", "Name"),
-)
-CONTROLS = (
-    Control("q", ids.TEXT, ""),
-    Control("tag", ids.TAG, ""),
-    Control("task", ids.TASK),
-    Control("state", ids.STATE, choices=tuple(str(state) for state in SweepState)),
-    Control("archived", ids.ARCHIVED, False, kind="flag", property="checked"),
-    Control("sort", ids.SORT, "-updated_at", choices=tuple(name for name, _ in SORTS)),
-)
 FILTERS = [Input(control.id, control.property) for control in CONTROLS]
 
 keep_in_url("^/$", CONTROLS)
@@ -57,7 +46,7 @@ browser_callback(
 async def layout(**query: str) -> Component:
     """Return the history."""
     values = read_controls(CONTROLS, query)
-    catalog = await get_catalog()
+    catalog, people = await asyncio.gather(get_catalog(), _people())
     return html.Div(
         [
             html.Div(
@@ -76,6 +65,7 @@ async def layout(**query: str) -> Component:
                             dmc.Button(
                                 "Compare selected", id=ids.COMPARE, variant="default", disabled=True
                             ),
+                            views.button(),
                             button_link("New sweep", "/new"),
                         ],
                         className="actions",
@@ -83,7 +73,7 @@ async def layout(**query: str) -> Component:
                 ],
                 className="page-head",
             ),
-            _filters(values, [(task.name, task.title) for task in catalog.tasks]),
+            filter_bar(values, [(task.name, task.title) for task in catalog.tasks], people),
             dcc.Store(id=ids.CURSOR),
             dcc.Store(id=ids.CHANGES),
             dcc.Store(id=ids.TICK),
@@ -91,73 +81,20 @@ async def layout(**query: str) -> Component:
             html.Div(id=ids.UNDO, role="status"),
             html.Div(_skeleton(), id=ids.TABLE),
             html.Div(id=ids.MORE),
+            views.dialog(),
         ]
     )
 
 
-def _filters(values: dict[str, Any], tasks: list[tuple[str, str]]) -> Component:
-    return html.Div(
-        [
-            dmc.TextInput(
-                label="Search",
-                id=ids.TEXT,
-                value=values["q"],
-                placeholder="name, notes or tag",
-                debounce=250,
-                w={"base": "100%", "sm": 240},
-            ),
-            dmc.TextInput(label="Tag", id=ids.TAG, value=values["tag"], debounce=250, w=140),
-            dmc.Select(
-                label="Task",
-                id=ids.TASK,
-                data=[{"value": name, "label": title} for name, title in tasks],
-                value=values["task"],
-                placeholder="any",
-                searchable=True,
-                clearable=True,
-                w={"base": "100%", "sm": 220},
-            ),
-            dmc.Select(
-                label="State",
-                id=ids.STATE,
-                data=[str(state) for state in SweepState],
-                value=values["state"],
-                placeholder="any",
-                clearable=True,
-                w=140,
-            ),
-            dmc.Select(
-                label="Order",
-                id=ids.SORT,
-                data=[{"value": name, "label": words} for name, words in SORTS],
-                value=values["sort"],
-                allowDeselect=False,
-                w=140,
-            ),
-            dmc.Switch(label="Archived", id=ids.ARCHIVED, checked=values["archived"], mb=8),
-        ],
-        className="row filters",
-        role="search",
-    )
+async def _people() -> list[str] | None:
+    """Return everybody's name; None where there are no accounts."""
+    if not (await get_visitor()).auth:
+        return None
+    return [one.username for one in (await ask(team_calls.people())).items]
 
 
 def _skeleton() -> Component:
     return html.Div([dmc.Skeleton(h=56, mb=8) for _ in range(6)], **{"aria-busy": "true"})
-
-
-def _asked(values: tuple[Any, ...]) -> dict[str, Any]:
-    """Return the API's filters for the controls' values."""
-    text, tag, task, state, archived, sort = values
-    return {
-        "q": (text or "").strip() or None,
-        "tag": (tag or "").strip() or None,
-        "task": task or None,
-        "state": state or None,
-        "archived": "true" if archived else "false",
-        "sort": sort,
-        "spark": "true",
-        "limit": PAGE_SIZE,
-    }
 
 
 @callback(
@@ -170,12 +107,12 @@ def _asked(values: tuple[Any, ...]) -> dict[str, Any]:
 async def filter_studies(*values: Any) -> tuple[Any, Any, Any]:
     """Fetch the first page of what matches."""
     *chosen, _changes = values
-    asked = _asked(tuple(chosen))
-    page = await ask(calls.studies(**asked))
+    asked = asked_of(tuple(chosen))
+    page, visitor = await asyncio.gather(ask(calls.studies(**asked)), get_visitor())
     if not page.items:
-        filtered = any(asked[name] for name in ("q", "tag", "task", "state"))
+        filtered = any(asked[name] for name in ("q", "tag", "task", "state", "owner"))
         return _nothing(filtered=filtered, archived=asked["archived"] == "true"), None, True
-    return study_table(page.items), _more(page), not running(page.items)
+    return study_table(page.items, visitor), _more(page), not running(page.items)
 
 
 @callback(
@@ -189,7 +126,7 @@ async def filter_studies(*values: Any) -> tuple[Any, Any, Any]:
 )
 async def follow(_tick: Any, shown: list[dict[str, Any]], *values: Any) -> tuple[Any, Any, Any]:
     """Bring the rows up to date in place: what is selected stays selected."""
-    page = await ask(calls.studies(**_asked(values)))
+    page = await ask(calls.studies(**asked_of(values)))
     found = {study.id: study for study in page.items}
     rows = [found.get(one["key"]) for one in shown]
     states = [state_cell(study) if study else no_update for study in rows]
@@ -236,9 +173,11 @@ async def show_more(clicks: list[int], *values: Any) -> tuple[Any, Any]:
     if not any(clicks):
         return no_update, no_update
     cursor = dash.ctx.triggered_id["key"]
-    page = await ask(calls.studies(**_asked(values), cursor=cursor))
+    page, visitor = await asyncio.gather(
+        ask(calls.studies(**asked_of(values), cursor=cursor)), get_visitor()
+    )
     rows = dash.Patch()
-    rows.extend(study_rows(page.items))
+    rows.extend(study_rows(page.items, visitor))
     return rows, _more(page)
 
 
