@@ -82,12 +82,12 @@ def _folder(bundle: Path | None, *, training: bool) -> "Bundle":
     the shipped bundle holds is found there by content, and not trained again.
     """
     from backend.cli_server import read_settings
-    from ib_core.reproduction.bundle import Bundle, find_bundle, shipped_folder
+    from ib_core.reproduction.bundle import SHIPPED, Bundle, find_bundle
 
     if bundle is not None:
         return Bundle(bundle) if training else find_bundle(bundle)
     own = read_settings().home / "paper"
-    return Bundle(own if training or own.is_dir() else shipped_folder())
+    return Bundle(own) if training or own.is_dir() else find_bundle(SHIPPED)
 
 
 def _train(
