@@ -119,7 +119,12 @@ def _text_studies() -> Iterator[Study]:
     yield _study(
         "text",
         _CLASSIFIER,
-        Portion(_body("text", _CLASSIFIER, seeds=5), stage=1, per_seed=2),
+        Portion(
+            _body("text", _CLASSIFIER, seeds=5),
+            stage=2,
+            per_seed=3,
+            first_rates=(0.2, 0.8, 1.4, 2.0),
+        ),
         Portion(
             _body("text", _CLASSIFIER, methods=["isgd"], learning_rates=EXACT_RATES, seeds=1),
             stage=4,
@@ -128,7 +133,9 @@ def _text_studies() -> Iterator[Study]:
     yield _study(
         "text",
         _CLIPPED_CLASSIFIER,
-        Portion(_body("text", _CLIPPED_CLASSIFIER), stage=2, per_seed=2),
+        Portion(
+            _body("text", _CLIPPED_CLASSIFIER), stage=3, per_seed=4, first_rates=(0.5, 2.0, 4.0)
+        ),
     )
     for name, (stage, per_seed, seeds, first) in _TEXT.items():
         body = _body("text", name, seeds=seeds)
