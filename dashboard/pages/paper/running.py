@@ -1,5 +1,6 @@
 """One click runs an experiment: a study, its preset, and off to the curves."""
 
+import asyncio
 import uuid
 from typing import Any
 
@@ -15,6 +16,7 @@ from dashboard.callbacks import callback
 from dashboard.catalog import get_catalog
 from dashboard.ids import Paper as ids
 from dashboard.markup import Component, html
+from dashboard.visitor import get_visitor, may_change
 
 PREFIX = "paper/"
 
@@ -45,8 +47,14 @@ async def run(clicks: list[int | None]) -> tuple[Any, Any]:
 
 async def _submit(experiment: str, profile: str) -> int:
     """Put the experiment's sweeps into its study, a new one unless there is one to go on with."""
-    page = await ask(calls.studies(tag=experiment, limit=20))
-    own = [study for study in page.items if ("authors" in study.tags) == (profile == "authors")]
+    page, visitor = await asyncio.gather(
+        ask(calls.studies(tag=experiment, limit=20)), get_visitor()
+    )
+    own = [
+        study
+        for study in page.items
+        if ("authors" in study.tags) == (profile == "authors") and may_change(visitor, study)
+    ]
     if own:
         study_id = own[0].id
     else:

@@ -1,0 +1,154 @@
+"""Every page and every callback, and who may do what with it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dashboard import ids as shared
+from dashboard.ids import NewSweep, Paper, Study
+from dashboard.ids_team import Account, Admin, Remarks, Sharing, Views
+from tests.backend.accounts import PASSWORD
+from tests.backend.matrix.world import KNOWN, World
+
+OWNERS = ("owner", "admin")
+WRITERS = ("other", "owner", "admin")
+PEOPLE = ("viewer", "other", "owner", "admin")
+ADMINS = ("admin",)
+
+#: Every page's address, and who sees more than a refusal there.
+PAGES: dict[str, tuple[str, ...]] = {
+    "/": KNOWN,
+    "/new": KNOWN,
+    "/studies/<study_id>": KNOWN,
+    "/trials/<trial_id>": KNOWN,
+    "/compare": KNOWN,
+    "/paper": KNOWN,
+    "/toy": KNOWN,
+    "/updates": KNOWN,
+    "/workers": KNOWN,
+    "/guide": KNOWN,
+    "/account": KNOWN,
+    "/admin": ADMINS,
+}
+
+
+@dataclass(frozen=True)
+class Press:
+    """A click that writes.
+
+    Attributes:
+        allowed: For whom it has an effect.
+        pressed: What changes: id, property, value; made for a fresh target.
+        values: Of the other components, by id.
+    """
+
+    allowed: tuple[str, ...]
+    pressed: Callable[[World], tuple[Any, str, Any]]
+    values: Callable[[World], dict[str, Any]] = lambda _: {}
+
+
+def click(id: str, value: Any = 1) -> Callable[[World], tuple[Any, str, Any]]:
+    return lambda _: (id, "n_clicks", value)
+
+
+def click_on(kind: str, target: str) -> Callable[[World], tuple[Any, str, Any]]:
+    return lambda world: (shared.part(kind, world.fresh(target)), "n_clicks", 1)
+
+
+def own_study(**more: Any) -> Callable[[World], dict[str, Any]]:
+    return lambda world: {Study.ID: world.study_id(), **more}
+
+
+SWEEP = {"task": "toy/quadratic", "methods": ["eb"], "learning_rates": [0.1], "seeds": 1}
+
+#: Callbacks that write, each tried as everybody. The name is the module's and the function's.
+WRITES: dict[str, Press] = {
+    "account.make_token": Press(
+        PEOPLE,
+        click(Account.TOKEN_CREATE),
+        lambda _: {
+            Account.TOKEN_NAME: "t",
+            Account.TOKEN_SCOPE: "read",
+            Account.TOKEN_DAYS: "7",
+        },
+    ),
+    "account.revoke_token": Press(OWNERS, click_on("token-revoke", "token_id")),
+    "account.change_password": Press(
+        PEOPLE,
+        click(Account.CHANGE),
+        lambda _: {
+            Account.CURRENT: PASSWORD,
+            Account.NEW: "another good password",
+            Account.REPEAT: "another good password",
+        },
+    ),
+    "admin.people.create": Press(
+        ADMINS, click(Admin.CREATE), lambda _: {Admin.NAME: "new", Admin.ROLE: "member"}
+    ),
+    "admin.people.change": Press(ADMINS, click_on("user-lock", "user_id")),
+    "admin.people.act": Press(
+        ADMINS,
+        click(Admin.CONFIRM_YES),
+        lambda world: {Admin.PENDING: {"do": "delete", "user": world.user_id(), "name": "x"}},
+    ),
+    "study.sharing.delete": Press(OWNERS, click(Sharing.DELETE_YES), own_study()),
+    "study.notes.save": Press(
+        OWNERS,
+        click(Study.EDIT_SAVE),
+        own_study(**{Study.EDIT_NAME: "renamed", Study.EDIT_TAGS: [], Study.EDIT_NOTES: "x"}),
+    ),
+    "study.actions.act": Press(
+        OWNERS,
+        click(Study.CONFIRM_YES),
+        lambda world: {Study.PENDING: {"do": "retry", "sweep": world.sweep_id()}},
+    ),
+    "study.actions.archive": Press(OWNERS, click(Study.ARCHIVE), own_study()),
+    "study.remarks.add": Press(WRITERS, click(Remarks.ADD), own_study(**{Remarks.TEXT: "Look."})),
+    "study.remarks.delete": Press(OWNERS, click_on("remark-delete", "note_id"), own_study()),
+    "history.archive": Press(OWNERS, click_on("history-archive", "study_id")),
+    "history.views.save": Press(PEOPLE, click(Views.SAVE), lambda _: {Views.NAME: "mine"}),
+    "history.views.delete": Press(("owner",), click_on("view-delete", "view_id")),
+    "new_sweep.forecast.submit": Press(
+        WRITERS,
+        click(NewSweep.SUBMIT),
+        lambda _: {NewSweep.BODY: SWEEP, NewSweep.NAME: "a new study", NewSweep.KEY: "k"},
+    ),
+    "paper.running.run": Press(
+        WRITERS,
+        lambda _: (shared.part(Paper.RUN, "text|uci"), "n_clicks", 1),
+    ),
+}
+
+#: Callbacks that only read, or ask the API nothing at all.
+READS: frozenset[str] = frozenset(
+    {
+        "router.show",
+        "admin.activity.show_more",
+        "admin.people.confirm",
+        "study.notes.edit",
+        "study.actions.copy",
+        "study.drawer.show",
+        "study.live.follow",
+        "study.picture.draw",
+        "study.picture.score",
+        "study.trials.begin",
+        "study.trials.fetch",
+        "study.trials.begin_again",
+        "compare.draw",
+        "history.views.show",
+        "history.filter_studies",
+        "history.follow",
+        "history.show_more",
+        "history.count_selected",
+        "history.compare",
+        "new_sweep.forecast.forecast",
+        "new_sweep.forecast.show_parts",
+        "new_sweep.forecast.choose_task",
+        "new_sweep.forecast.choose_preset",
+        "paper.picture.draw",
+        "toy.redraw",
+        "trial.draw",
+        "updates.redraw",
+        "workers.refresh",
+    }
+)
