@@ -36,6 +36,9 @@ def report(
         str | None,
         typer.Option(help="Studies, as 05_jsb_chorales,text/uci,beyond: any part of a name."),
     ] = None,
+    tasks: Annotated[
+        str | None, typer.Option(help="Only these tasks of the studies, as uci/iris,uci/wine.")
+    ] = None,
     seeds: Annotated[int | None, typer.Option(help="At most so many seeds.")] = None,
     max_minutes: Annotated[
         float | None, typer.Option(help="Stop after so long; what is finished is kept.")
@@ -50,7 +53,8 @@ def report(
             "--plan prints what that would take."
         )
     results = _folder(bundle, training=run or plan)
-    interrupted = _train(results, chosen(only), seeds, max_minutes, run) if run or plan else False
+    wanted = chosen(only, tasks)
+    interrupted = _train(results, wanted, seeds, max_minutes, run) if run or plan else False
     if out is not None:
         from backend.paper.writing import write_report
 
@@ -60,19 +64,32 @@ def report(
         raise typer.Exit(130)
 
 
-def chosen(only: str | None) -> "list[Study]":
+def chosen(only: str | None, tasks: str | None = None) -> "list[Study]":
     """Return the studies whose name contains one of the given words; all without any.
 
+    Args:
+        only: Words, separated by commas.
+        tasks: Tasks to keep of these studies, likewise; all without any.
+
     Raises:
-        InvalidSpec: If a word is in no study's name.
+        InvalidSpec: If a word is in no study's name, or no study has such a task.
     """
     from ib_core.reproduction.plan import PLAN
 
-    words = [word.strip() for word in (only or "").split(",") if word.strip()]
-    for word in words:
+    names, kept = _words(only), _words(tasks)
+    for word in names:
         if not any(word in name for name in PLAN):
             raise InvalidSpec(f"No study has {word!r} in its name. Studies: {', '.join(PLAN)}.")
-    return [s for s in PLAN.values() if not words or any(word in s.name for word in words)]
+    found = [s for s in PLAN.values() if not names or any(word in s.name for word in names)]
+    if kept:
+        found = [study.only(kept) for study in found]
+        if not any(study.portions for study in found):
+            raise InvalidSpec(f"None of these studies has a task {' or '.join(kept)}.")
+    return found
+
+
+def _words(text: str | None) -> list[str]:
+    return [word.strip() for word in (text or "").split(",") if word.strip()]
 
 
 def _folder(bundle: Path | None, *, training: bool) -> "Bundle":

@@ -1,7 +1,7 @@
 """What a planned study is: portions of sweeps, each with its place in the order of training."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ib_core.sweep.body import specs_of
@@ -55,6 +55,11 @@ class Study:
     question: str
     portions: tuple[Portion, ...]
     preset: str = ""
+
+    def only(self, tasks: Collection[str]) -> "Study":
+        """Return the study with the sweeps of these tasks alone."""
+        kept = tuple(portion for portion in self.portions if portion.body["task"] in tasks)
+        return replace(self, portions=kept)
 
     def trials(self) -> Iterator[tuple[int, TrialSpec]]:
         """Yield every trial with its stage."""

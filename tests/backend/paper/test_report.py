@@ -4,7 +4,9 @@ import pytest
 from typer.testing import CliRunner
 
 from backend.cli import app
+from backend.cli_paper import chosen
 from backend.paper.writing import judge, write_report
+from ib_core.errors import InvalidSpec
 from tests.backend.paper.bundles import bad_ib, good_ib, make_bundle
 
 TEXT, AUTHORS = "text/05_jsb_chorales", "authors/05_jsb_chorales"
@@ -56,3 +58,10 @@ def test_the_command_says_what_it_could_do():
 def test_the_command_refuses_studies_nobody_planned():
     answer = CliRunner().invoke(app, ["report", "--plan", "--only", "05_jsb,nothing"])
     assert "No study has 'nothing' in its name" in str(answer.exception)
+
+
+def test_studies_can_be_narrowed_to_tasks():
+    (study,) = chosen("authors/uci", "uci/iris, uci/wine")
+    assert {portion.body["task"] for portion in study.portions} == {"uci/iris", "uci/wine"}
+    with pytest.raises(InvalidSpec, match="None of these studies"):
+        chosen("text/05_jsb", "uci/iris")
