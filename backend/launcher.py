@@ -291,5 +291,5 @@ def free_port(host: str, port: int) -> int:
 
 def address(settings: Settings) -> str:
     """Return where a browser on this machine finds the dashboard."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104
     return f"http://[{host}]:{settings.port}" if ":" in host else f"http://{host}:{settings.port}"

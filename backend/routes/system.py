@@ -1,9 +1,10 @@
 """The service itself: alive, ready, who works, who asks."""
 
 from fastapi import APIRouter, Request, Response
-from sqlalchemy import text
+from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
+from backend import schema_revision
 from backend.db import reading
 from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep
 from backend.queue import Queue
@@ -25,17 +26,7 @@ def get_health() -> HealthRead:
 @router.get("/api/ready", responses={503: {"model": ReadyRead, "description": "Not ready."}})
 def get_ready(engine: EngineDep, queue: QueueDep, response: Response) -> ReadyRead:
     """Say whether a sweep would be run now, and if not, what is missing."""
-    alive: dict[str, int] = {}
-    try:
-        with reading(engine) as session:
-            session.execute(text("SELECT 1"))
-            alive = workers.live_by_device(session)
-        database = CheckRead(ready=True)
-    except SQLAlchemyError as error:
-        # Its own text may hold the address with the password.
-        database = CheckRead(
-            ready=False, reason=f"The database does not answer ({type(error).__name__})."
-        )
+    database, alive = _database(engine)
     checks = {
         "database": database,
         "broker": _broker(queue),
@@ -44,6 +35,20 @@ def get_ready(engine: EngineDep, queue: QueueDep, response: Response) -> ReadyRe
     ready = all(check.ready for check in checks.values())
     response.status_code = 200 if ready else 503
     return ReadyRead(ready=ready, checks=checks)
+
+
+def _database(engine: Engine) -> tuple[CheckRead, dict[str, int]]:
+    """Return how the database is, and how many workers live on each device."""
+    try:
+        with reading(engine) as session:
+            session.execute(text("SELECT 1"))
+            reason = schema_revision.why_unusable(session)
+        with reading(engine) as session:
+            alive = {} if reason else workers.live_by_device(session)
+    except SQLAlchemyError as error:
+        # Its own text may hold the address with the password.
+        return CheckRead(ready=False, reason=f"It does not answer ({type(error).__name__})."), {}
+    return CheckRead(ready=reason is None, reason=reason), alive
 
 
 def _broker(queue: Queue) -> CheckRead:

@@ -11,6 +11,12 @@ from backend.errors import InvalidInput, TooLarge
 
 GZIP = b"\x1f\x8b"
 MOST_ROWS = 100_000
+#: Every file of ours has a few dozen; a line of commas has as many as it likes.
+MOST_COLUMNS = 200
+#: Lists and objects of a JSON file, each of which takes far more memory than its two characters.
+MOST_CONTAINERS = 20 * MOST_ROWS
+#: A packed file may be several in a row; each costs a copy of what follows it.
+MOST_MEMBERS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +55,11 @@ def read_rows(content: bytes, *, most_bytes: int) -> list[RawRow]:
 
 def unpack(content: bytes, most: int) -> bytes:
     """Return a file without its gzip packing, and never more than `most` bytes of it."""
-    found, rest = b"", content
+    found, rest, members = b"", content, 0
     while rest[:2] == GZIP:
+        members += 1
+        if members > MOST_MEMBERS:
+            raise TooLarge(f"The gzip file has more than {MOST_MEMBERS} parts.", field="body")
         member = zlib.decompressobj(wbits=31)
         try:
             found += member.decompress(rest, most + 1 - len(found))
@@ -65,6 +74,8 @@ def unpack(content: bytes, most: int) -> bytes:
 
 
 def _json_rows(text: str) -> list[RawRow]:
+    if text.count("{") + text.count("[") > MOST_CONTAINERS:
+        raise TooLarge(f"The file has more than {MOST_CONTAINERS:,} objects.", field="body")
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -87,6 +98,8 @@ def _csv_rows(text: str) -> list[RawRow]:
     rows: list[RawRow] = []
     try:
         header = [name.strip().lower() for name in next(reader, [])]
+        if len(header) > MOST_COLUMNS:
+            raise TooLarge(f"An import takes at most {MOST_COLUMNS} columns.", field="body")
         if len(set(header)) < len(header):
             raise InvalidInput("A column name occurs twice in the first line.", field="body")
         for cells in reader:

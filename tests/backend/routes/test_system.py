@@ -1,8 +1,11 @@
 """Alive, ready, who works, who asks, what Prometheus sees."""
 
 from fastapi.testclient import TestClient
+from sqlalchemy import text
 
+from backend import schema_revision
 from backend.db import transaction
+from backend.migrate import newest
 from backend.services import workers
 from backend.services.workers import Worker
 from tests.backend.conftest import NotedQueue
@@ -25,6 +28,23 @@ def test_ready_names_what_is_missing(api: TestClient, queue: NotedQueue) -> None
     assert checks["database"]["ready"]
     assert checks["broker"] == {"ready": False, "reason": "The broker does not answer."}
     assert "etascope worker" in checks["workers"]["reason"]
+
+
+def test_ready_names_tables_that_are_too_old_or_too_new(api: TestClient) -> None:
+    start_worker()
+    for found, advice in (("0001", "etascope db upgrade"), ("9999", "newer version")):
+        with transaction() as session:
+            session.execute(text("UPDATE alembic_version SET version_num = :at"), {"at": found})
+        answer = api.get("/api/ready")
+        assert answer.status_code == 503
+        assert advice in answer.json()["checks"]["database"]["reason"]
+    with transaction() as session:
+        session.execute(text("DROP TABLE alembic_version"))
+    assert "db upgrade" in api.get("/api/ready").json()["checks"]["database"]["reason"]
+
+
+def test_a_ready_server_needs_the_revision_that_alembic_would_make() -> None:
+    assert schema_revision.needed() == newest()
 
 
 def test_ready_once_a_worker_lives(api: TestClient) -> None:
