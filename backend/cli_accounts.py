@@ -8,6 +8,7 @@ import typer
 
 from backend.cli_server import read_settings
 from backend.errors import Unavailable
+from ib_core.errors import InvalidSpec
 
 if TYPE_CHECKING:  # the database, which `--help` need not wait for
     from sqlalchemy.orm import Session
@@ -127,6 +128,8 @@ def link(
     from backend.launcher import address
 
     settings = read_settings()
+    if not settings.auth:
+        raise InvalidSpec("Accounts are off; ETASCOPE_AUTH=on turns them on.")
     found = first_admin_link(url or address(settings))
     typer.echo(found or "There is an admin already, who can create accounts.")
 
