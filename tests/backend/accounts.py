@@ -11,7 +11,7 @@ from pwdlib.hashers.argon2 import Argon2Hasher
 from sqlalchemy.orm import Session
 
 from backend.db import transaction
-from backend.schemas import Role, Scope, UserRead
+from backend.schemas import CSRF_COOKIE, CSRF_HEADER, Role, Scope, UserRead
 from backend.services.accounts import passwords, sessions, tokens, users
 from backend.settings import Settings
 from backend.web import cookies
@@ -59,8 +59,8 @@ def browser_headers(key: str) -> dict[str, str]:
     """Return what a page of ours sends along with a login."""
     csrf = sessions.csrf_token(key, secret=SECRET)
     return {
-        "Cookie": f"{cookies.SESSION}={key}; {cookies.CSRF}={csrf}",
-        cookies.CSRF_HEADER: csrf,
+        "Cookie": f"{cookies.SESSION}={key}; {CSRF_COOKIE}={csrf}",
+        CSRF_HEADER: csrf,
         "Sec-Fetch-Site": "same-origin",
     }
 
