@@ -1,7 +1,10 @@
 "use strict";
-(() => {
+document.documentElement.dataset.scheme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+(async () => {
   const root = document.documentElement;
-  const figures = JSON.parse(document.getElementById("figures").textContent);
+  const packed = Uint8Array.from(atob(document.getElementById("figures").textContent), (c) => c.charCodeAt(0));
+  const unpacked = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const figures = JSON.parse(await new Response(unpacked).text());
   const templates = JSON.parse(document.getElementById("templates").textContent);
   const narrow = matchMedia("(max-width: 700px)");
   const config = { displaylogo: false, responsive: true, showSendToCloud: false, plotlyServerURL: "",
