@@ -283,9 +283,7 @@
 
   function clickedTrials(click) {
     const point = click && click.points && click.points[0];
-    return point && Array.isArray(point.customdata) && point.customdata.length
-      ? point.customdata.join(",")
-      : keep();
+    return point && typeof point.customdata === "string" && point.customdata ? point.customdata : keep();
   }
 
   window.etascope = {

@@ -34,6 +34,12 @@ def trial_facts(trial: TrialRead) -> Component:
     )
 
 
+def at_rate(trial: TrialRead) -> str:
+    """Return the address of one node's update at a trial's rate, ridge and activation."""
+    activation = f"&activation={trial.activation}" if trial.activation else ""
+    return f"/updates?lr={trial.lr:g}&mu={trial.mu:g}{activation}"
+
+
 def setting_pairs(trial: TrialRead) -> list[tuple[str, Any]]:
     """Return what was trained."""
     options = ", ".join(f"{name} {value}" for name, value in trial.options.items() if value)

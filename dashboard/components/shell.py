@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # the router draws the shell's parts, the shell lists the rou
 
 THEME = {
     "primaryColor": "indigo",
-    "primaryShade": {"light": 7, "dark": 5},
+    "primaryShade": 8,  # white on it is readable in both schemes
     "fontFamily": FONT,
     "defaultRadius": "sm",
     "autoContrast": True,

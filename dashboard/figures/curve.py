@@ -1,5 +1,6 @@
 """A trial's losses by step, or those of several trials."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,8 +12,9 @@ from dashboard.formats import number
 from dashboard.theme import PALETTE, Scheme, method_style, template
 
 Splits = Literal["both", "train"]
-#: What is above so many times the initial loss would flatten the rest.
-REACH = 1.5
+#: Losses that span more than this factor are drawn on a logarithmic axis: one that explodes
+#: would flatten the others, and cut off it would be no picture at all.
+LINEAR_SPAN = 50.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ def curve_figure(
     curves: Sequence[TrialCurve],
     *,
     scheme: Scheme = "light",
-    log: bool = False,
+    log: bool | None = None,
     height: int = 360,
     test: bool = True,
 ) -> go.Figure:
@@ -42,10 +44,11 @@ def curve_figure(
     Args:
         curves: The trials, in the order of the legend.
         scheme: Of the page.
-        log: Whether the losses are on a logarithmic axis.
+        log: Whether the losses are on a logarithmic axis; None: if a linear one would hide some.
         height: In pixels.
         test: Whether test losses are drawn.
     """
+    log = _spans_decades(curves) if log is None else log
     figure = go.Figure(layout={"template": template(scheme)})
     for index, one in enumerate(curves):
         figure.add_traces(list(_lines(one, index, len(curves), test=test)))
@@ -55,10 +58,11 @@ def curve_figure(
         margin={"l": 64, "r": 16, "t": 16, "b": 48},
         xaxis={"title": {"text": "epoch"}, "rangemode": "tozero"},
         yaxis={
-            "title": {"text": "loss"},
+            "title": {"text": "loss (log scale)" if log else "loss"},
             "type": "log" if log else "linear",
             "tickformat": "~g" if log else "",
-            **({} if log else _range(curves)),
+            "dtick": ("D2" if _decades(curves) < 1.5 else 1) if log else None,
+            "rangemode": "normal" if log else "tozero",
         },
         legend={"orientation": "h", "y": -0.22, "x": 0, "yanchor": "top"},
         hovermode="closest",
@@ -118,16 +122,17 @@ def _break(one: TrialCurve, scheme: Scheme) -> Iterator[Any]:
     )
 
 
-def _range(curves: Sequence[TrialCurve]) -> dict[str, Any]:
-    """Keep one exploding curve from flattening the others."""
+def _decades(curves: Sequence[TrialCurve]) -> float:
+    """Return how many powers of ten the losses span."""
     losses = [
         loss
         for one in curves
         for point in one.curve.points
         for loss in (point.train_loss, point.test_loss)
-        if loss is not None
+        if loss is not None and loss > 0
     ]
-    starts = [one.trial.initial_loss for one in curves if one.trial.initial_loss is not None]
-    if len(curves) < 2 or not losses or not starts or max(losses) <= 4 * max(starts):
-        return {"rangemode": "tozero"}
-    return {"range": [0, REACH * max(starts)]}
+    return math.log10(max(losses) / min(losses)) if losses else 0.0
+
+
+def _spans_decades(curves: Sequence[TrialCurve]) -> bool:
+    return _decades(curves) > math.log10(LINEAR_SPAN)

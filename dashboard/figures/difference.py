@@ -7,8 +7,11 @@ from typing import Any
 import plotly.graph_objects as go
 
 from backend.schemas import DifferencesRead, PairedPointRead, PairedRead
+from dashboard.figures.dashes import MOST_DOTS, dashes
 from dashboard.figures.panels import rate_range
+from dashboard.figures.scale import Scale
 from dashboard.figures.sensitivity import Picture
+from dashboard.figures.traces import scatter
 from dashboard.figures.wording import QUANTITY
 from dashboard.formats import counted, number, signed
 from dashboard.theme import (
@@ -77,13 +80,15 @@ def _add_panel(
     palette: Palette = PALETTE[picture.scheme]
     scale = focus(view, full=picture.scale == "full", initial=initial)
     seen: Counter[tuple[str, bool]] = Counter()
+    many = sum(len(item.pairs) for item in view.items) > MOST_DOTS
     for index, item in enumerate(view.items):
         look = (item.first_label.partition(", ")[0], "clip" in item.first_label)
         method, clipped = look
         style = series_style(method, picture.scheme, clipped=clipped, variant=seen[look])
         seen[look] += 1
         place = {"xaxis": f"x{axis}", "yaxis": f"y{axis}", "legendgroup": name_of(item)}
-        figure.add_traces([*_interval(item, style, place), *_pairs(item, style, place)])
+        pairs = _pairs(item, style, Scale(-scale, scale), place, many=many)
+        figure.add_traces([*_interval(item, style, place), *pairs])
         figure.add_trace(_mean(item, style, place, in_legend=row == 0))
         figure.add_traces(list(_edges(item, style, scale, place, lane=index)))
     rates = [point.lr for item in view.items for point in item.points if point.lr]
@@ -118,7 +123,7 @@ def _interval(item: PairedRead, style: SeriesStyle, place: dict[str, Any]) -> It
     edged = [p for p in item.points if p.lr and p.low is not None and p.high is not None]
     if len(edged) < 2:
         return
-    yield go.Scatter(
+    yield scatter(
         x=[p.lr for p in edged] + [p.lr for p in reversed(edged)],
         y=[p.low for p in edged] + [p.high for p in reversed(edged)],
         fill="toself",
@@ -132,9 +137,15 @@ def _interval(item: PairedRead, style: SeriesStyle, place: dict[str, Any]) -> It
     )
 
 
-def _pairs(item: PairedRead, style: SeriesStyle, place: dict[str, Any]) -> Iterator[Any]:
+def _pairs(
+    item: PairedRead, style: SeriesStyle, scale: Scale, place: dict[str, Any], *, many: bool
+) -> Iterator[Any]:
     pairs = [pair for pair in item.pairs if pair.difference is not None]
-    yield go.Scatter(
+    if many:
+        dots = [(one.lr, one.difference) for one in pairs if one.difference is not None]
+        yield from dashes(dots, scale, style.ink, meta="pairs", **place)
+        return
+    yield scatter(
         x=[pair.lr for pair in pairs],
         y=[pair.difference for pair in pairs],
         mode="markers",
@@ -154,7 +165,7 @@ def _pairs(item: PairedRead, style: SeriesStyle, place: dict[str, Any]) -> Itera
 
 def _mean(item: PairedRead, style: SeriesStyle, place: dict[str, Any], *, in_legend: bool) -> Any:
     points = [point for point in item.points if point.lr is not None]
-    return go.Scatter(
+    return scatter(
         x=[point.lr for point in points],
         y=[point.mean for point in points],
         mode="lines+markers",
@@ -204,7 +215,7 @@ def _edges(
     ):
         if not marked:
             continue
-        yield go.Scatter(
+        yield scatter(
             x=[lr for lr, _ in marked],
             y=[sign * height] * len(marked),
             mode="markers+text",
@@ -253,7 +264,8 @@ def focus(view: DifferencesRead, *, full: bool, initial: float | None = None) ->
     learning = [value for value in found if initial is None or value <= initial]
     known = learning or found
     middle = REACH * known[min(int(HELD * len(known)), len(known) - 1)]
-    return 1.1 * (known[-1] if not middle or known[-1] <= 2 * middle else middle)
+    reach = known[-1] if not middle or known[-1] <= 2 * middle else middle
+    return 1.1 * (reach or found[-1])
 
 
 def _quantity(view: DifferencesRead) -> str:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import plotly.graph_objects as go
-
 from backend.schemas import RatePointRead, SeriesRead
 from dashboard.figures.scale import Scale
+from dashboard.figures.traces import opens, scatter
 from dashboard.figures.wording import diverged_words
 from dashboard.formats import counted, number
 from dashboard.theme import SeriesStyle
@@ -74,7 +73,7 @@ def rail_traces(
     off_scale = [entry for entry in entries if entry.off_scale]
     common = {"legendgroup": line.id, "showlegend": False, "xaxis": "x", "yaxis": "y2"}
     if diverged:
-        yield go.Scatter(
+        yield scatter(
             x=[entry.point.lr for entry in diverged],
             y=[lane + (0.25 if entry.crowded else 0) for entry in diverged],
             **_look("triangle-up", style),
@@ -82,21 +81,21 @@ def rail_traces(
             hovertext=[_diverged_hover(name, entry.point) for entry in diverged],
             hoverinfo="text",
             customdata=[
-                [seed.trial_id for seed in entry.point.seeds if seed.outcome == "diverged"]
+                opens(seed.trial_id for seed in entry.point.seeds if seed.outcome == "diverged")
                 for entry in diverged
             ],
             meta="rail diverged",
             **common,
         )
     if off_scale:
-        yield go.Scatter(
+        yield scatter(
             x=[entry.point.lr for entry in off_scale],
             y=[lane - (0.25 if entry.crowded else 0) for entry in off_scale],
             **_look("arrow-bar-up-open", style),
             **_counts([(entry, len(entry.off_scale)) for entry in off_scale], line, short=short),
             hovertext=[_off_scale_hover(name, entry) for entry in off_scale],
             hoverinfo="text",
-            customdata=[entry.off_scale for entry in off_scale],
+            customdata=[opens(entry.off_scale) for entry in off_scale],
             meta="rail off scale",
             **common,
         )

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from backend.schemas import RatePointRead, SeriesRead
 from dashboard.figures.scale import Scale
+from dashboard.figures.traces import Trace, scatter
 from dashboard.formats import number
 from dashboard.theme import Palette, SeriesStyle, faint
 
@@ -56,9 +57,9 @@ def best_point(line: SeriesRead | None, *, higher_is_better: bool) -> RatePointR
     return min(points, key=lambda point: sign * (point.mean or 0.0), default=None)
 
 
-def best_marker(line: SeriesRead, point: RatePointRead, style: SeriesStyle) -> go.Scatter:
+def best_marker(line: SeriesRead, point: RatePointRead, style: SeriesStyle) -> Trace:
     """Return a ring around a curve's best rate."""
-    return go.Scatter(
+    return scatter(
         x=[point.lr],
         y=[point.mean],
         mode="markers",
@@ -110,14 +111,14 @@ def draw_references(
 
 
 def _dots(series: Sequence[SeriesRead], scale: Scale) -> list[tuple[float, float]]:
-    """Return where means and seeds lie, as shares of the panel's width and height."""
+    """Return where means and bands lie, as shares of the panel's width and height."""
     rates = [math.log10(point.lr) for line in series for point in line.points] or [0.0]
     width = (max(rates) - min(rates)) or 1.0
     return [
         ((math.log10(point.lr) - min(rates)) / width, scale.share(value))
         for line in series
         for point in line.points
-        for value in (point.mean, *(seed.value for seed in point.seeds))
+        for value in (point.mean, point.low, point.high)
         if value is not None and scale.low <= value <= scale.high
     ]
 

@@ -5,9 +5,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from backend.schemas import Metric, SeriesRead
 
 ScaleName = Literal["focus", "log", "full"]
+Floats = NDArray[np.float32]
 
 #: Share of the learning runs that the focused scale must hold.
 HELD = 0.9
@@ -52,6 +56,19 @@ class Scale:
         if self.log:
             return math.log(max(value, 1e-300) / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
+
+    def shares(self, values: Floats) -> Floats:
+        """Return how far up the axis values stand."""
+        if self.log:
+            above = np.log(np.maximum(values, np.float32(1e-30)) / np.float32(self.low))
+            return above / np.float32(math.log(self.high / self.low))
+        return (values - self.low) / (self.high - self.low)
+
+    def moved(self, values: Floats, share: float) -> Floats:
+        """Return values moved up by a share of the axis."""
+        if self.log:
+            return values * np.float32((self.high / self.low) ** share)
+        return values + np.float32(share * (self.high - self.low))
 
     def holds(self, value: float) -> bool:
         """Whether a value is not above the scale."""

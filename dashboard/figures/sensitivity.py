@@ -18,10 +18,14 @@ from dashboard.figures.references import (
     references,
 )
 from dashboard.figures.scale import Scale, ScaleName, choose_scale
-from dashboard.figures.series_traces import curve_traces
+from dashboard.figures.series_traces import curve_traces, seeds_look
 from dashboard.figures.strip import strip_traces
+from dashboard.figures.traces import scatter
 from dashboard.figures.wording import BAND_WORDS, axis_title, seeds_words, series_name
 from dashboard.theme import PALETTE, Palette, Scheme, SeriesStyle, series_style, template
+
+#: With more curves than this, intervals in the strip would be one grey; the hover has them.
+MOST_BANDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +127,14 @@ def _add_curves(
 ) -> None:
     styles = styles_of(series, picture.scheme)
     lane = sum(1 for entries in rails.values() if entries)
+    seeds = seeds_look(series, wanted=picture.seeds)
+    few = len(series) <= MOST_BANDS
     for line in series:
         name, style = series_name(line, line.label), styles[line.id]
         figure.add_traces(
-            list(curve_traces(line, name, style, scale, band=picture.band, seeds=picture.seeds))
+            list(curve_traces(line, name, style, scale, band=picture.band, seeds=seeds))
         )
-        figure.add_traces(list(strip_traces(line, name, style)))
+        figure.add_traces(list(strip_traces(line, name, style, band=few)))
         if rails[line.id]:
             lane -= 1
             short = picture.narrow
@@ -170,9 +176,7 @@ def _add_rail_legend(
         if present:
             marker = {"symbol": symbol, "size": 10, "color": palette.muted}
             figure.add_trace(
-                go.Scatter(
-                    x=[None], y=[None], mode="markers", marker=marker, name=name, meta="legend"
-                )
+                scatter(x=[None], y=[None], mode="markers", marker=marker, name=name, meta="legend")
             )
 
 

@@ -1,34 +1,38 @@
 """One curve: its band, its mean, its seeds."""
 
-import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
-import plotly.graph_objects as go
-
-from backend.schemas import RatePointRead, SeedRead, SeriesRead
+from backend.schemas import RatePointRead, SeriesRead
+from dashboard.figures.dashes import MOST_DOTS, dashes
 from dashboard.figures.scale import Scale
+from dashboard.figures.traces import opens, scatter
 from dashboard.figures.wording import mean_hover
 from dashboard.formats import number
 from dashboard.theme import SeriesStyle, faint
 
-#: More seeds than this are drawn as dashes of one path: thousands of dots would be thousands of
-#: elements. WebGL is no way out: it fails as a whole where it is missing or forbidden.
-MOST_DOTS = 2000
-#: Half a dash, as a share of the axis of rates.
-HALF_DASH = 0.004
+SeedsLook = Literal["none", "dots", "dashes"]
+
+
+def seeds_look(series: Sequence[SeriesRead], *, wanted: bool) -> SeedsLook:
+    """Return how the seeds of a picture are drawn."""
+    count = sum(len(point.seeds) for line in series for point in line.points)
+    return "none" if not wanted else "dots" if count <= MOST_DOTS else "dashes"
 
 
 def curve_traces(
-    line: SeriesRead, name: str, style: SeriesStyle, scale: Scale, *, band: str, seeds: bool
+    line: SeriesRead, name: str, style: SeriesStyle, scale: Scale, *, band: str, seeds: SeedsLook
 ) -> Iterator[Any]:
     """Yield a curve's traces, bottom to top; the legend switches all of them together."""
     group = {"legendgroup": line.id, "xaxis": "x", "yaxis": "y"}
     yield from band_traces(line.points, style, scale, group)
-    if seeds:
+    if seeds == "dots":
         yield from seed_traces(line, name, style, scale, group)
+    elif seeds == "dashes":
+        dots = [(p.lr, s.value) for p in line.points for s in p.seeds if s.value is not None]
+        yield from dashes(dots, scale, style.ink, meta="seeds dashes", **group)
     yield from finite_mean_trace(line, name, style, band, group)
-    yield go.Scatter(
+    yield scatter(
         x=[point.lr for point in line.points],
         y=[point.mean for point in line.points],
         mode="lines+markers",
@@ -49,9 +53,9 @@ def curve_traces(
     )
 
 
-def trials_of(point: RatePointRead) -> list[int]:
+def trials_of(point: RatePointRead) -> str:
     """Return the trials behind a point: what a click on it opens."""
-    return [seed.trial_id for seed in point.seeds]
+    return opens(seed.trial_id for seed in point.seeds)
 
 
 def finite_stretches(points: Sequence[RatePointRead]) -> Iterator[list[RatePointRead]]:
@@ -79,7 +83,7 @@ def band_traces(
         rates = [point.lr for point in stretch]
         lows = [max(point.low or 0.0, floor) for point in stretch]
         highs = [max(point.high or 0.0, floor) for point in stretch]
-        yield go.Scatter(
+        yield scatter(
             x=[*rates, *reversed(rates)],
             y=[*lows, *reversed(highs)],
             fill="toself",
@@ -99,14 +103,11 @@ def seed_traces(
     """Yield the seeds that are on the scale: open dots, crosses for finite diverged ones."""
     dots = [(point.lr, seed) for point in line.points for seed in point.seeds]
     shown = [(lr, s) for lr, s in dots if s.value is not None and scale.holds(s.value)]
-    if len(shown) > MOST_DOTS:
-        yield _dashes(shown, style, group)
-        return
     for outcome, symbol in (("completed", "circle-open"), ("diverged", "x-thin-open")):
         own = [(lr, seed) for lr, seed in shown if seed.outcome == outcome]
         if not own:
             continue
-        yield go.Scatter(
+        yield scatter(
             x=[lr for lr, _ in own],
             y=[seed.value for _, seed in own],
             mode="markers",
@@ -118,30 +119,11 @@ def seed_traces(
                 for lr, seed in own
             ],
             hoverinfo="text",
-            customdata=[[seed.trial_id] for _, seed in own],
+            customdata=[opens([seed.trial_id]) for _, seed in own],
             showlegend=False,
             meta=f"seeds {outcome}",
             **group,
         )
-
-
-def _dashes(
-    dots: Sequence[tuple[float, SeedRead]], style: SeriesStyle, group: dict[str, Any]
-) -> Any:
-    """Return seeds as short dashes, all in one line with gaps."""
-    logs = [math.log10(lr) for lr, _ in dots]
-    half = 10 ** (HALF_DASH * ((max(logs) - min(logs)) or 1.0))
-    return go.Scatter(
-        x=[x for lr, _ in dots for x in (lr / half, lr * half, None)],
-        y=[y for _, seed in dots for y in (seed.value, seed.value, None)],
-        mode="lines",
-        line={"color": style.ink, "width": 1, "simplify": False},
-        opacity=0.5,
-        hoverinfo="skip",
-        showlegend=False,
-        meta="seeds dashes",
-        **group,
-    )
 
 
 def finite_mean_trace(
@@ -151,7 +133,7 @@ def finite_mean_trace(
     points = [p for p in line.points if p.mean is None and p.finite_mean is not None]
     if not points:
         return
-    yield go.Scatter(
+    yield scatter(
         x=[point.lr for point in points],
         y=[point.finite_mean for point in points],
         mode="markers",

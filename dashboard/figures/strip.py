@@ -5,15 +5,16 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-import plotly.graph_objects as go
-
 from backend.schemas import SeriesRead
+from dashboard.figures.traces import scatter
 from dashboard.figures.wording import diverged_words
 from dashboard.formats import number
 from dashboard.theme import SeriesStyle, faint
 
 
-def strip_traces(line: SeriesRead, name: str, style: SeriesStyle) -> Iterator[Any]:
+def strip_traces(
+    line: SeriesRead, name: str, style: SeriesStyle, *, band: bool = True
+) -> Iterator[Any]:
     """Yield a curve's divergence probability and its Wilson band, as steps around each rate."""
     points = line.points
     if not points:
@@ -21,20 +22,21 @@ def strip_traces(line: SeriesRead, name: str, style: SeriesStyle) -> Iterator[An
     group = {"legendgroup": line.id, "showlegend": False, "xaxis": "x", "yaxis": "y3"}
     edges = step_edges([point.lr for point in points])
     rates = [edge for pair in pairwise(edges) for edge in pair]
-    lows = [low for point in points for low in (point.diverged_low,) * 2]
-    highs = [high for point in points for high in (point.diverged_high,) * 2]
-    yield go.Scatter(
-        x=[*rates, *reversed(rates)],
-        y=[*lows, *reversed(highs)],
-        fill="toself",
-        fillcolor=faint(style.colour, 0.07),
-        line={"width": 0},
-        mode="lines",
-        hoverinfo="skip",
-        meta="strip band",
-        **group,
-    )
-    yield go.Scatter(
+    if band:
+        lows = [low for point in points for low in (point.diverged_low,) * 2]
+        highs = [high for point in points for high in (point.diverged_high,) * 2]
+        yield scatter(
+            x=[*rates, *reversed(rates)],
+            y=[*lows, *reversed(highs)],
+            fill="toself",
+            fillcolor=faint(style.colour, 0.07),
+            line={"width": 0},
+            mode="lines",
+            hoverinfo="skip",
+            meta="strip band",
+            **group,
+        )
+    yield scatter(
         x=rates,
         y=[share for point in points for share in (point.diverged / max(point.n, 1),) * 2],
         mode="lines",
@@ -43,7 +45,7 @@ def strip_traces(line: SeriesRead, name: str, style: SeriesStyle) -> Iterator[An
         meta="strip line",
         **group,
     )
-    yield go.Scatter(
+    yield scatter(
         x=[point.lr for point in points],
         y=[point.diverged / max(point.n, 1) for point in points],
         mode="markers",

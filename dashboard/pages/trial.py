@@ -13,7 +13,7 @@ from dashboard.api_client import ask
 from dashboard.callbacks import callback
 from dashboard.components.controls import segmented
 from dashboard.components.elements import button_link, card, state_badge
-from dashboard.components.record import facts, outcome_pairs, record, setting_pairs
+from dashboard.components.record import at_rate, facts, outcome_pairs, record, setting_pairs
 from dashboard.components.url_state import Control, keep_in_url, read_controls
 from dashboard.figures.curve import TrialCurve, curve_figure
 from dashboard.formats import number
@@ -81,15 +81,13 @@ def _ended(trial: TrialRead) -> bool:
 
 
 def _head(trial: TrialRead, name: str) -> Component:
-    activation = f"&activation={trial.activation}" if trial.activation else ""
-    updates = f"/updates?lr={trial.lr:g}&mu={trial.mu:g}{activation}"
     return html.Div(
         [
             html.Div([html.H1(name), html.P(trial.task, className="page-lead")]),
             html.Div(
                 [
                     html.Span(state_badge(trial.state), id=ids.STATE),
-                    button_link("See one update at this rate", updates, primary=False),
+                    button_link("See one update at this rate", at_rate(trial), primary=False),
                 ],
                 className="actions",
             ),

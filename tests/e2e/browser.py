@@ -1,40 +1,16 @@
 """A real browser for tests, and what must never be seen in one."""
 
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Page
 
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+from backend.bench.browser import find_browser, open_browser
 
+__all__ = ["Watch", "find_browser", "open_browser", "settled", "watch"]
 
-def find_browser() -> str | None:
-    """Return the browser on PATH; None: playwright's own."""
-    return next((found for name in PROGRAMS if (found := shutil.which(name))), None)
-
-
-@contextmanager
-def open_browser() -> Iterator[Browser]:
-    """Start a browser, and end it."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_browser(), args=FLAGS)
-        try:
-            yield browser
-        finally:
-            browser.close()
+#: Kinds of console message that our pages must not cause.
+BAD = ("error", "warning")
 
 
 @dataclass
@@ -42,7 +18,7 @@ class Watch:
     """What a page complained about, and whom it asked.
 
     Attributes:
-        complaints: Console errors and uncaught exceptions.
+        complaints: Console errors and warnings, and uncaught exceptions.
         foreign: Requests to other hosts than the server's.
     """
 
@@ -61,7 +37,7 @@ def watch(page: Page, url: str) -> Watch:
 
     page.on(
         "console",
-        lambda message: seen.complaints.append(message.text) if message.type == "error" else None,
+        lambda message: seen.complaints.append(message.text) if message.type in BAD else None,
     )
     page.on("pageerror", lambda error: seen.complaints.append(str(error)))
     page.on("request", lambda request: note_request(request.url))

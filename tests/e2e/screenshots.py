@@ -1,7 +1,7 @@
 """Pictures of every page: `python -m tests.e2e.screenshots http://127.0.0.1:8050 folder`.
 
 Light and dark, 1280 and 390 pixels wide. Ends with an error if a page complained, asked another
-host, or can be scrolled sideways.
+host, can be scrolled sideways, or if axe-core finds a serious barrier on it.
 """
 
 import argparse
@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 from playwright.sync_api import Browser, BrowserContext
 
+from tests.e2e.accessibility import barriers
 from tests.e2e.browser import open_browser, settled, watch
 
 WIDTHS = (1280, 390)
@@ -64,10 +65,12 @@ def picture(context: BrowserContext, url: str, path: str, file: Path) -> list[st
         settled(page, 700)
         page.screenshot(path=str(file), full_page=True)
         wide, room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+        found = barriers(page)
     finally:
         page.close()
     sideways = [f"is {wide} px wide"] if wide > room else []
-    return [*seen.complaints, *(f"asked {address}" for address in seen.foreign), *sideways]
+    foreign = [f"asked {address}" for address in seen.foreign]
+    return [*seen.complaints, *foreign, *sideways, *found]
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -26,11 +26,12 @@ from dashboard.pages.study import (
     trials,
     view,
 )
+from dashboard.pages.study.drawing import blank
 from dashboard.router import Page, View
 from dashboard.theme import graph_config
 from dashboard.visitor import get_visitor, may_change
 
-__all__ = ["PAGE", "layout"]
+__all__ = ["PAGE", "layout", "picture", "trials"]
 
 INTERVAL_MS = 1500
 MOST_SWEEPS = 100
@@ -74,6 +75,9 @@ def _stores(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) -
         dcc.Store(id=ids.TICK),
         dcc.Store(id=ids.SWEEPS_MARK, data=live.sweeps_mark(sweeps)),
         dcc.Store(id=ids.MARK),
+        dcc.Store(id=ids.SCORED),
+        dcc.Store(id=ids.DRAWN),
+        dcc.Store(id=ids.GRID_CURSORS),
         dcc.Store(id=ids.PENDING),
         dcc.Store(id=ids.SELECTED, data=values["trials"]),
         dcc.Interval(
@@ -103,16 +107,25 @@ def _content(
                 guide_link("scorecard"),
                 title="Scorecard",
             ),
-            card(html.Div(notes.notes(study), id=ids.NOTES), title="Notes"),
-            card(html.Div(live.sweep_list(sweeps, own=own), id=ids.SWEEPS), title="Sweeps"),
         ],
         className="stack side",
+    )
+    work = html.Div(
+        [
+            card(html.Div(live.sweep_list(sweeps, own=own), id=ids.SWEEPS), title="Sweeps"),
+            card(html.Div(notes.notes(study), id=ids.NOTES), title="Notes"),
+        ],
+        className="pair work",
     )
     return html.Div(
         [
             html.Div(_figure(), className="picture"),
             side,
-            html.Div(card(*trials.panel(sweeps), title="Trials"), className="trials"),
+            work,
+            html.Div(
+                card(html.Div(dmc.Skeleton(h=480), id=ids.TRIALS), title="Trials"),
+                className="trials",
+            ),
         ],
         className="two-thirds study-grid",
     )
@@ -123,7 +136,7 @@ def _figure() -> Component:
         html.Div(
             dcc.Graph(
                 id=ids.GRAPH,
-                figure=picture.blank("Drawing…"),
+                figure=blank("Drawing…"),
                 config=graph_config("etascope-study"),
                 responsive=True,
                 style={"height": "560px"},

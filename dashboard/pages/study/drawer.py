@@ -12,16 +12,17 @@ from dashboard.api_client import Trouble, ask
 from dashboard.callbacks import browser_callback, callback
 from dashboard.components.elements import link, state_badge
 from dashboard.components.error_panel import error_panel
-from dashboard.components.record import trial_facts
+from dashboard.components.record import at_rate, trial_facts
 from dashboard.figures.curve import TrialCurve, curve_figure
+from dashboard.figures.traces import MOST_OPENED
 from dashboard.figures.wording import QUANTITY
 from dashboard.formats import number
 from dashboard.ids import Study as ids
 from dashboard.markup import Component, dcc, html
 from dashboard.theme import graph_config, method_style, scheme_of
 
-MOST_TRIALS = 20
 MOST_POINTS = 400
+FIRST_ONLY = f"At most {MOST_OPENED} are shown here; the table of trials has all of them."
 
 browser_callback(
     "function(click) { return window.etascope.clickedTrials(click); }",
@@ -63,14 +64,17 @@ async def show(selected: str | None, scheme: str | None) -> tuple[Any, Any]:
     if not wanted:
         return False, no_update
     try:
-        found = await asyncio.gather(*(_fetch(trial_id) for trial_id in wanted[:MOST_TRIALS]))
+        found = await asyncio.gather(*(_fetch(trial_id) for trial_id in wanted[:MOST_OPENED]))
     except Trouble as error:
         return True, error_panel(error)
     figure = curve_figure(found, scheme=scheme_of(scheme), test=len(found) == 1)
-    only = found[0].trial if len(found) == 1 else None
+    first = found[0].trial
+    only = first if len(found) == 1 else None
     return True, [
+        html.P(link(f"See one update at rate {number(first.lr)}", at_rate(first))),
         dcc.Graph(figure=figure, config=graph_config("etascope-curve"), responsive=True),
         _table(found),
+        *([html.P(FIRST_ONLY, className="muted")] if len(found) == MOST_OPENED else []),
         *([trial_facts(only)] if only else []),
     ]
 

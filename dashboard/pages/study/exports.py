@@ -6,9 +6,10 @@ from dash import Input
 from dashboard.api_client import api_address
 from dashboard.callbacks import browser_callback
 from dashboard.ids import Study as ids
-from dashboard.markup import Component
+from dashboard.markup import Component, html
 
 PICTURES = ("svg", "png", "pdf")
+LOOK = "button-link"
 NUMBERS = ("csv", "json", "parquet")
 
 
@@ -16,7 +17,11 @@ def export_menu(study_id: int) -> Component:
     """Return the menu of everything one can take along."""
     return dmc.Menu(
         [
-            dmc.MenuTarget(dmc.Button("Export", variant="default")),
+            # Mantine puts what a screen reader must know on the wrapper, so that is the button.
+            dmc.MenuTarget(
+                html.Span("Export"),
+                boxWrapperProps={"component": "button", "type": "button", "className": LOOK},
+            ),
             dmc.MenuDropdown(
                 [
                     dmc.MenuLabel("The picture as shown"),

@@ -12,24 +12,43 @@ from dashboard.api_client import ask
 from dashboard.callbacks import callback
 from dashboard.formats import NONE, duration, number
 from dashboard.ids import Study as ids
-from dashboard.markup import Component, dcc, html
+from dashboard.markup import Component, html
 from dashboard.theme import METHOD_STYLE, method_style
 
 PAGE = 100
+MOST_SWEEPS = 100
 
 COLUMNS = [
-    {"field": "id", "headerName": "Trial", "cellRenderer": "markdown", "width": 90},
-    {"field": "method", "headerName": "Method", "width": 92},
-    {"field": "lr", "headerName": "Rate", "type": "rightAligned", "width": 92},
-    {"field": "seed", "headerName": "Seed", "type": "rightAligned", "width": 78},
-    {"field": "clip", "headerName": "Clip", "type": "rightAligned", "width": 78},
-    {"field": "state", "headerName": "State", "width": 112},
-    {"field": "train_loss", "headerName": "Train loss", "type": "rightAligned", "width": 108},
-    {"field": "test_loss", "headerName": "Test loss", "type": "rightAligned", "width": 108},
-    {"field": "accuracy", "headerName": "Test acc.", "type": "rightAligned", "width": 100},
-    {"field": "diverged", "headerName": "Diverged at", "type": "rightAligned", "width": 116},
-    {"field": "seconds", "headerName": "Time", "type": "rightAligned", "width": 96},
+    {"field": "id", "headerName": "Trial", "cellRenderer": "markdown", "minWidth": 72},
+    {"field": "method", "headerName": "Method", "minWidth": 78},
+    {"field": "lr", "headerName": "Rate", "type": "rightAligned", "minWidth": 76},
+    {"field": "seed", "headerName": "Seed", "type": "rightAligned", "minWidth": 66},
+    {"field": "clip", "headerName": "Clip", "type": "rightAligned", "minWidth": 62},
+    {"field": "state", "headerName": "State", "minWidth": 100},
+    {"field": "train_loss", "headerName": "Train loss", "type": "rightAligned", "minWidth": 94},
+    {"field": "test_loss", "headerName": "Test loss", "type": "rightAligned", "minWidth": 90},
+    {"field": "accuracy", "headerName": "Test acc.", "type": "rightAligned", "minWidth": 88},
+    {"field": "diverged", "headerName": "Diverged at", "type": "rightAligned", "minWidth": 102},
+    {"field": "seconds", "headerName": "Time", "type": "rightAligned", "minWidth": 78},
 ]
+#: The grid brings its own looks; these are the page's.
+THEME = "themeQuartz.withParams({fontFamily: 'inherit', fontSize: 13, cellHorizontalPadding: 8})"
+
+
+@callback(
+    Output(ids.TRIALS, "children"),
+    Output(ids.GRID_CURSORS, "data", allow_duplicate=True),
+    Input(ids.SCORED, "data"),
+    State(ids.GRID_CURSORS, "data"),
+    State(ids.ID, "data"),
+    prevent_initial_call=True,
+)
+async def begin(_scored: Any, cursors: dict[str, str] | None, study_id: int) -> tuple[Any, Any]:
+    """Set up the table, once, after the picture: its library is large."""
+    if cursors is not None:
+        return no_update, no_update
+    sweeps = await ask(calls.sweeps(study_id, limit=MOST_SWEEPS))
+    return panel(sweeps.items), {}
 
 
 def panel(sweeps: list[SweepRead]) -> list[Component]:
@@ -70,11 +89,10 @@ def panel(sweeps: list[SweepRead]) -> list[Component]:
             className="row",
             style={"marginBottom": "12px"},
         ),
-        dcc.Store(id=ids.GRID_CURSORS, data={}),
         dag.AgGrid(
             id=ids.GRID,
-            columnDefs=COLUMNS,
-            defaultColDef={"sortable": False, "resizable": True, "suppressMovable": True},
+            columnDefs=columns(sweeps),
+            defaultColDef={"sortable": False, "flex": 1, "suppressMovable": True},
             rowModelType="infinite",
             dashGridOptions={
                 "cacheBlockSize": PAGE,
@@ -83,13 +101,19 @@ def panel(sweeps: list[SweepRead]) -> list[Component]:
                 "rowHeight": 34,
                 "headerHeight": 36,
                 "suppressCellFocus": False,
-                "theme": {"function": "themeQuartz"},
+                "theme": {"function": THEME},
                 "ensureDomOrder": True,
             },
             style={"height": "420px"},
             className="trial-grid",
         ),
     ]
+
+
+def columns(sweeps: list[SweepRead]) -> list[dict[str, Any]]:
+    """Return the columns that have something to say: without clipping there is no clip."""
+    clips = any(clip is not None for sweep in sweeps for clip in sweep.spec.get("clips", ()))
+    return [column for column in COLUMNS if clips or column["field"] != "clip"]
 
 
 def _title(name: str) -> str:

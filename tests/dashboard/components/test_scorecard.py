@@ -7,6 +7,10 @@ from tests.dashboard.dispatch import names, text_of
 ROWS = [row("eb"), row("ib")]
 
 
+def explanations(table):
+    return [getattr(one, "data-explanation", "") for one in names(table)]
+
+
 def test_the_advice_is_a_sentence_a_method():
     words = text_of(advice(ROWS))
     assert "Explicit (EB):  Use 0.1 to 1." in words
@@ -18,13 +22,13 @@ def test_a_number_the_grid_cuts_off_is_a_bound():
 
 
 def test_every_number_has_its_definition_on_hover():
-    labels = [getattr(one, "label", "") for one in names(scorecard_table(ROWS))]
+    labels = explanations(scorecard_table(ROWS))
     for title in ("Best rate", "Best mean loss", "Divergence rate", "Headroom over EB"):
-        assert any(f"What {title} is." in str(label) for label in labels)
+        assert any(f"What {title} is." in label for label in labels)
 
 
 def test_a_number_that_is_undefined_says_why():
-    labels = [str(getattr(one, "label", "")) for one in names(scorecard_table(ROWS))]
+    labels = explanations(scorecard_table(ROWS))
     assert any("EB is what others are compared to." in label for label in labels)
 
 
@@ -32,7 +36,7 @@ def test_intervals_stand_below_the_numbers_while_there_is_room():
     two, three = scorecard_table(ROWS), scorecard_table([*ROWS, row("ib")])
     assert "0.118 to 0.124" in text_of(two)
     assert "0.118 to 0.124" not in text_of(three)
-    labels = [str(getattr(one, "label", "")) for one in names(three)]
+    labels = explanations(three)
     assert any("0.118 to 0.124" in label for label in labels)
 
 

@@ -1,7 +1,9 @@
 """The picture: nothing is dropped, and everything is where a reader looks for it."""
 
+import numpy as np
 import pytest
 
+from dashboard.figures.dashes import PIXEL
 from dashboard.figures.sensitivity import Picture, sensitivity_figure, styles_of
 from dashboard.theme import METHOD_COLOUR
 from tests.dashboard.answers import INITIAL, RATES, SEEDS, series
@@ -33,15 +35,17 @@ def test_every_seed_is_a_dot_or_counted_on_the_rail(lines, figure):
         for meta in ("rail diverged", "rail off scale")
         for trace in traces(figure, meta)
         for trials in trace.customdata
-        for trial in trials
+        for trial in trials.split(",")
     }
     dotted = {
-        trial[0]
+        trial
         for kind in ("completed", "diverged")
         for trace in traces(figure, f"seeds {kind}")
         for trial in trace.customdata
     }
-    everybody = {seed.trial_id for line in lines for point in line.points for seed in point.seeds}
+    everybody = {
+        str(seed.trial_id) for line in lines for point in line.points for seed in point.seeds
+    }
     assert dotted | on_rail == everybody
     assert dots < len(everybody)  # some really are off this scale
 
@@ -134,7 +138,7 @@ def test_one_legend_entry_switches_a_whole_curve(figure):
 
 def test_a_click_on_a_mean_opens_its_seeds(figure):
     eb = next(trace for trace in traces(figure, "mean") if "EB" in trace.name)
-    assert [len(trials) for trials in eb.customdata] == [len(SEEDS)] * len(RATES)
+    assert [trials.count(",") + 1 for trials in eb.customdata] == [len(SEEDS)] * len(RATES)
 
 
 def test_the_strip_shows_the_share_of_diverged_seeds(figure):
@@ -176,10 +180,17 @@ def test_no_curve_at_all_is_still_a_figure():
 def test_thousands_of_seeds_are_one_path_and_all_of_them_are_there():
     line = series("ib")
     for point in line.points:
-        point.seeds = point.seeds * 100
+        seed = point.seeds[0]
+        values = [0.5 + number / 300 for number in range(300)]
+        point.seeds = [seed.model_copy(update={"value": value}) for value in values]
     figure = sensitivity_figure([line], Picture(scale="full"))
     (dashes,) = traces(figure, "seeds dashes")
-    assert sum(y is not None for y in dashes.y) == 2 * 100 * len(RATES) * len(SEEDS)
+    places = list(zip(dashes.x[1::5], dashes.y[::5], strict=True))
+    pixel = PIXEL * float(np.ptp(figure.layout.yaxis.range))
+    for point in line.points:
+        drawn = [y for x, y in places if x == pytest.approx(point.lr)]
+        assert all(min(abs(np.array(drawn) - s.value)) <= pixel for s in point.seeds)
+    assert len(places) < 300 * len(RATES)  # those within a pixel share a dash
     assert traces(figure, "seeds completed") == []
 
 

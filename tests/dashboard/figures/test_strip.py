@@ -18,8 +18,8 @@ def test_a_single_rate_has_a_step():
 
 def test_the_band_is_the_api_s_interval():
     band = next(strip_traces(series("eb"), "EB", series_style("eb")))
-    assert band.meta == "strip band"
-    assert max(band.y) == 1.0
+    assert band["meta"] == "strip band"
+    assert max(band["y"]) == 1.0
 
 
 def test_a_curve_without_points_draws_nothing():

@@ -16,7 +16,7 @@ CHOSEN = ("loss", "train", "final", "all", "curves", "std", True, "focus")
 
 def drawn(*chosen, mark=None, study_id=1, scheme="light", narrow=False):
     values = chosen or CHOSEN
-    return run(picture.draw("v", *values, scheme, narrow, study_id, mark))
+    return run(picture.draw("v", *values, scheme, narrow, study_id, mark, None))[:3]
 
 
 def test_the_picture_asks_for_what_the_controls_say(api):
@@ -26,9 +26,9 @@ def test_the_picture_asks_for_what_the_controls_say(api):
 
 
 def test_a_figure_that_did_not_change_is_not_sent_again(api):
-    first, _, _, mark = drawn()
+    first, _, mark = drawn()
     assert first is not no_update
-    again, _, _, same = drawn(mark=mark)
+    again, _, same = drawn(mark=mark)
     assert again is no_update
     assert same == mark
 
@@ -48,7 +48,7 @@ def test_the_initial_loss_is_drawn_for_the_training_loss_only(api):
 
 
 def test_differences_are_drawn_for_training_and_test(api):
-    figure, _, caption, _ = drawn(*CHOSEN[:4], "method", *CHOSEN[5:])
+    figure, caption, _ = drawn(*CHOSEN[:4], "method", *CHOSEN[5:])
     asked = [call.parameters["metric"] for call in api.sent if call.path.endswith("differences")]
     assert asked == ["train_loss", "test_loss"]
     assert figure.layout.yaxis2.title.text == "difference of test loss"
@@ -56,7 +56,7 @@ def test_differences_are_drawn_for_training_and_test(api):
 
 
 def test_nothing_to_compare_is_said(api):
-    figure, _, caption, _ = drawn(*CHOSEN[:4], "clip", *CHOSEN[5:])
+    figure, caption, _ = drawn(*CHOSEN[:4], "clip", *CHOSEN[5:])
     assert figure.layout.annotations[0].text == "Nothing to compare."
     assert "clipped and unclipped" in text_of(caption)
 
@@ -82,7 +82,7 @@ def test_time_is_one_metric_and_is_scored_by_its_loss():
 
 
 def test_the_scorecard_shows_the_recommendation(api):
-    assert "Use 0.1 to 1." in text_of(run(picture.score("v", "loss", "train", "final", 1)))
+    assert "Use 0.1 to 1." in text_of(run(picture.score(["v", "train_loss", "final"], 1)))
 
 
 def test_a_running_study_ticks_and_a_finished_one_does_not(api):

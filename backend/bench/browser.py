@@ -1,0 +1,58 @@
+"""A real browser, for measurements and tests."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ib_core.errors import IBError
+
+if TYPE_CHECKING:  # comes with the test tools; `etascope` must start without it
+    from playwright.sync_api import Browser
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
+
+
+class NoBrowser(IBError):
+    """A measurement that needs a browser where there is none."""
+
+    code = "no_browser"
+
+
+def find_browser() -> str | None:
+    """Return the browser on PATH; None: playwright's own."""
+    return next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+
+
+@contextmanager
+def open_browser() -> "Iterator[Browser]":
+    """Start a browser, and end it.
+
+    Raises:
+        NoBrowser: If there is none, or nothing to drive it with.
+    """
+    try:
+        from playwright.sync_api import Error, sync_playwright
+    except ImportError:
+        words = "This needs the test tools: python -m pip install -e '.[server,dev]'"
+        raise NoBrowser(f"Playwright is not installed. {words}") from None
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(executable_path=find_browser(), args=list(FLAGS))
+        except Error as error:
+            words = "Install the package chromium, or run: playwright install chromium"
+            raise NoBrowser(f"No browser could be started. {words}") from error
+        try:
+            yield browser
+        finally:
+            browser.close()

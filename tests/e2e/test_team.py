@@ -1,0 +1,135 @@
+"""A team in real browsers: in by the first link, a study, a colleague, and out again."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.backend.accounts import PASSWORD, SECRET
+from tests.e2e.browser import settled, watch
+from tests.e2e.conftest import PATIENCE_MS, ROOT, START_SECONDS, answers, free_port
+from tests.servers import wait_for
+
+
+@dataclass
+class Team:
+    """An installation with accounts."""
+
+    url: str
+    environment: dict[str, str]
+    log: Path
+
+    def etascope(self, *words: str) -> str:
+        command = [sys.executable, "-P", "-m", "backend.cli", *words]
+        done = subprocess.run(
+            command, env=self.environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def team(tmp_path_factory) -> Iterator[Team]:
+    """Run `etascope up` with accounts on."""
+    home, port = tmp_path_factory.mktemp("team"), free_port()
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("ETASCOPE_")},
+        "PYTHONPATH": str(ROOT),
+        "ETASCOPE_HOME": str(home),
+        "ETASCOPE_PORT": str(port),
+        "ETASCOPE_AUTH": "on",
+        "ETASCOPE_SECRET": SECRET,
+    }
+    team = Team(f"http://127.0.0.1:{port}", environment, home / "up.log")
+    with team.log.open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "backend.cli", "up"],
+            env=environment, stdout=log, stderr=log, cwd=home,
+        )  # fmt: skip
+        try:
+            ready = f"{team.url}/api/ready"
+            wait_for(lambda: answers(ready), seconds=START_SECONDS, what="etascope up")
+            yield team
+        finally:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+@contextmanager
+def visit(browser: Browser, team: Team, width: int = 1280) -> Iterator[Page]:
+    """Open a browser of one's own; whatever its pages complained about fails the test."""
+    context = browser.new_context(viewport={"width": width, "height": 900})
+    context.set_default_timeout(PATIENCE_MS)
+    page = context.new_page()
+    seen = watch(page, team.url)
+    yield page
+    context.close()
+    assert seen.foreign == []
+    assert [words for words in seen.complaints if "401" not in words] == []
+
+
+def log_in(page: Page, name: str, password: str = PASSWORD) -> None:
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Log in").click()
+
+
+def test_from_the_first_link_to_a_shared_study_and_out_again(browser, team):
+    with visit(browser, team) as page:
+        link = wait_for(lambda: _link(team), what="the first admin's link")
+        page.goto(link)
+        assert "#" not in page.url
+        page.get_by_label("Name").fill("ada")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Create the account").click()
+        expect(page.get_by_role("heading", name="Studies")).to_be_visible()
+        expect(page.get_by_role("link", name="ada")).to_be_visible()
+
+        page.goto(f"{team.url}/new?task=digits_mlp&methods=eb&lrs=0.05,0.5&seeds=1")
+        page.get_by_label("Name of the study").fill("Ours")
+        page.get_by_role("button", name="Run", exact=True).click()
+        page.wait_for_url("**/studies/*")
+        page.get_by_label("Add a note").fill("Look at <b>0.5</b>.")
+        page.get_by_role("button", name="Add", exact=True).click()
+        expect(page.get_by_text("Look at <b>0.5</b>.")).to_be_visible()
+        shared = f"{page.url}?split=test"
+
+        team.etascope("user", "create", "bob", "--generate")
+        password = team.etascope("user", "password", "bob", "--generate").split()[-1]
+        with visit(browser, team, width=390) as other:
+            other.goto(shared)
+            assert "/login?next=" in other.url
+            log_in(other, "bob", "not the password")
+            expect(other.get_by_role("alert")).to_contain_text("wrong")
+            log_in(other, "bob", password)
+            other.wait_for_url("**/studies/*?split=test")
+            expect(other.get_by_role("heading", name="Ours", level=1)).to_be_visible()
+            expect(other.get_by_text("Look at <b>0.5</b>.")).to_be_visible()
+            expect(other.get_by_role("button", name="Edit")).to_have_count(0)
+            wide, room = other.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+            assert wide <= room
+            team.etascope("user", "disable", "bob")
+            other.wait_for_url("**/login?next=*", timeout=20_000)  # the next thing asked shows it
+
+        page.goto(team.url)
+        settled(page)
+        page.get_by_role("button", name="Log out").click()
+        page.wait_for_url("**/login")
+        page.go_back()
+        page.wait_for_url("**/login*")
+        page.goto(shared)
+        assert "/login?next=" in page.url
+
+
+def _link(team: Team) -> str | None:
+    words = team.log.read_text().split()
+    return next((word for word in words if "/welcome#" in word), None)
