@@ -40,7 +40,7 @@ def show_login(
     with reading(engine) as session:
         if key and find(session, key=key, secret=settings.secret):
             return RedirectResponse(local_path(to), 303)
-    return _page(LOGIN, next=local_path(to), username="")
+    return _page(LOGIN, next=local_path(to), username="", first="autofocus", again="")
 
 
 @router.post("/login")
@@ -62,7 +62,7 @@ async def submit_login(request: Request, settings: SettingsDep, engine: EngineDe
     try:
         login = await to_thread.run_sync(begin)
     except IBError as error:
-        return _page(LOGIN, error, next=to, username=name)
+        return _page(LOGIN, error, next=to, username=name, first="", again="autofocus")
     return _enter(login, to, settings, request)
 
 
@@ -82,6 +82,8 @@ async def submit_welcome(request: Request, settings: SettingsDep, engine: Engine
     name = form.get("username", "").strip()
 
     def create() -> Login:
+        with reading(engine) as session:  # before any work is done for a stranger
+            first_admin.check(session, secret=settings.secret, key=form.get("key", ""))
         check_name(name)
         password = passwords.choose(name, form.get("password", ""))
         with transaction(engine) as session:

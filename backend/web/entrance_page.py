@@ -19,8 +19,7 @@ STYLE = """
 :root { color-scheme: light dark; --page: #f8f9fa; --surface: #fff; --line: #dee2e6; --ink: #1a1d21;
   --muted: #545b64; --accent: #3b5bdb; --accent-ink: #fff; --bad: #c92a2a; --focus: #1c7ed6; }
 @media (prefers-color-scheme: dark) { :root { --page: #101214; --surface: #17191c; --line: #34393f;
-  --ink: #e6e8eb; --muted: #a6adb5; --accent: #91a7ff; --accent-ink: #101214; --bad: #ff8787;
-  --focus: #74c0fc; } }
+  --ink: #e6e8eb; --muted: #a6adb5; --bad: #ff8787; --focus: #74c0fc; } }
 * { box-sizing: border-box; }
 body { margin: 0; min-height: 100vh; display: grid; place-items: center; padding: 16px;
   background: var(--page); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
@@ -55,9 +54,9 @@ LOGIN = Template(
     "<h1>Log in</h1><p>Learning-rate studies of your team.</p>$alert"
     '<form method="post" action="/login"><input type="hidden" name="next" value="$next">'
     '<label>Name<input name="username" value="$username" autocomplete="username" '
-    'autocapitalize="none" spellcheck="false" required autofocus></label>'
+    'autocapitalize="none" spellcheck="false" required $first></label>'
     '<label>Password<input type="password" name="password" autocomplete="current-password" '
-    "required></label><button>Log in</button></form>"
+    "required $again></label><button>Log in</button></form>"
 )
 
 WELCOME = Template(

@@ -17,6 +17,12 @@ from backend.web.monitoring import Monitor
 log = logging.getLogger("etascope.web")
 
 REQUEST_ID = "X-Request-ID"
+#: Answers are what they say they are, in no other site's frame, and links tell where from to none.
+SAFER = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+}
 _SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -41,7 +47,8 @@ class RequestScope:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers[REQUEST_ID] = request_id
-                headers["X-Content-Type-Options"] = "nosniff"
+                for name, value in SAFER.items():
+                    headers[name] = value
             await send(message)
 
         with about(request_id=request_id):

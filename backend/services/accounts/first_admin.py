@@ -28,13 +28,22 @@ def accept(session: Session, *, secret: str, key: str, name: str, password_diges
     """
     if session.get_bind().dialect.name == "postgresql":  # SQLite's transaction excludes others
         session.execute(sa.text("LOCK TABLE users IN EXCLUSIVE MODE"))
+    check(session, secret=secret, key=key)
+    return users.create(session, name=name, role="admin", password_digest=password_digest)
+
+
+def check(session: Session, *, secret: str, key: str) -> None:
+    """Refuse a key that is wrong, or that nobody needs any more.
+
+    Raises:
+        Forbidden: It says what else works.
+    """
     wanted = invitation(session, secret=secret)
     if wanted is None or not hmac.compare_digest(wanted.encode(), key.encode()):
         raise Forbidden(
             "This link does not work, or not any more.",
             hint="`etascope user create NAME --role admin` on the server makes an admin, too.",
         )
-    return users.create(session, name=name, role="admin", password_digest=password_digest)
 
 
 def _key(secret: str) -> str:

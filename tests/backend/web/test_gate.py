@@ -207,3 +207,8 @@ def test_a_token_s_use_is_remembered(team: TestClient, ada: Person) -> None:
     team.get("/api/me", headers=bearer(token))
     (after,) = team.get("/api/tokens", headers=ada.headers).json()["items"]
     assert after["last_used_at"] is not None
+
+
+def test_no_answer_can_be_put_into_another_site_s_frame(team: TestClient, ada: Person) -> None:
+    for answer in (team.get("/login"), team.get("/api/me", headers=ada.headers), team.get("/x")):
+        assert answer.headers["x-frame-options"] == "DENY"
