@@ -12,6 +12,8 @@ NOTES = f"""<script>{MARK}</script> <img src=x onerror={MARK}>
 
 <a href="javascript:{MARK}">here</a> <iframe srcdoc="<script>parent.{MARK}</script>"></iframe>
 """
+#: What the library that draws markdown makes of an address it does not trust.
+NOWHERE = "javascript:void(0)"
 TASK = f"<svg onload={MARK}>"
 #: Loss of one method at one rate, under names that are none.
 RUNS = f'task,method,lr,seed,train_loss\n"{TASK}","<i>m</i>",1,1,0.5\n"{TASK}",eb,1,1,0.4\n'
@@ -43,6 +45,8 @@ def test_hostile_texts_are_shown_and_do_nothing(visit, evil):
         page.wait_for_timeout(700)
         assert page.evaluate("window.pwned") is None, path
         assert page.locator("img[src='x'], iframe, svg[onload]").count() == 0, path
-        assert page.locator("a[href^='javascript']").count() == 0, path
+        links = page.locator("a[href^='javascript']")
+        found = {link.get_attribute("href") for link in links.all()}
+        assert found <= {NOWHERE}, path
     visit.open(f"/studies/{evil}")
     expect(page.get_by_text("<b>Evil</b>").first).to_be_visible()
