@@ -16,7 +16,7 @@ from ib_core.bench.plain import PlainTraining, stock_activation
 from ib_core.datasets import DATASETS, load_dataset
 from ib_core.implicit_sgd import ImplicitSGD
 from ib_core.layers import ImplicitLinear
-from ib_core.methods import StackOptimizer
+from ib_core.methods import build_optimizer
 from ib_core.metrics.cost import PRINTED_OVERHEADS
 from ib_core.sweep.engine import member_of
 from ib_core.sweep.spec import SweepSpec, TrialSpec
@@ -118,7 +118,7 @@ def engine_steps(trials: Sequence[TrialSpec], steps: int) -> Steps:
     seeds = [trial.seed for trial in trials]
     workload = build_workload(task, load_dataset(task.dataset), recipe, seeds, torch.device("cpu"))
     model = workload.model()
-    optimizer = StackOptimizer(
+    optimizer = build_optimizer(
         model,
         [member_of(trial) for trial in trials],
         output_loss=LOSSES[task.loss].output if task.linear_output else None,

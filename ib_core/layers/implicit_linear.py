@@ -67,12 +67,14 @@ class ImplicitLinear(ImplicitLayer):
 def affine(z: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Return `weight z + bias` for one layer or, member by member, for a stack.
 
-    In a stack the result lies in memory as [members, out, rows]. With the small layers of a
-    sweep, batched products and softmaxes over that layout are 4 to 15 times faster, and
-    element-wise work keeps whatever layout it is given.
+    In a stack of several the result lies in memory as [members, out, rows]. With the small layers
+    of a sweep, batched products and softmaxes over that layout are 4 to 15 times faster, and
+    element-wise work keeps whatever layout it is given. A stack of one is an ordinary layer.
     """
     if weight.dim() == 2:
         return F.linear(z, weight, bias)
+    if weight.shape[0] == 1:
+        return F.linear(z, weight[0], None if bias is None else bias[0])
     rows = as_rows(z, stacked=True)
     if bias is None:
         s = torch.bmm(weight, rows.mT)
@@ -86,6 +88,13 @@ def as_rows(tensor: Tensor, stacked: bool) -> Tensor:
     if tensor.dim() == (3 if stacked else 2):
         return tensor
     return tensor.flatten(1, -2) if stacked else tensor.flatten(0, -2)
+
+
+def _handed_down(delta: Tensor, weight: Tensor) -> Tensor:
+    """Return the gradient at the layer's input, laid out as `affine` lays out its result."""
+    if weight.dim() == 3 and weight.shape[0] > 1:
+        return torch.bmm(weight.mT, delta.mT).mT
+    return delta @ weight
 
 
 class _LinearPass(torch.autograd.Function):
@@ -110,8 +119,7 @@ class _LinearPass(torch.autograd.Function):
         delta = b if layer.activation.name == "linear" else layer.activation.gradient(s, b)
         below = None
         if ctx.needs_input_grad[0]:
-            below = torch.bmm(weight.mT, delta.mT).mT if stacked else delta @ weight
-            below = below.reshape(shape)
+            below = _handed_down(delta, weight).reshape(shape)
         weight_grad = bias_grad = None
         if not layer.records_wanted:
             weight_grad = delta.mT @ z if ctx.needs_input_grad[1] else None

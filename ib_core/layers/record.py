@@ -35,6 +35,10 @@ class Record:
         squared = self.z.square().sum(-1, keepdim=True)
         return squared.add_(1.0) if bias else squared
 
+    def of(self, members: slice) -> "Record":
+        """Return the part of some members of a stack."""
+        return Record(self.z[members], self.s[members], self.b[members], self.delta[members])
+
     def add(self, b: Tensor, delta: Tensor) -> None:
         """Take in a second backward pass through the same forward pass."""
         self.b = self.b + b

@@ -15,16 +15,29 @@ from ib_core.errors import MisuseError
 
 @dataclass(slots=True)
 class Slot:
-    """One parameter, [members, ...], and its gradient-like `g` in `theta' = theta - lr * g`."""
+    """One parameter, [members, ...], and its gradient-like `g` in `theta' = theta - lr * g`.
+
+    Attributes:
+        name: The parameter's name in the model.
+        parameter: The parameter.
+        grad: The last step's g, where it was written down.
+        alpha: The alphas that g was made of, where it was not.
+    """
 
     name: str
     parameter: nn.Parameter
     grad: Tensor
+    alpha: Tensor | None = None
 
     @property
     def theta(self) -> Tensor:
         """The parameter's values, [members, numbers]."""
         return self.parameter.data.flatten(1)
+
+    def has_finite_gradient(self, member: int) -> bool:
+        """Return whether the last step of a member was made of finite numbers."""
+        made_of = self.grad if self.alpha is None else self.alpha
+        return bool(torch.isfinite(made_of[member]).all())
 
     @property
     def rows(self) -> Tensor:
@@ -81,6 +94,7 @@ class Slots:
             slot.parameter.data = slot.parameter.data[kept]
             slot.parameter.grad = None
             slot.grad = slot.grad[kept]
+            slot.alpha = None if slot.alpha is None else slot.alpha[kept]
 
 
 def _norms(blocks: list[Tensor]) -> Tensor:

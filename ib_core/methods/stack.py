@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ib_core.errors import MisuseError, lookup
 from ib_core.layers import ImplicitLayer, Record, merge
 from ib_core.methods.base import METHODS, Member
-from ib_core.methods.moving import Mover, mover_kind
+from ib_core.methods.moving import Mover, Plain, mover_kind
 from ib_core.methods.slots import Slots
 from ib_core.updates import alpha_rule
 from ib_core.updates.step import OUTPUT_ALPHAS, batch_alpha
@@ -70,12 +70,15 @@ class StackOptimizer:
         losses = closure()
         with torch.no_grad():
             lr = self.current_lr()
-            self.collect(lr)
-            self.clip()
-            rates = lr.unsqueeze(1)
-            for run, movers in self._movers:
-                for slot, mover in zip(self.slots, movers, strict=True):
-                    mover.move(slot.theta[run], slot.rows[run], rates[run])
+            if self._plain:
+                self.move_at_once(lr)
+            else:
+                self.collect(lr)
+                self.clip()
+                rates = lr.unsqueeze(1)
+                for run, movers in self._movers:
+                    for slot, mover in zip(self.slots, movers, strict=True):
+                        mover.move(slot.theta[run], slot.rows[run], rates[run])
             self.restart()
         self.steps += 1
         return losses
@@ -100,6 +103,28 @@ class StackOptimizer:
             return self._lr
         tau, power = self._decay
         return self._lr / (1 + self.steps / tau) ** power
+
+    def move_at_once(self, lr: Tensor) -> None:
+        """Take `theta' = theta - lr * g` with g never written down.
+
+        The product that makes g adds it to the weights: of the passes over all parameters, which
+        are most of a large layer's step besides its products, two fall away.
+        """
+        rates = lr.view(-1, 1, 1)
+        for layer in self.layers:
+            if layer.records:
+                record = merge(layer.records)
+                layer.records.clear()
+                alpha = self._alphas(layer, record, lr)
+                self.slots.of(layer.weight).alpha = alpha
+                step = alpha.mT * -rates
+                layer.weight.baddbmm_(step, record.z)
+                if layer.bias is not None:
+                    layer.bias.add_(step.sum(-1))
+        for slot in self.slots:
+            if slot.parameter.grad is not None:
+                slot.grad, slot.parameter.grad = slot.parameter.grad, None
+                slot.theta.addcmul_(slot.rows, lr.unsqueeze(1), value=-1.0)
 
     def collect(self, lr: Tensor) -> None:
         """Fill the slots' gradients from the layers' records and torch's own gradients."""
@@ -138,37 +163,37 @@ class StackOptimizer:
         """Return every member's alphas: explicit ones as they are, implicit ones solved."""
         if not self._implicit_runs:
             return record.delta
-        z_sq = record.z_squared(layer.bias is not None)
-        if self._implicit_runs == [slice(0, self.slots.members)]:
-            return self._solve(layer, record, z_sq, lr, self._implicit_runs[0])
+        if self._all_implicit:
+            return self._solve(layer, record, lr, self._implicit_runs[0])
         alpha = record.delta.clone() if record.delta is record.b else record.delta
         for run in self._implicit_runs:
-            alpha[run] = self._solve(layer, record, z_sq, lr, run)
+            alpha[run] = self._solve(layer, record.of(run), lr[run], run)
         return alpha
 
-    def _solve(
-        self, layer: ImplicitLayer, record: Record, z_sq: Tensor, lr: Tensor, run: slice
-    ) -> Tensor:
-        rate = lr[run].view(-1, 1, 1)
+    def _solve(self, layer: ImplicitLayer, record: Record, lr: Tensor, run: slice) -> Tensor:
+        """Return the alphas of a run of implicit members, given their part of the record."""
         mu = 0.0 if self._mu is None else self._mu[run].view(-1, 1, 1)
-        scale = self._rows_scale(run, record.rows)
-        s, b, z_sq = record.s[run], record.b[run], z_sq[run]
         output = METHODS[self.members[run.start].method].implicit_output
-        if output and layer is self.layers[-1] and self.output_loss is not None:
-            solve = OUTPUT_ALPHAS[self.output_loss]
-            return solve(s, b, z_sq, rate, mu, divisor=record.rows, scale=scale)
-        rule = alpha_rule(layer.activation.name)
+        exact = output and layer is self.layers[-1] and self.output_loss is not None
+        if layer.activation.name == "linear" and self._mu is None and not exact:
+            return record.b
+        rate, scale = lr.view(-1, 1, 1), self._rows_scale(run, record.rows)
+        z_sq = record.z_squared(layer.bias is not None)
+        if exact:
+            solve = OUTPUT_ALPHAS[self.output_loss or ""]
+            return solve(record.s, record.b, z_sq, rate, mu, divisor=record.rows, scale=scale)
+        rule, s = alpha_rule(layer.activation.name), record.s.mT
         # Rules are element-wise; handed over as the layer left it in memory, nothing is copied.
-        if s.mT.is_contiguous():
-            return batch_alpha(rule, s.mT, b.mT, z_sq.mT, rate, mu, scale=scale).mT
-        return batch_alpha(rule, s, b, z_sq, rate, mu, scale=scale)
+        if s.is_contiguous():
+            return batch_alpha(rule, s, record.b.mT, z_sq.mT, rate, mu, scale=scale).mT
+        return batch_alpha(rule, record.s, record.b, z_sq, rate, mu, scale=scale)
 
     def _rows_scale(self, run: slice, rows: int) -> float | Tensor:
         """Return `rows_scale` of a run: a number where all its members use one batch rule."""
-        rules = [member.batch_rule for member in self.members[run]]
-        if len(set(rules)) == 1:
-            return float(rows) if rules[0] == "own" else 1.0
-        scales = [float(rows) if rule == "own" else 1.0 for rule in rules]
+        rule = self._batch_rules[run.start]
+        if rule is not None:
+            return float(rows) if rule == "own" else 1.0
+        scales = [float(rows) if m.batch_rule == "own" else 1.0 for m in self.members[run]]
         return self._tensor(scales).view(-1, 1, 1)
 
     def _add_ridge(self, lr: Tensor, mu: Tensor) -> None:
@@ -193,8 +218,19 @@ class StackOptimizer:
         powers = self._tensor([m.decay_power for m in members])
         self._decay = None if taus is None else (taus, powers)
         self._level_set = self._tensor_unless([self._squared_radius(m) for m in members], no_limit)
+        self._plain = (
+            self._mu is None
+            and self._clip is None
+            and all(mover_kind(member) is Plain for member in members)
+        )
         runs = _runs([METHODS[m.method] for m in members])
         self._implicit_runs = [run for run, method in runs if method.implicit]
+        self._all_implicit = self._implicit_runs == [slice(0, len(members))]
+        #: The batch rule of every implicit run, None where its members differ.
+        self._batch_rules: dict[int, str | None] = {}
+        for run in self._implicit_runs:
+            rules = {member.batch_rule for member in members[run]}
+            self._batch_rules[run.start] = rules.pop() if len(rules) == 1 else None
 
     def _squared_radius(self, member: Member) -> float:
         """Return the bound on |theta|^2 beyond which a member restarts."""

@@ -50,7 +50,23 @@ class _CrossEntropy(torch.autograd.Function):
 
 def squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
     """Return squared errors, mean over outputs (torch's `mse_loss`)."""
-    return (outputs - targets).square().mean(-1)
+    losses: Tensor = _SquaredError.apply(outputs, targets)  # type: ignore[no-untyped-call]
+    return losses
+
+
+class _SquaredError(torch.autograd.Function):
+    """Squared errors whose gradient lies in memory as the outputs do, whatever the targets do."""
+
+    @staticmethod
+    def forward(ctx: Any, outputs: Tensor, targets: Tensor) -> Tensor:
+        error = torch.sub(outputs, targets, out=torch.empty_like(outputs))
+        ctx.save_for_backward(error)
+        return error.square().mean(-1)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (error,) = ctx.saved_tensors
+        return error * (grad * (2 / error.shape[-1])).unsqueeze(-1), None
 
 
 def half_squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -85,7 +101,7 @@ class _NoteLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         p, targets = ctx.saved_tensors
-        slope = (p - targets) / (p * (1 - p)).clamp_(min=1e-12)
+        slope = torch.sub(p, targets, out=torch.empty_like(p)).div_((p * (1 - p)).clamp_(min=1e-12))
         return slope.mul_((grad / (p.shape[-1] * math.pi)).unsqueeze(-1)), None
 
 

@@ -26,28 +26,25 @@ def solved(rule: str, s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar
     |z|^2 belongs to rows. They are the last dimension, as a stack lies in memory
     ([members, out, rows]), or the one before it ([..., rows, out]).
     """
-    if s.dtype != torch.float32 or s.device.type != "cpu" or s.shape != b.shape:
+    if s.device.type != "cpu" or s.shape != b.shape or isinstance(mu, Tensor) or mu != 0:
         return None
-    if isinstance(mu, Tensor) or mu != 0:
+    if not s.dtype == b.dtype == z_sq.dtype == torch.float32 or s.requires_grad or b.requires_grad:
         return None
     kernel = kernels().get(rule)
     if kernel is None:
         return None
     k = lr * z_sq
-    if s.dim() == 3 and k.shape == (s.shape[0], 1, s.shape[2]):
-        blocks = s.shape
-    elif k.shape == (*s.shape[:-1], 1):
-        blocks = torch.Size((k.numel(), 1, s.shape[-1]))
-    else:
-        return None
-    s, b, k = s.contiguous(), b.to(s.dtype).contiguous(), k.to(s.dtype).contiguous()
+    s, b = s.contiguous(), b.contiguous()
     out = torch.empty_like(s)
-    kernel(
-        s.detach().view(blocks).numpy(),
-        b.detach().view(blocks).numpy(),
-        k.detach().view(blocks[0], -1).numpy(),
-        out.view(blocks).numpy(),
-    )
+    if s.dim() == 3 and k.shape == (s.shape[0], 1, s.shape[2]):
+        rows = k.view(s.shape[0], -1)
+        kernel(s.numpy(), b.numpy(), rows.numpy(), out.numpy())
+        return out
+    if k.shape != (*s.shape[:-1], 1):
+        return None
+    blocks = (k.numel(), 1, s.shape[-1])
+    rows = k.contiguous().view(-1, 1)
+    kernel(s.view(blocks).numpy(), b.view(blocks).numpy(), rows.numpy(), out.view(blocks).numpy())
     return out
 
 
