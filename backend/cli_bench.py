@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def bench(
-    what: Annotated[str, typer.Argument(help="sweep, service")] = "sweep",
+    what: Annotated[str, typer.Argument(help="core, sweep, service or ui")] = "sweep",
     full: Annotated[bool, typer.Option(help="More rounds and longer sweeps.")] = False,
     json: Annotated[Path | None, typer.Option(help="Write the numbers.")] = None,
 ) -> None:
@@ -31,19 +31,61 @@ def bench(
         json.write_text(json_module.dumps(found, indent=1) + "\n")
 
 
-def _sweep(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+def _core(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
     from ib_core.bench.measure import surroundings
+    from ib_core.bench.steps import race_steps
+
+    rows = [
+        {
+            "step of": result.name,
+            "method": result.method,
+            "time over EB": str(result.over_eb),
+            "over stock torch": "" if result.over_stock is None else str(result.over_stock),
+            "the paper's bound": "" if result.printed is None else f"{result.printed:.4f}",
+        }
+        for result in race_steps(quick=not full, tell=tell)
+    ]
+    return {"benchmark": "core", "surroundings": surroundings(), "rows": rows}
+
+
+def _sweep(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    from ib_core.bench.growth import measure_growth
+    from ib_core.bench.measure import surroundings
+    from ib_core.bench.peers import race_peers
     from ib_core.bench.sweeps import race_sweeps
 
     rows = [
         {
             "sweep": result.name,
             "trials": result.trials,
-            "times faster than one by one": str(result.speedup),
-            "seconds": round(result.seconds, 3),
-            "forecast": round(result.forecast, 3),
+            "we are times faster": str(result.speedup),
+            "than": "a plain loop",
+            "seconds": f"{result.seconds:.3g}",
+            "forecast": f"{result.forecast:.3g}",
         }
         for result in race_sweeps(quick=not full, tell=tell)
+    ]
+    rows += [
+        {
+            "sweep": f"{result.name}, with start-up",
+            "trials": result.trials,
+            "we are times faster": str(result.times or "not installed: extra `bench`"),
+            "than": result.tool,
+            "seconds": "" if result.seconds is None else f"{result.seconds:.3g}",
+            "forecast": "",
+        }
+        for result in race_peers(quick=not full, tell=tell)
+    ]
+    rows += [
+        {
+            "sweep": f"cost over {growth.of}, {growth.sizes}",
+            "trials": "",
+            "we are times faster": f"grows with the power {growth.exponent:.2f}",
+            "than": "",
+            "seconds": growth.seconds,
+            "forecast": growth.memory,
+        }
+        for growth in measure_growth(quick=not full, tell=tell)
     ]
     return {"benchmark": "sweep", "surroundings": surroundings(), "rows": rows}
 
@@ -57,6 +99,7 @@ def _service(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
 
 
 BENCHMARKS: dict[str, Callable[[bool, Callable[[str], None]], dict[str, Any]]] = {
+    "core": _core,
     "sweep": _sweep,
     "service": _service,
 }

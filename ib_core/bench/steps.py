@@ -5,7 +5,7 @@ contestant takes the same steps on the same batches in one process, in turns.
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -89,9 +89,9 @@ def race_steps(
 
 
 def _race_network(case: StepCase, rounds: int) -> Iterator[StepResult]:
-    contestants = {m: engine_steps(_trials(case, m), case.steps) for m in case.methods}
+    contestants = {m: engine_steps(trials_of(case, m), case.steps) for m in case.methods}
     if case.members == 1:
-        contestants["stock"] = stock_steps(_trials(case, "eb")[0], case.steps)
+        contestants["stock"] = stock_steps(trials_of(case, "eb")[0], case.steps)
     measured = race(contestants, rounds=rounds)
     printed = PRINTED_OVERHEADS[case.printed].bound if case.printed else None
     for method in case.methods:
@@ -104,9 +104,13 @@ def _race_network(case: StepCase, rounds: int) -> Iterator[StepResult]:
         )
 
 
-def _trials(case: StepCase, method: str) -> list[TrialSpec]:
+def trials_of(
+    case: StepCase, method: str, options: Mapping[str, int] | None = None
+) -> list[TrialSpec]:
     """Return one trial a member, at small rates: the cost of a step does not depend on them."""
-    one = SweepSpec.create(case.task, methods=(method,), learning_rates=[0.01], seeds=[1])
+    one = SweepSpec.create(
+        case.task, methods=(method,), learning_rates=[0.01], seeds=[1], options=options
+    )
     (trial,) = one.expand()
     return [replace(trial, seed=seed) for seed in range(1, case.members + 1)]
 
@@ -114,7 +118,12 @@ def _trials(case: StepCase, method: str) -> list[TrialSpec]:
 def engine_steps(trials: Sequence[TrialSpec], steps: int) -> Steps:
     """Return what takes `steps` steps of the engine's own training loop."""
     task, first = find_task(trials[0].task), trials[0]
-    recipe = task.recipe(first.profile, activation=first.activation, batch_size=first.batch_size)
+    recipe = task.recipe(
+        first.profile,
+        activation=first.activation,
+        batch_size=first.batch_size,
+        width=first.options.width,
+    )
     seeds = [trial.seed for trial in trials]
     workload = build_workload(task, load_dataset(task.dataset), recipe, seeds, torch.device("cpu"))
     model = workload.model()

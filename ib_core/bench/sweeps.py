@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ib_core.bench.measure import Ratio, race
 from ib_core.bench.plain import train_one
 from ib_core.datasets import DATASETS
+from ib_core.sweep.lanes import lanes_here
 from ib_core.sweep.local import run_all
 from ib_core.sweep.shard import plan_shards
 from ib_core.sweep.spec import SweepSpec, TrialSpec
@@ -90,7 +91,8 @@ def race_sweeps(
 def _race_one(case: SweepCase, rounds: int) -> SweepResult:
     trials = case.spec.expand()
     chosen = trials[:: max(1, len(trials) // case.sample)][: case.sample]
-    shards = plan_shards(trials)
+    lanes = lanes_here("cpu")
+    shards = plan_shards(trials, lanes=lanes)
     measured = race(
         {"loop": lambda: _loop(chosen), "stack": lambda: run_all(trials)}, rounds=rounds
     )
@@ -101,7 +103,7 @@ def _race_one(case: SweepCase, rounds: int) -> SweepResult:
         trials=len(trials),
         speedup=Ratio(ratio.value * scale, ratio.low * scale, ratio.high * scale, ratio.rounds),
         seconds=measured.median("stack"),
-        forecast=sum(shard.seconds for shard in shards),
+        forecast=sum(shard.seconds for shard in shards) / min(lanes, len(shards)),
     )
 
 

@@ -23,9 +23,13 @@ PASSES = 9
 #: Passes of one evaluation.
 FORWARD_PASSES = 3
 #: Torch calls (and their share of autograd and Python) a layer: a step, one more solve, a forward.
-CALLS_PER_LAYER, CALLS_PER_SOLVE, CALLS_PER_FORWARD = 26, 45, 6
+CALLS_PER_LAYER, CALLS_PER_SOLVE, CALLS_PER_FORWARD = 26, 12, 6
 #: Convolutions are done member by member.
 CALLS_PER_CONVOLUTION = 30
+#: Passes over a convolution's outputs: pooling, relu and their gradients.
+CONVOLVED_PASSES = 4.5
+#: Passes over the parameters, in units of a pass that evaluates an activation.
+PARAMETER_PASSES = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,7 @@ def _step_seconds(shape: Shape, activation: str, count: int, implicit: int, spee
         + count * multiplications / speed.products_per_second(shape.products / layers)
         + count * PASSES * outputs / speed.elements_per_second
         + implicit * outputs * speed.solve_seconds(activation)
-        + count * 4 * shape.parameters / speed.elements_per_second
+        + count * PARAMETER_PASSES * shape.parameters / speed.elements_per_second
     )
 
 
@@ -121,9 +125,10 @@ def _loop_seconds(task: Task, shape: Shape, count: int, speed: Speed) -> float:
         streamed = 2 * count * hidden * hidden / speed.streamed_per_second
         return shape.batch * (streamed + 5 * speed.call_seconds)
     if task.family == "conv":
-        products = 3 * shape.batch * _convolution_products(task)
+        products, outputs = _convolutions(task)
         calls = CALLS_PER_CONVOLUTION * len(task.filter_sizes) * speed.call_seconds
-        return count * (products / speed.convolved_per_second + calls)
+        passes = CONVOLVED_PASSES * shape.batch * outputs / speed.elements_per_second
+        return count * (3 * shape.batch * products / speed.convolved_per_second + passes + calls)
     return 0.0
 
 
@@ -133,19 +138,22 @@ def _evaluation_seconds(task: Task, shape: Shape, count: int, speed: Speed) -> f
     seconds += rows * FORWARD_PASSES * shape.outputs / speed.elements_per_second
     seconds += CALLS_PER_FORWARD * len(shape.widths) * (rows / 20_000 + 2) * speed.call_seconds
     if task.family == "conv":
-        seconds += rows * _convolution_products(task) / speed.convolved_per_second
+        products, outputs = _convolutions(task)
+        seconds += rows * products / speed.convolved_per_second
+        seconds += rows * outputs * CONVOLVED_PASSES / 3 / speed.elements_per_second
     return seconds
 
 
-def _convolution_products(task: Task) -> int:
-    """Return the multiplications a row of both convolutions."""
+def _convolutions(task: Task) -> tuple[int, int]:
+    """Return the multiplications and the outputs a row of both convolutions."""
     side = {"mnist": 28}.get(task.dataset, 8)
-    total, channels = 0, 1
+    total, outputs, channels = 0, 0, 1
     for filters, size in zip(CONV_FILTERS, task.filter_sizes, strict=True):
         side = side - size + 1
         total += side * side * channels * filters * size * size
+        outputs += side * side * filters
         side, channels = side // 2, filters
-    return total
+    return total, outputs
 
 
 def _shape_of(trial: TrialSpec) -> Shape:

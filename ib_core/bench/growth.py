@@ -1,0 +1,106 @@
+"""How the cost of a sweep grows: with its trials, with the width of a network, with time steps."""
+
+import math
+import resource
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Any
+
+from ib_core.bench.measure import race
+from ib_core.bench.steps import StepCase, engine_steps, trials_of
+from ib_core.sweep.cost import stack_memory
+from ib_core.sweep.engine import run_trials
+from ib_core.sweep.spec import SweepSpec, TrialSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Seconds at several sizes and the power of the size they grow with.
+
+    Attributes:
+        of: What grows.
+        sizes: The sizes, in words.
+        exponent: Slope of a straight line through log(seconds) against log(size).
+        seconds: Seconds at every size, in words.
+        memory: Peak memory over its forecast, in words; empty where it was not measured.
+    """
+
+    of: str
+    sizes: str
+    exponent: float
+    seconds: str
+    memory: str = ""
+
+
+def measure_growth(
+    *, quick: bool = True, tell: Callable[[str], None] = lambda _: None
+) -> Iterator[Growth]:
+    """Measure all three, and memory against its forecast."""
+    rounds = 3 if quick else 7
+    tell("growth with trials")
+    counts = (10, 30, 100, 300, 1000)
+    stacks = {str(n): _steps("bundled/wine", n) for n in counts}
+    yield _growth("trials (10 steps of wine)", counts, stacks, rounds)
+    tell("growth with width")
+    widths = (32, 64, 128, 256, 512)
+    wide = {str(w): _steps("digits_mlp", 8, width=w) for w in widths}
+    yield _growth("width (10 steps of 8 digits MLPs)", widths, wide, rounds)
+    tell("memory")
+    yield Growth("memory over its forecast", "see the right", math.nan, "", _memory())
+
+
+def _steps(task: str, members: int, width: int | None = None) -> Callable[[], object]:
+    options = {} if width is None else {"width": width}
+    case = StepCase(task, task, ("ib",), members=members, steps=10)
+    return engine_steps(trials_of(case, "ib", options), case.steps)
+
+
+def _growth(
+    of: str, sizes: Sequence[int], work: dict[str, Callable[[], object]], rounds: int
+) -> Growth:
+    measured = race(work, rounds=rounds)
+    seconds = [measured.median(name) for name in work]
+    logs = [(math.log(n), math.log(s)) for n, s in zip(sizes, seconds, strict=True)]
+    return Growth(
+        of,
+        ", ".join(map(str, sizes)),
+        _slope(logs),
+        ", ".join(f"{s:.2g}" for s in seconds),
+    )
+
+
+def _slope(points: Sequence[tuple[float, float]]) -> float:
+    """Return the slope of the least-squares line."""
+    mean_x = sum(x for x, _ in points) / len(points)
+    mean_y = sum(y for _, y in points) / len(points)
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / sum(
+        (x - mean_x) ** 2 for x, _ in points
+    )
+
+
+MEMORY_CASES = (("digits_autoencoder", 200), ("music/procedural", 40), ("digits_mlp", 400))
+
+
+def _memory() -> str:
+    """Return measured over forecast peak memory of some stacks, each in a process of its own."""
+    context, found = get_context("fork"), []
+    for task, members in MEMORY_CASES:
+        spec = SweepSpec.create(
+            task, methods=("ib",), learning_rates=[0.01], seeds=range(1, members + 1), epochs=1
+        )
+        trials = spec.expand()
+        here, there = context.Pipe()
+        process = context.Process(target=_peak, args=(there, trials))
+        process.start()
+        found.append(f"{task} {here.recv() / stack_memory(trials):.2f}")
+        process.join()
+    return ", ".join(found)
+
+
+def _peak(pipe: Any, trials: list[TrialSpec]) -> None:
+    """Send how much more memory this process needed at its peak than before training."""
+    run_trials(trials[:1])  # what is loaded once is not the stack's
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    run_trials(trials)
+    pipe.send((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
