@@ -137,8 +137,8 @@ def _row(token: TokenRead) -> Component:
         "Revoke",
         id=shared.part("token-revoke", token.id),
         size="compact-sm",
-        variant="light",
-        color="red",
+        variant="default",
+        className="danger",
         n_clicks=0,
         **{"aria-label": f"Revoke {token.name}"},
     )

@@ -75,9 +75,9 @@ def _row(user: UserRead, own: bool) -> Component:
         **{"aria-label": f"Role of {user.username}"},
     )
     buttons = [
-        _button("lock", user, "Let in" if user.disabled else "Lock out", "gray"),
-        _button("password", user, "New password", "gray"),
-        _button("delete", user, "Delete", "red"),
+        _button("lock", user, "Let in" if user.disabled else "Lock out"),
+        _button("password", user, "New password"),
+        _button("delete", user, "Delete", "danger"),
     ]
     yours = html.Span("that is you", className="history-meta")
     cells = [
@@ -97,13 +97,13 @@ def _row(user: UserRead, own: bool) -> Component:
     )
 
 
-def _button(kind: str, user: UserRead, label: str, colour: str) -> Component:
+def _button(kind: str, user: UserRead, label: str, look: str = "") -> Component:
     return dmc.Button(
         label,
         id=shared.part(f"user-{kind}", user.id),
         size="compact-sm",
-        variant="light",
-        color=colour,
+        variant="default",
+        className=look,
         n_clicks=0,
         **{"aria-label": f"{label}: {user.username}"},
     )

@@ -26,7 +26,7 @@ def copy_link() -> Component:
 
 def delete_button() -> Component:
     """Return the button that asks before it deletes."""
-    return dmc.Button("Delete", id=ids.DELETE, variant="default", c="red", n_clicks=0)
+    return dmc.Button("Delete", id=ids.DELETE, variant="default", className="danger", n_clicks=0)
 
 
 async def past(study_id: int) -> Component:
