@@ -133,6 +133,7 @@ def _serve(site: "FastAPI", settings: "Settings") -> None:
         forwarded_allow_ips=settings.trusted_proxies,
         http="h11",  # the other parser takes headers without end
         h11_max_incomplete_event_size=LONGEST_HEADERS,
+        timeout_keep_alive=75,  # longer than proxies keep a connection, so that none is cut in use
         timeout_graceful_shutdown=3,  # event streams never end by themselves
     )
 

@@ -11,8 +11,8 @@ import httpx
 
 #: Shares of what clients do; the rest of them only read.
 STREAMING, SUBMITTING = 0.2, 0.1
-#: Seconds between two requests of one client: somebody looks, then clicks.
-PAUSES = (1.0, 5.0)
+#: Seconds between two requests of one client: somebody looks, then clicks. Sweeps take thought.
+PAUSES, THOUGHTS = (1.0, 5.0), (4.0, 20.0)
 
 
 @dataclass
@@ -35,14 +35,14 @@ class Notes:
 
 
 class Crowd:
-    """Clients that share a study to read."""
+    """Clients that read one large study and each other's; who submits has a study of their own."""
 
     def __init__(self, url: str, study: int, sweep: int) -> None:
         self._url = url
         self._reads = [
-            f"/api/studies/{study}/sensitivity",
-            f"/api/studies/{study}/scorecard",
-            f"/api/studies/{study}",
+            "/api/studies/{study}/sensitivity",
+            "/api/studies/{study}/scorecard",
+            "/api/studies/{study}",
             f"/api/sweeps/{sweep}",
             f"/api/sweeps/{sweep}/trials?limit=100",
             "/api/studies?spark=true&limit=20",
@@ -50,7 +50,7 @@ class Crowd:
             "/api/workers",
             "/api/catalog",
         ]
-        self._study = study
+        self._studies = [study]
         self.notes = Notes()
 
     async def run(self, clients: int, seconds: float) -> Notes:
@@ -68,26 +68,35 @@ class Crowd:
         chance = random.Random(number)
         await asyncio.sleep(chance.uniform(0, PAUSES[1]))  # nobody arrives all at once
         role = number / of
+        submits = STREAMING <= role < STREAMING + SUBMITTING
+        own = await self._new_study(http, number) if submits else 0
         while time.monotonic() < end:
             try:
                 if role < STREAMING:
                     await self._follow(http, end)
-                elif role < STREAMING + SUBMITTING:
-                    await self._submit(http, chance)
+                elif submits:
+                    await self._submit(http, own, chance)
                 else:
                     await self._read(http, chance)
             except httpx.HTTPError as error:
                 self.notes.broken.append(repr(error))
-            await asyncio.sleep(chance.uniform(*PAUSES))
+            pause = chance.uniform(*(THOUGHTS if submits else PAUSES))
+            await asyncio.sleep(min(pause, max(0.0, end - time.monotonic())))
+
+    async def _new_study(self, http: httpx.AsyncClient, number: int) -> int:
+        made = await http.post("/api/studies", json={"name": f"Of client {number}"})
+        self.notes.statuses[made.status_code] += 1
+        self._studies.append(int(made.json()["id"]))
+        return self._studies[-1]
 
     async def _read(self, http: httpx.AsyncClient, chance: random.Random) -> None:
-        path = chance.choice(self._reads)
+        path, study = chance.choice(self._reads), chance.choice(self._studies)
         began = time.monotonic()
-        answer = await http.get(path)
+        answer = await http.get(path.format(study=study))
         self.notes.reads.append((time.monotonic() - began, path))
         self.notes.statuses[answer.status_code] += 1
 
-    async def _submit(self, http: httpx.AsyncClient, chance: random.Random) -> None:
+    async def _submit(self, http: httpx.AsyncClient, study: int, chance: random.Random) -> None:
         body: dict[str, Any] = {
             "task": "toy/quadratic",
             "methods": ["eb", "ib"],
@@ -95,7 +104,7 @@ class Crowd:
             "seeds": [chance.randrange(10**6)],
             "epochs": 1,
         }
-        answer = await http.post(f"/api/studies/{self._study}/sweeps", json=body)
+        answer = await http.post(f"/api/studies/{study}/sweeps", json=body)
         self.notes.statuses[answer.status_code] += 1
         if answer.status_code == 202:
             self.notes.accepted.append(int(answer.json()["id"]))
