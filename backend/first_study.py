@@ -9,7 +9,7 @@ NAME = "First study: explicit against implicit steps on handwritten digits"
 TAG = "first-study"
 NOTES = (
     "Etascope runs this study by itself, once, when its history is empty. Each dot is one training "
-    "run: the same network, weights and batches at nine learning rates and three seeds. Look at "
+    "run: the same network, weights and batches at eleven learning rates and five seeds. Look at "
     "the rate where explicit backpropagation (EB) breaks, and where the implicit one (IB) does."
 )
 PRESET = "first/digits"

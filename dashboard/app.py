@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Response
+from fastapi import FastAPI
 
-from backend.client import calls
 from backend.schemas import CSRF_COOKIE, CSRF_HEADER
 from dashboard import pages, router
-from dashboard.api_client import Sender, Trouble, connect, in_process_client
+from dashboard.api_client import Sender, connect, in_process_client
 from dashboard.callbacks import register_all, report
 from dashboard.components.shell import shell
 from dashboard.markup import Dash
+from dashboard.pulse import add_pulse
 
 HERE = Path(__file__).parent
 INDEX = (HERE / "index.html").read_text("utf-8")
@@ -28,7 +28,7 @@ def create_dash_app(server: FastAPI, client: Sender | None = None) -> Any:
         client: What the pages ask for numbers; None: the API that `server` itself serves.
     """
     connect(server, client or in_process_client(server))
-    _add_pulse(server, client or server.state.dashboard_client)
+    add_pulse(server, client or server.state.dashboard_client)
     app = Dash(
         "dashboard",
         server=server,
@@ -58,16 +58,3 @@ def _without_websockets(app: Any, server: FastAPI) -> None:
     server.router.routes[:] = [
         route for route in server.router.routes if getattr(route, "path", None) != path
     ]
-
-
-def _add_pulse(server: FastAPI, client: Sender) -> None:
-    """Add what the browser asks now and then to learn whether the API answers."""
-
-    @server.get("/dashboard/pulse", include_in_schema=False)
-    async def pulse() -> Response:
-        """Answer 204 if the API does, else 503."""
-        try:
-            await client.send(calls.health())
-        except Trouble:
-            return Response(status_code=503)
-        return Response(status_code=204)

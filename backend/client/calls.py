@@ -21,6 +21,7 @@ from backend.schemas import (
     Reducer,
     ScorecardRead,
     SensitivityRead,
+    StorageRead,
     StudyCreate,
     StudyRead,
     StudyUpdate,
@@ -229,6 +230,11 @@ def workers() -> Call[Page[WorkerRead]]:
 def queue() -> Call[QueueRead]:
     """How much waits."""
     return Call("GET", "/api/queue", QueueRead)
+
+
+def storage() -> Call[StorageRead]:
+    """How much room everything takes."""
+    return Call("GET", "/api/storage", StorageRead)
 
 
 def quadratic(**parameters: Any) -> Call[QuadraticRead]:

@@ -50,7 +50,8 @@ class DifferencesQuery(ScoreQuery):
     """What to compare seed by seed."""
 
     kind: DifferenceKind = Field(
-        "method", description="Methods minus EB, or clipped minus unclipped."
+        "method",
+        description="Methods minus EB, clipped minus unclipped, or an engine minus the one before.",
     )
 
 

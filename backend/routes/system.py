@@ -6,12 +6,21 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from backend import schema_revision
 from backend.db import reading
-from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep
+from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep, SettingsDep
 from backend.queue import Queue
 from backend.routes.documented import errors
-from backend.schemas import CheckRead, HealthRead, Page, QueueRead, ReadyRead, WorkerRead
-from backend.services import dispatch, workers
+from backend.schemas import (
+    CheckRead,
+    HealthRead,
+    Page,
+    QueueRead,
+    ReadyRead,
+    StorageRead,
+    WorkerRead,
+)
+from backend.services import dispatch, storage, workers
 from backend.version import VERSION
+from ib_core.datasets import data_dir
 
 router = APIRouter(tags=["system"])
 NO_WORKER = "No worker is alive. Start one with: etascope worker"
@@ -66,6 +75,12 @@ def list_workers(session: ReadDep, _: CallerDep) -> Page[WorkerRead]:
 def get_queue_depth(session: ReadDep, queue: QueueDep, _: CallerDep) -> QueueRead:
     """Return how much work waits, and whether the broker answers."""
     return dispatch.read(session).model_copy(update={"broker": _broker(queue)})
+
+
+@router.get("/api/storage", responses=errors())
+def get_storage(session: ReadDep, settings: SettingsDep, _: CallerDep) -> StorageRead:
+    """Return how much room results, logs and data sets take, and how much is left."""
+    return storage.read(session, settings=settings, data=data_dir())
 
 
 @router.get(

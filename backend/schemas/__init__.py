@@ -83,9 +83,11 @@ from backend.schemas.system import (
     ImportProblem,
     ImportRead,
     MeRead,
+    PlaceRead,
     QueueRead,
     ReadyRead,
     Role,
+    StorageRead,
     WorkerRead,
 )
 from backend.schemas.team import (
@@ -150,6 +152,7 @@ __all__ = [
     "PasswordReset",
     "PathRead",
     "PersonRead",
+    "PlaceRead",
     "PresetRead",
     "QuadraticRead",
     "QueueRead",
@@ -170,6 +173,7 @@ __all__ = [
     "Spark",
     "SparkPoint",
     "StepSweep",
+    "StorageRead",
     "StudyCreate",
     "StudyRead",
     "StudyUpdate",

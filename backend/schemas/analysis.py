@@ -9,8 +9,9 @@ from backend.schemas.base import Output
 Metric = Literal["train_loss", "test_loss", "train_accuracy", "test_accuracy", "seconds"]
 Reducer = Literal["final", "best"]
 Band = Literal["std", "se", "quantile"]
-#: method: each method minus EB; clip: each method clipped minus the same unclipped.
-DifferenceKind = Literal["method", "clip"]
+#: method: each method minus EB; clip: each method clipped minus the same unclipped; engine: each
+#: curve minus the same one trained by an earlier version of the engine.
+DifferenceKind = Literal["method", "clip", "engine"]
 Censored = Literal["none", "above", "below"]
 
 

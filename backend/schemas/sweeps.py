@@ -110,6 +110,7 @@ class SweepRead(Output):
     created_at: datetime
     finished_at: datetime | None = None
     cancelled: bool = Field(False, description="Whether somebody asked it to stop.")
+    engine_version: str | None = Field(None, description="That trained it; null: imported.")
 
 
 class SweepSubmitted(SweepRead):

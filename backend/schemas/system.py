@@ -62,6 +62,22 @@ class QueueRead(Output):
     broker: CheckRead | None = None
 
 
+class PlaceRead(Output):
+    """One kind of file."""
+
+    name: str
+    used_bytes: int
+
+
+class StorageRead(Output):
+    """How much room everything takes."""
+
+    places: list[PlaceRead]
+    trials: int
+    curve_bytes: int = Field(description="Of the database: the losses by step, compressed.")
+    free_bytes: int = Field(description="Left where results are written.")
+
+
 class MeRead(Output):
     """Who is asking."""
 

@@ -219,6 +219,7 @@ def _one_to_read(session: Session, row: SweepRow, found: progress.Progress) -> S
         created_at=row.created_at,
         finished_at=None if found.unfinished else found.finished_at,
         cancelled=cancelled,
+        engine_version=row.engine_version,
     )
 
 

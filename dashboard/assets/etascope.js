@@ -246,37 +246,6 @@
     attributeFilter: ["datetime"],
   });
 
-  /* --- Is anybody there? ------------------------------------------------------------------ */
-
-  const PULSE = 6000;
-  let away = false;
-  let recoveries = 0;
-
-  async function beat() {
-    if (document.hidden) {
-      return;
-    }
-    let answered = false;
-    try {
-      answered = (await fetch("/dashboard/pulse", { cache: "no-store" })).ok;
-    } catch (error) {
-      answered = false;
-    }
-    const banner = document.getElementById("away");
-    if (banner && answered === away) {
-      banner.hidden = answered;
-      banner.textContent = answered ? "" : "The server does not answer. Trying again every few seconds…";
-    }
-    if (answered && away) {
-      recoveries += 1;
-      window.dash_clientside.set_props("recoveries", { data: recoveries });
-    }
-    away = !answered;
-  }
-
-  window.setInterval(beat, PULSE);
-  document.addEventListener("visibilitychange", beat);
-
   /* --- Small questions pages ask ---------------------------------------------------------- */
 
   const visibleTick = (count) => (document.hidden ? keep() : count);

@@ -48,7 +48,12 @@ SPLITS: tuple[Choice, ...] = (("train", "Training"), ("test", "Test"))
 REDUCERS: tuple[Choice, ...] = (("final", "Last"), ("best", "Best"))
 BANDS: tuple[Choice, ...] = (("std", "Std"), ("se", "Std error"), ("quantile", "10–90 %"))
 SCALES: tuple[Choice, ...] = (("focus", "Focus"), ("log", "Log"), ("full", "Full"))
-VIEWS: tuple[Choice, ...] = (("curves", "Curves"), ("method", "Minus EB"), ("clip", "Clipping"))
+VIEWS: tuple[Choice, ...] = (
+    ("curves", "Curves"),
+    ("method", "Minus EB"),
+    ("clip", "Clipping"),
+    ("engine", "Engines"),
+)
 CLIPPINGS: tuple[Choice, ...] = (("all", "Both"), ("off", "Without"), ("on", "With"))
 
 

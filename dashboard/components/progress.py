@@ -68,7 +68,12 @@ def progress_panel(
         [
             progress_bar(progress, total),
             html.Div(
-                [html.Span(words(progress, total)), *left, *(html.Span(m) for m in messages)],
+                [
+                    html.Span(words(progress, total)),
+                    *left,
+                    *(html.Span(message) for message in messages),
+                    html.Button("Notify me when it ends", className="ask-for-news"),
+                ],
                 className="progress-words",
             ),
         ],

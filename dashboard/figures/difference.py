@@ -6,7 +6,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from backend.schemas import DifferencesRead, PairedPointRead, PairedRead
+from backend.schemas import DifferenceKind, DifferencesRead, PairedPointRead, PairedRead
 from dashboard.figures.dashes import MOST_DOTS, dashes
 from dashboard.figures.panels import rate_range
 from dashboard.figures.scale import Scale
@@ -25,6 +25,11 @@ from dashboard.theme import (
     template,
 )
 
+WORDS: dict[DifferenceKind, str] = {
+    "method": "minus EB",
+    "clip": "clipped minus unclipped",
+    "engine": "an engine minus the one before",
+}
 PANEL, GAP, TOP, AXIS, LEGEND_ROW = 260, 64, 60, 52, 22
 #: The focused scale reaches so many times the difference that this share stays within.
 REACH, HELD = 2.5, 0.6
@@ -274,6 +279,6 @@ def _quantity(view: DifferencesRead) -> str:
 
 
 def _title(views: Sequence[DifferencesRead], picture: Picture) -> str:
-    words = "clipped minus unclipped" if views[0].kind == "clip" else "minus EB"
+    words = WORDS[views[0].kind]
     between = "<br>" if picture.narrow else " · "
     return f"<b>{picture.title}</b>{between}{words}, paired by seed; below 0 is better"

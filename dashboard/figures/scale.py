@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from backend.schemas import Metric, SeriesRead
 
 ScaleName = Literal["focus", "log", "full"]
-Floats = NDArray[np.float32]
+Floats = NDArray[np.floating[Any]]
 
 #: Share of the learning runs that the focused scale must hold.
 HELD = 0.9

@@ -8,12 +8,12 @@ import dash_mantine_components as dmc
 from dash import Input, Output
 
 from backend.client import calls
-from backend.schemas import QueueRead, ReadyRead, WorkerRead
+from backend.schemas import QueueRead, ReadyRead, StorageRead, WorkerRead
 from dashboard.api_client import ask
 from dashboard.callbacks import browser_callback, callback
 from dashboard.components.elements import card
 from dashboard.components.times import age, local_time
-from dashboard.formats import NONE, count, duration, number
+from dashboard.formats import NONE, count, counted, duration, number, size
 from dashboard.ids import Workers as ids
 from dashboard.markup import Component, dcc, html
 from dashboard.router import Page
@@ -58,14 +58,15 @@ async def refresh(_tick: Any) -> Component:
 
 
 async def _body() -> Component:
-    workers, queue, ready = await asyncio.gather(
-        ask(calls.workers()), ask(calls.queue()), ask(calls.ready())
+    workers, queue, ready, storage = await asyncio.gather(
+        ask(calls.workers()), ask(calls.queue()), ask(calls.ready()), ask(calls.storage())
     )
     return html.Div(
         [
             _checks(ready),
             card(_queue(queue), title="Queue"),
             card(_table(workers.items), title="Workers"),
+            card(_storage(storage), title="Room on disk"),
         ],
         className="stack",
     )
@@ -90,6 +91,22 @@ def _queue(queue: QueueRead) -> Component:
         ("Trials in training", count(queue.trials_running)),
         ("Longest wait", duration(queue.oldest_seconds)),
     ]
+    return _numbers(facts)
+
+
+def _storage(storage: StorageRead) -> Component:
+    """Return how much room everything takes, and how to get some back."""
+    facts = [(place.name.capitalize(), size(place.used_bytes)) for place in storage.places]
+    facts.append(("Left on this disk", size(storage.free_bytes)))
+    words = (
+        f"{counted(storage.trials, 'trial')}, their curves {size(storage.curve_bytes)} of the "
+        "database. Deleting a study frees the room of trials no other study shares; the database "
+        "uses it again. Data sets can be fetched again: etascope data list says where they are."
+    )
+    return html.Div([_numbers(facts), html.P(words, className="history-meta")])
+
+
+def _numbers(facts: list[tuple[str, str]]) -> Component:
     return html.Div(
         [
             html.Div([html.Div(value, className="big number"), html.Div(name, className="muted")])

@@ -5,17 +5,13 @@ from typing import Any
 from backend.client import ApiError, ServerAway
 from backend.schemas import (
     CatalogRead,
-    CheckRead,
     CompareRead,
     CompareStudy,
     CurvePointRead,
     CurveRead,
     DifferencesRead,
     DryRunRead,
-    HealthRead,
     Page,
-    QueueRead,
-    ReadyRead,
     ScorecardRead,
     SensitivityRead,
     Spark,
@@ -25,7 +21,6 @@ from backend.schemas import (
     SweepState,
     SweepSubmitted,
     TrialRead,
-    WorkerRead,
 )
 from backend.schemas.paper import PaperRead
 from tests.dashboard.answers import (
@@ -40,15 +35,17 @@ from tests.dashboard.answers import (
     trial,
 )
 from tests.dashboard.paper_answer import paper_answer
+from tests.dashboard.service_answers import ServiceAnswers
 from tests.dashboard.team_answers import TeamAnswers
 
 
-class FakeApi(TeamAnswers):
+class FakeApi(TeamAnswers, ServiceAnswers):
     """Answers calls; remembers what was written.
 
     Attributes:
         sent: Every call, in order.
         away: Whether nobody answers.
+        engine: The version that trained the sweeps.
         running: Whether the study still runs.
         studies: By id.
     """
@@ -57,6 +54,7 @@ class FakeApi(TeamAnswers):
         super().__init__()
         self.sent: list[Any] = []
         self.away = False
+        self.engine = "1"
         self.running = running
         self.studies = {number: self._study(number) for number in range(1, studies + 1)}
 
@@ -99,13 +97,6 @@ class FakeApi(TeamAnswers):
         if int(number) not in self.studies:
             raise ApiError(404, "not_found", f"There is no study {number}.")
         return self.studies[int(number)]
-
-    def _get_health(self, _call: Any, _rest: list[str]) -> HealthRead:
-        return HealthRead(version="0")
-
-    def _get_ready(self, _call: Any, _rest: list[str]) -> ReadyRead:
-        check = CheckRead(ready=False, reason="No worker is alive.")
-        return ReadyRead(ready=False, checks={"workers": check})
 
     def _get_catalog(self, _call: Any, _rest: list[str]) -> CatalogRead:
         return catalog()
@@ -238,6 +229,7 @@ class FakeApi(TeamAnswers):
             progress=study.progress,
             total=54,
             reused=0,
+            engine_version=self.engine,
             eta_seconds=12.5 if self.running else None,
             messages=["waiting for a gpu worker"] if self.running else [],
             created_at=NOW,
@@ -275,26 +267,3 @@ class FakeApi(TeamAnswers):
             rows=[row("eb", study.id) for study in found],
             threshold=1.2,
         )
-
-    def _get_workers(self, _call: Any, _rest: list[str]) -> Page[WorkerRead]:
-        return Page[WorkerRead](
-            items=[
-                WorkerRead(
-                    name="worker-1",
-                    host="here",
-                    device="cpu",
-                    alive=True,
-                    state="busy",
-                    current_shard=7,
-                    trials=27,
-                    last_heartbeat=NOW,
-                    trials_done=120,
-                    trials_per_minute=33.4,
-                    started_at=NOW,
-                ),
-                WorkerRead(name="worker-2", device="cpu", alive=False, last_heartbeat=NOW),
-            ]
-        )
-
-    def _get_queue(self, _call: Any, _rest: list[str]) -> QueueRead:
-        return QueueRead(depth=2, running=1, trials_queued=30, trials_running=4)

@@ -23,7 +23,7 @@ async def get(app, path: str, **headers: str) -> httpx.Response:
 def test_the_pulse_tells_whether_the_api_answers():
     api = FakeApi()
     app = create_dash_app(FastAPI(), api)
-    assert run(get(app, "/dashboard/pulse")).status_code == 204
+    assert run(get(app, "/dashboard/pulse")).json() == {"ended": []}
     api.away = True
     assert run(get(app, "/dashboard/pulse")).status_code == 503
 

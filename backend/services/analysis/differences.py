@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from sqlalchemy.orm import Session
 
@@ -59,6 +60,9 @@ def differences(
 
 def _pairs(keys: Sequence[Key], kind: DifferenceKind) -> Iterator[tuple[Key, Key]]:
     """Yield the series to compare, each with what it is compared to."""
+    if kind == "engine":
+        yield from _engines(keys)
+        return
     if kind == "clip":
         known = set(keys)
         for key in keys:
@@ -70,6 +74,22 @@ def _pairs(keys: Sequence[Key], kind: DifferenceKind) -> Iterator[tuple[Key, Key
     for key in keys:
         if key.method != "eb" and key.group in baselines:
             yield key, baselines[key.group]
+
+
+def _engines(keys: Sequence[Key]) -> Iterator[tuple[Key, Key]]:
+    """Yield each series with the same one of the engine version before."""
+    versions: dict[Key, list[Key]] = {}
+    for key in keys:
+        if key.engine_version is not None:
+            versions.setdefault(replace(key, engine_version=None), []).append(key)
+    for same in versions.values():
+        ordered = sorted(same, key=lambda key: _version(key.engine_version or ""))
+        yield from ((later, earlier) for earlier, later in pairwise(ordered))
+
+
+def _version(text: str) -> tuple[int, str]:
+    """Return what versions are ordered by: numbers as numbers."""
+    return (int(text), "") if text.isdecimal() else (0, text)
 
 
 def _read(first: Key, second: Key, named: Mapping[Key, str], found: PairedComparison) -> PairedRead:

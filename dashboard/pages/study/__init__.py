@@ -27,6 +27,7 @@ from dashboard.pages.study import (
     view,
 )
 from dashboard.pages.study.drawing import blank
+from dashboard.pages.study.listed_sweeps import sweep_list
 from dashboard.router import Page, View
 from dashboard.theme import graph_config
 from dashboard.visitor import get_visitor, may_change
@@ -50,7 +51,9 @@ async def layout(study_id: str = "0", **query: str) -> View:
             *_stores(study, sweeps.items, values),
             html.Div(notes.head(study, own=own), id=ids.HEAD),
             html.Div(live.status(study, sweeps.items), id=ids.STATUS),
-            _content(study, sweeps.items, values, own) if study.sweep_ids else _empty(study, own),
+            await _content(study, sweeps.items, values, own)
+            if study.sweep_ids
+            else _empty(study, own),
             html.Div(await _team(study.id, visitor), className="two-thirds"),
             drawer.drawer(values["trials"]),
             *actions.dialogs(),
@@ -95,13 +98,13 @@ async def _team(study_id: int, visitor: MeRead) -> list[Component]:
     ]
 
 
-def _content(
+async def _content(
     study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any], own: bool
 ) -> Component:
-    clips = any(clip is not None for sweep in sweeps for clip in sweep.spec.get("clips", ()))
+    listed = await sweep_list(sweeps, own=own)
     side = html.Div(
         [
-            card(*view.control_panel(values, clips=clips), className="controls"),
+            card(*view.control_panel(values, sweeps), className="controls"),
             card(
                 html.Div(dmc.Skeleton(h=280), id=ids.SCORECARD),
                 guide_link("scorecard"),
@@ -112,7 +115,7 @@ def _content(
     )
     work = html.Div(
         [
-            card(html.Div(live.sweep_list(sweeps, own=own), id=ids.SWEEPS), title="Sweeps"),
+            card(html.Div(listed, id=ids.SWEEPS), title="Sweeps"),
             card(html.Div(notes.notes(study), id=ids.NOTES), title="Notes"),
         ],
         className="pair work",

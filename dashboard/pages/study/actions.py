@@ -8,11 +8,11 @@ import dash_mantine_components as dmc
 from dash import ALL, Input, Output, State, no_update
 
 from backend.client import calls
-from backend.schemas import StudyUpdate
+from backend.schemas import StudyUpdate, SweepCreate, SweepRead
 from dashboard import ids as shared
 from dashboard.api_client import ask
 from dashboard.callbacks import browser_callback, callback, notice
-from dashboard.components.copy_as import copy_tabs
+from dashboard.components.copy_as import body_of, copy_tabs
 from dashboard.ids import Study as ids
 from dashboard.markup import Component, html
 from dashboard.pages.study.notes import head
@@ -20,8 +20,11 @@ from dashboard.pages.study.notes import head
 QUESTIONS = {
     "cancel": "Cancel sweep {id}? Trials that have not ended stop within seconds; those that "
     "have stay. You can retry the rest later.",
+    "rerun": "Train sweep {id} again with the present engine? Its trials stay as they are, and the "
+    "picture “Engines” will show what changed.",
     "retry": "Run the failed and cancelled trials of sweep {id} again? Nothing else is repeated.",
 }
+DONE = {"cancel": "is being cancelled", "retry": "runs again", "rerun": "has been submitted"}
 
 
 def dialogs() -> list[Component]:
@@ -61,6 +64,7 @@ browser_callback(
     Output(ids.PENDING, "data"),
     Input(shared.part("sweep-cancel", ALL), "n_clicks"),
     Input(shared.part("sweep-retry", ALL), "n_clicks"),
+    Input(shared.part("sweep-rerun", ALL), "n_clicks"),
     prevent_initial_call=True,
 )
 
@@ -78,10 +82,18 @@ async def act(_yes: int, _no: int, pending: dict[str, Any] | None) -> tuple[Any,
     """Do what was confirmed."""
     if dash.ctx.triggered_id != ids.CONFIRM_YES or not pending:
         return False, None, no_update
-    call = calls.cancel if pending["do"] == "cancel" else calls.retry
-    sweep = await ask(call(pending["sweep"]))
-    words = "is being cancelled" if pending["do"] == "cancel" else "runs again"
-    return False, None, [notice(f"Sweep {sweep.id} {words}.")]
+    if pending["do"] == "rerun":
+        sweep = await _rerun(pending["sweep"])
+    else:
+        call = calls.cancel if pending["do"] == "cancel" else calls.retry
+        sweep = await ask(call(pending["sweep"]))
+    return False, None, [notice(f"Sweep {sweep.id} {DONE[pending['do']]}.")]
+
+
+async def _rerun(sweep_id: int) -> SweepRead:
+    """Submit a sweep's grid once more; its trials have other fingerprints by now."""
+    old = await ask(calls.sweep(sweep_id))
+    return await ask(calls.submit(old.study_id, SweepCreate.model_validate(body_of(old.spec))))
 
 
 @callback(

@@ -21,6 +21,13 @@ from dashboard.markup import Component, get_app, html
 from dashboard.pages.study.view import StudyView
 from dashboard.theme import PALETTE, Scheme, template
 
+#: What each picture of differences is made from.
+COMPARED: dict[DifferenceKind, str] = {
+    "method": "EB and another method",
+    "clip": "clipped and unclipped runs",
+    "engine": "runs of two versions of the engine",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
@@ -126,7 +133,7 @@ async def _initial_loss(study: StudyRead) -> float | None:
 
 
 async def _differences(study: StudyRead, view: StudyView, picture: Picture) -> Drawing:
-    kind: DifferenceKind = "clip" if view.view == "clip" else "method"
+    kind: DifferenceKind = "method" if view.view == "curves" else view.view
     found = await asyncio.gather(
         *(
             ask(differences(study.id, kind=kind, metric=metric, reducer=view.reducer))
@@ -135,8 +142,7 @@ async def _differences(study: StudyRead, view: StudyView, picture: Picture) -> D
     )
     shown = [one for one in found if one.items]
     if not shown:
-        what = "clipped and unclipped runs" if kind == "clip" else "EB and another method"
-        words = f"This needs {what} with the same rates and seeds."
+        words = f"This needs {COMPARED[kind]} with the same rates and seeds."
         draw = partial(blank, "Nothing to compare.", picture.scheme)
         return await _marked(draw, html.P(words), words, picture)
     words = f"{shown[0].definition} Band: 95 % bootstrap interval of the mean."

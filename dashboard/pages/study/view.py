@@ -1,9 +1,10 @@
 """What a study page can be asked to show, and the address that asks for it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from backend.schemas import Band, Metric, Reducer, SeriesRead
+from backend.schemas import Band, Metric, Reducer, SeriesRead, SweepRead
 from dashboard.components import controls
 from dashboard.components.url_state import Control, keep_in_url
 from dashboard.figures.scale import ScaleName
@@ -34,7 +35,7 @@ class StudyView:
     split: str
     reducer: Reducer
     clipping: str
-    view: Literal["curves", "method", "clip"]
+    view: Literal["curves", "method", "clip", "engine"]
     band: Band
     seeds: bool
     scale: ScaleName
@@ -65,13 +66,17 @@ def metric_of(quantity: str, split: str) -> Metric:
     return cast(Metric, "seconds" if quantity == "seconds" else f"{split}_{quantity}")
 
 
-def control_panel(values: dict[str, Any], *, clips: bool) -> list[Any]:
-    """Return the controls, set to an address's values.
+def control_panel(values: dict[str, Any], sweeps: Sequence[SweepRead]) -> list[Any]:
+    """Return the controls, set to an address's values; what would show nothing is left out.
 
     Args:
         values: By query parameter.
-        clips: Whether the study has clipped trials; without any there is nothing to choose.
+        sweeps: The study's.
     """
+    clips = any(clip is not None for sweep in sweeps for clip in sweep.spec.get("clips", ()))
+    engines = len({sweep.engine_version for sweep in sweeps if sweep.engine_version}) > 1
+    shown = {"curves": True, "method": True, "clip": clips, "engine": engines}
+    views = [one for one in controls.VIEWS if shown[one[0]] or one[0] == values["view"]]
     data = [
         controls.segmented("Quantity", ids.QUANTITY, controls.QUANTITIES, values["quantity"]),
         controls.segmented("Split", ids.SPLIT, controls.SPLITS, values["split"]),
@@ -83,7 +88,7 @@ def control_panel(values: dict[str, Any], *, clips: bool) -> list[Any]:
         controls.group("Data", *data, clipping),
         controls.group(
             "View",
-            controls.segmented("Picture", ids.VIEW, controls.VIEWS, values["view"]),
+            controls.segmented("Picture", ids.VIEW, views, values["view"]),
             controls.segmented("Band", ids.BAND, controls.BANDS, values["band"]),
             controls.switch("Seeds", ids.SEEDS, values["seeds"]),
         ),

@@ -58,6 +58,7 @@ RULES: dict[tuple[str, str], Rule] = {
     # The service
     ("GET", "/api/workers"): READ,
     ("GET", "/api/queue"): READ,
+    ("GET", "/api/storage"): READ,
     ("GET", "/metrics"): READ,
     ("GET", "/api/catalog"): READ,
     ("GET", "/api/paper"): READ,
@@ -118,7 +119,7 @@ OTHER_RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/api/nowhere"): Rule(ok=404),
     ("GET", "/login"): Rule(ok=200, strangers=200, others=dict.fromkeys(PEOPLE, 303)),
     ("GET", "/welcome"): Rule(ok=303, strangers=303),
-    ("GET", "/dashboard/pulse"): Rule(ok=204),
+    ("GET", "/dashboard/pulse"): READ,
     ("GET", "/assets/team.css"): READ,
     ("GET", "/_dash-layout"): READ,
     ("GET", "/_dash-dependencies"): READ,

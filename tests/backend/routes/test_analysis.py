@@ -167,3 +167,33 @@ def test_unknown_studies_are_not_found(api: TestClient, path: str) -> None:
 def test_unknown_choices_are_refused(api: TestClient, trained: int, query: str) -> None:
     answer = api.get(f"/api/studies/{trained}/sensitivity?{query}")
     assert answer.status_code == 422
+
+
+def test_an_engine_is_compared_with_the_one_before(
+    api: TestClient, study: int, submit, train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit()
+    train()
+    for version, better in (("9", 0.0), ("10", 0.25)):
+        monkeypatch.setattr("backend.services.planning.ENGINE_VERSION", version)
+        monkeypatch.setattr("backend.services.sweeps.ENGINE_VERSION", version)
+        monkeypatch.setattr("ib_core.sweep.fingerprint.ENGINE_VERSION", version)
+        assert submit()["reused"] == 0
+        train(lambda t, better=better: improved(t, better))
+    asked = {"kind": "engine"}
+    found = api.get(f"/api/studies/{study}/differences", params=asked).json()["items"]
+    pairs = {(one["first_label"], one["second_label"]): one for one in found}
+    assert ("ib, engine 9", "ib, engine 1") in pairs
+    later = pairs["ib, engine 10", "ib, engine 9"]
+    assert [point["mean"] for point in later["points"]] == pytest.approx([-0.25] * 3)
+    sweeps = api.get(f"/api/studies/{study}/sweeps").json()["items"]
+    assert [one["engine_version"] for one in sweeps] == ["1", "9", "10"]
+
+
+def improved(trial: Any, better: float) -> Any:
+    from dataclasses import replace
+
+    from tests.backend.conftest import toy_result
+
+    found = toy_result(trial)
+    return replace(found, train_loss=(found.train_loss or 0.0) - better)

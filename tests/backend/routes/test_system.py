@@ -78,3 +78,12 @@ def test_prometheus_sees_requests_and_trials(api: TestClient, trained: int) -> N
     assert 'etascope_trials{state="diverged"} 2.0' in text
     assert 'etascope_queue_depth{queue="cpu"} 0.0' in text
     assert 'route="/api/studies/{study_id}",status="200"' in text
+
+
+def test_storage_tells_what_takes_room(api: TestClient, trained: int) -> None:
+    found = api.get("/api/storage").json()
+    places = {place["name"]: place["used_bytes"] for place in found["places"]}
+    assert set(places) == {"database", "logs", "broker", "data sets"}
+    assert places["database"] > found["curve_bytes"] > 0
+    assert found["trials"] == 12
+    assert found["free_bytes"] > 0

@@ -1,11 +1,12 @@
 """The study page: what it asks for, what it draws, and what it refuses to do twice."""
 
+import dash_mantine_components as dmc
 import pytest
 from dash import no_update
 
 from dashboard.ids import Study as ids
 from dashboard.pages import study
-from dashboard.pages.study import drawer, live, notes, picture, trials
+from dashboard.pages.study import ahead, drawer, listed_sweeps, live, notes, picture, trials, view
 from dashboard.pages.study.view import StudyView, metric_of
 from tests.coroutines import run
 from tests.dashboard.answers import series
@@ -105,7 +106,7 @@ def test_a_running_study_ticks_and_a_finished_one_does_not(api):
 
 def test_the_end_of_a_study_is_announced_once(api):
     *_, said = run(live.follow(1, None, 1, None, False))
-    assert said[0]["message"] == "The study has ended: completed."
+    assert said[0]["message"] == "“Digits 1: EB against IB” has ended: completed."
     *_, said = run(live.follow(2, None, 1, None, True))
     assert said is no_update
 
@@ -207,3 +208,52 @@ def test_exports_link_to_the_api(api):
     for kind in ("csv", "json", "parquet"):
         assert f"/api/studies/1/export?format={kind}" in hrefs
     assert by_id(page.body, ids.GRAPH).config["showSendToCloud"] is False
+
+
+def test_a_sweep_of_an_older_engine_can_be_run_again(api, dash_app):
+    assert "engine" not in " ".join(buttons(api))
+    api.engine = "0"
+    assert "Run again with engine 1" in buttons(api)
+    pending = {"do": "rerun", "sweep": 1}
+    done = f"{ids.CONFIRM}.opened@"
+    trigger(dash_app, done, (ids.CONFIRM_YES, "n_clicks", 1), **{ids.PENDING: pending})
+    (sent,) = [call for call in api.sent if call.method == "POST"]
+    assert sent.path == "/api/studies/1/sweeps"
+    assert sent.json["methods"] == ["eb", "ib"]
+
+
+def buttons(api):
+    listed = run(listed_sweeps.sweep_list([api.sweep(1)]))
+    return [one.children for one in names(listed) if isinstance(one, dmc.Button)]
+
+
+def test_only_pictures_that_would_show_something_are_offered(api):
+    def offered(*sweeps):
+        values = {"view": "curves"} | dict.fromkeys(("quantity", "split", "reducer"), "x")
+        values |= dict.fromkeys(("clipping", "band", "seeds", "y"), "x")
+        panel = view.control_panel(values, sweeps)
+        return [one["value"] for one in by_id(panel, ids.VIEW).data]
+
+    new = api.sweep(1)
+    old = new.model_copy(update={"engine_version": "0"})
+    clipped = new.model_copy(update={"spec": {**new.spec, "clips": [None, 1.0]}})
+    assert offered(new) == ["curves", "method"]
+    assert offered(new, clipped) == ["curves", "method", "clip"]
+    assert offered(new, old) == ["curves", "method", "engine"]
+
+
+def test_a_large_study_is_asked_ahead_one_control_away():
+    found = list(ahead.one_control_away(7, StudyView(*CHOSEN)))
+    asked = {
+        (call.parameters["metric"], call.parameters["reducer"], call.parameters["band"])
+        for call in found
+        if call.path.endswith("sensitivity")
+    }
+    assert asked == {
+        ("test_loss", "final", "std"),
+        ("train_accuracy", "final", "std"),
+        ("train_loss", "best", "std"),
+        ("train_loss", "final", "se"),
+        ("train_loss", "final", "quantile"),
+    }
+    assert sum(call.path.endswith("differences") for call in found) == 2
