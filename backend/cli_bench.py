@@ -17,6 +17,7 @@ def bench(
     what: Annotated[str, typer.Argument(help="core, sweep, service or ui")] = "sweep",
     full: Annotated[bool, typer.Option(help="More rounds and longer sweeps.")] = False,
     json: Annotated[Path | None, typer.Option(help="Write the numbers.")] = None,
+    markdown: Annotated[bool, typer.Option(help="Print the table as Markdown.")] = False,
 ) -> None:
     """Measure, interleaved in one run, and print medians with their spread."""
     from rich.console import Console
@@ -25,7 +26,10 @@ def bench(
     console = Console()
     with console.status("measuring") as status:
         found = measure(full, lambda name: status.update(f"measuring {name}"))
-    console.print(_table(found["rows"]))
+    if markdown:
+        console.out(_as_markdown(found["rows"]), highlight=False)
+    else:
+        console.print(_table(found["rows"]))
     console.print(f"Measured with {found['surroundings']}.", highlight=False)
     if json is not None:
         json.write_text(json_module.dumps(found, indent=1) + "\n")
@@ -98,10 +102,19 @@ def _service(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
     return {"benchmark": "service", "surroundings": surroundings(), "rows": rows}
 
 
+def _ui(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    from backend.bench.ui import measure_ui
+    from ib_core.bench.measure import surroundings
+
+    rows = [row.cells() for row in measure_ui(rounds=15 if full else 5, tell=tell)]
+    return {"benchmark": "ui", "surroundings": surroundings(), "rows": rows}
+
+
 BENCHMARKS: dict[str, Callable[[bool, Callable[[str], None]], dict[str, Any]]] = {
     "core": _core,
     "sweep": _sweep,
     "service": _service,
+    "ui": _ui,
 }
 
 
@@ -112,3 +125,8 @@ def _table(rows: list[dict[str, Any]]) -> "Table":
     for row in rows:
         table.add_row(*(str(cell) for cell in row.values()))
     return table
+
+
+def _as_markdown(rows: list[dict[str, Any]]) -> str:
+    lines = [list(rows[0]), ["---"] * len(rows[0]), *([str(c) for c in r.values()] for r in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

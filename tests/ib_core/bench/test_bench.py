@@ -1,0 +1,43 @@
+"""The benchmarks measure what they say: real steps, equal work, honest fits."""
+
+import math
+
+import pytest
+
+from ib_core.bench import peers, steps
+from ib_core.bench.growth import _slope
+from ib_core.bench.measure import Race
+from ib_core.bench.plain import train_one
+from ib_core.sweep.engine import run_trials
+from ib_core.sweep.spec import SweepSpec
+
+
+def test_a_ratio_is_the_median_of_the_ratios_within_rounds():
+    race = Race({"slow": (2.0, 30.0, 4.0), "fast": (1.0, 10.0, 1.0)})
+    ratio = race.ratio("slow", "fast")
+    assert (ratio.value, ratio.low, ratio.high, ratio.rounds) == (3.0, 2.0, 4.0, 3)
+
+
+def test_the_fitted_exponent_of_a_power_law_is_its_power():
+    points = [(math.log(n), math.log(3 * n**1.7)) for n in (10, 100, 1000)]
+    assert _slope(points) == pytest.approx(1.7)
+
+
+@pytest.mark.parametrize("method", ["eb", "ib", "ib_plus", "isgd"])
+def test_every_method_takes_its_steps(method):
+    case = steps.StepCase("wine", "bundled/wine", (method,), members=3, steps=2)
+    steps.engine_steps(steps.trials_of(case, method), case.steps)()
+
+
+def test_the_plain_loop_learns_as_the_engine_does():
+    spec = SweepSpec.create(
+        "bundled/wine", methods=("eb",), learning_rates=[0.1], seeds=[1, 2, 3], epochs=20
+    )
+    for result in run_trials(spec.expand()):
+        assert result.train_loss < result.initial_loss / 2
+        assert train_one(result.spec) < result.initial_loss / 2  # torch's own initial weights
+
+
+@pytest.mark.parametrize("tool", ["ours", "loop"])
+def test_a_tool_trains_the_whole_grid(tool):
+    peers.TOOLS[tool](peers.PeerCase("wine", "bundled/wine", 1, 2, 2))
