@@ -126,11 +126,13 @@ def build_engine(url: str) -> Engine:
         return create_engine(
             url, json_serializer=_to_json, pool_pre_ping=True, pool_size=10, max_overflow=20
         )
-    name = make_url(url).database
+    name, pool = make_url(url).database, {}
     if name and name != ":memory:":
         Path(name).parent.mkdir(parents=True, exist_ok=True)
+        # The last one used first: every connection keeps megabytes of pages it has read.
+        pool = {"pool_use_lifo": True}
     waiting = {"timeout": BUSY_MILLISECONDS / 1000}
-    engine = create_engine(url, json_serializer=_to_json, connect_args=waiting)
+    engine = create_engine(url, json_serializer=_to_json, connect_args=waiting, **pool)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine

@@ -1,5 +1,6 @@
 """Answers that cost time to make, kept until what they tell has changed."""
 
+import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from threading import Lock
@@ -8,11 +9,11 @@ from fastapi import Request, Response
 
 from backend.schemas import Output
 
-MOST_BYTES = 32 * 1024 * 1024
+MOST_BYTES = 16 * 1024 * 1024
 
 
 class AnswerCache:
-    """The most recently used answers, as bytes, one version of each; safe for threads.
+    """The most recently used answers, packed, one version of each; safe for threads.
 
     A running study has a new version every second: keeping the old ones, which nobody will ask
     for again, would only fill the memory.
@@ -31,13 +32,14 @@ class AnswerCache:
             if kept != version:
                 return None
             self._answers.move_to_end(question)
-            return answer
+        return zlib.decompress(answer)
 
     def put(self, question: Hashable, version: str, answer: bytes) -> None:
         """Keep an answer in place of its last version; forget the oldest ones beyond the size."""
+        packed = zlib.compress(answer, level=1)
         with self._lock:
-            self._size += len(answer) - len(self._answers.pop(question, ("", b""))[1])
-            self._answers[question] = (version, answer)
+            self._size += len(packed) - len(self._answers.pop(question, ("", b""))[1])
+            self._answers[question] = (version, packed)
             while self._size > self._most and len(self._answers) > 1:
                 self._size -= len(self._answers.popitem(last=False)[1][1])
 

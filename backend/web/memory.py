@@ -1,19 +1,25 @@
-"""Has the C library give memory back after a large answer, instead of keeping it for the next."""
+"""Keeps a web process small: memory is given back, and requests are all the threads there are."""
 
 import ctypes
+import os
 import sys
 
 #: Names and values of glibc's malloc.h.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 LARGE = 128 * 1024
+#: Read by libraries of linear algebra when they are first imported. Their own threads would fight
+#: over the processors with each other's requests, and hold buffers of their own.
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def stay_small() -> None:
-    """Set it up, early in the process; does nothing where the C library is another.
+    """Set it up, early in the process; settings of the C library only where it is glibc.
 
     By default every thread gets an arena of its own, and the size from which blocks are given
     back grows with use. Ten thousand trials read by a dozen threads then stay resident for ever.
     """
+    for name in THREADS:
+        os.environ.setdefault(name, "1")
     if sys.platform != "linux":
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
