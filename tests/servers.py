@@ -35,7 +35,7 @@ def missing(what: str, how: str) -> None:
     pytest.skip(sentence)
 
 
-def wait_for(condition, *, seconds: float = 10.0, what: str = "a condition", every: float = 0.02):
+def wait_for(condition, *, seconds: float = 60.0, what: str = "a condition", every: float = 0.02):
     """Return the condition's first true value."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -1,10 +1,10 @@
 """Shards side by side in forked processes: the same numbers, and nothing left running."""
 
+import multiprocessing
 import os
 import signal
 import sys
 
-import psutil
 import pytest
 
 from ib_core.sweep import lanes, shard
@@ -57,7 +57,7 @@ def test_processes_change_no_number():
 
 def test_no_process_is_left_behind():
     run_all(SPEC.expand(), lanes=2)
-    assert not psutil.Process().children()
+    assert not multiprocessing.active_children()
 
 
 def test_progress_of_the_whole_never_exceeds_it():
@@ -81,7 +81,7 @@ def test_an_error_in_a_process_is_raised_here(monkeypatch):
     monkeypatch.setattr(lanes, "run_trials", broken)
     with pytest.raises(ValueError, match="no such thing"):
         run_all(SPEC.expand(), lanes=2)
-    assert not psutil.Process().children()
+    assert not multiprocessing.active_children()
 
 
 def test_a_killed_process_is_told_from_a_finished_one(monkeypatch):
@@ -100,4 +100,4 @@ def test_ctrl_c_leaves_nothing_running():
 
     with pytest.raises(KeyboardInterrupt):
         run_all(SPEC.expand(), lanes=2, observer=Impatient())
-    assert not psutil.Process().children()
+    assert not multiprocessing.active_children()
