@@ -104,9 +104,11 @@ def _service(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
 
 def _ui(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
     from backend.bench.ui import measure_ui
+    from backend.bench.watchers import measure_watchers
     from ib_core.bench.measure import surroundings
 
     rows = [row.cells() for row in measure_ui(rounds=15 if full else 5, tell=tell)]
+    rows += [row.cells() for row in measure_watchers(rounds=8 if full else 4, tell=tell)]
     return {"benchmark": "ui", "surroundings": surroundings(), "rows": rows}
 
 

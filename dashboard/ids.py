@@ -154,6 +154,7 @@ class Trial:
     """One trial."""
 
     ID = "trial-id"
+    DRAWN = "trial-drawn"
     GRAPH = "trial-graph"
     SCALE = "trial-scale"
     INTERVAL = "trial-interval"

@@ -1,4 +1,4 @@
-"""A real installation in a folder of its own: SQLite, a broker and one web process, no worker."""
+"""A real installation in a folder of its own: SQLite, a broker, a web process, perhaps a worker."""
 
 import sys
 import tempfile
@@ -44,10 +44,13 @@ class WebProcess:
 
 
 @contextmanager
-def web_process() -> Iterator[WebProcess]:
+def web_process(*, worker: bool = False) -> Iterator[WebProcess]:
     """Start an installation, and leave nothing of it behind.
 
     Whatever this shell's settings name is left alone: only a temporary folder is written to.
+
+    Args:
+        worker: Whether a worker trains what is submitted.
     """
     with ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="etascope-bench-")))
@@ -57,8 +60,8 @@ def web_process() -> Iterator[WebProcess]:
         )
         upgrade(settings)
         broker = EmbeddedBroker(home, settings.broker_socket, find_server())
-        children = [broker.child(), _web(settings)]
-        stack.callback(stop_all, children[::-1], grace=3.0)
+        children = [broker.child(), _part("api", settings)]
+        stack.callback(lambda: stop_all(children[::-1], grace=3.0))
         children[0].start()
         broker.wait(children[0])
         children[1].start()
@@ -68,17 +71,20 @@ def web_process() -> Iterator[WebProcess]:
         _wait(http, children[1])
         engine = build_engine(settings.database)
         stack.callback(engine.dispose)
+        if worker:
+            children.append(_part("worker", settings))
+            children[2].start()
         yield WebProcess(http, engine, children[1].pid)
 
 
-def _web(settings: Settings) -> Child:
+def _part(command: str, settings: Settings) -> Child:
     surroundings = environment(settings)
     for name in ("DATABASE_URL", "BROKER_URL", "AUTH"):
         surroundings.pop(f"ETASCOPE_{name}", None)
     return Child(
-        "The web server",
-        [sys.executable, "-P", "-m", "backend.cli", "api"],
-        log=settings.home / "logs" / "api.log",
+        {"api": "The web server", "worker": "The worker"}[command],
+        [sys.executable, "-P", "-m", "backend.cli", command],
+        log=settings.home / "logs" / f"{command}.log",
         environment=surroundings,
     )
 

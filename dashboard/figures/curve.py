@@ -66,7 +66,7 @@ def curve_figure(
         },
         legend={"orientation": "h", "y": -0.22, "x": 0, "yanchor": "top"},
         hovermode="closest",
-        uirevision="curve",
+        uirevision=f"curve {log}",
         showlegend=len(curves) > 1 or test,
     )
     return figure

@@ -111,7 +111,7 @@ class Panels:
         place = (
             {"x": 0, "xanchor": "left", "y": -AXIS / inner, "yanchor": "top"}
             if self.narrow
-            else {"x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom"}
+            else {"x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom"}
         )
         return {"orientation": "h", "itemdoubleclick": "toggleothers", **place}
 

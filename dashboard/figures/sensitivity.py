@@ -170,7 +170,7 @@ def _add_rail_legend(
     entries = [entry for found in rails.values() for entry in found]
     kinds = (
         ("diverged seeds", "triangle-up", any(entry.diverged for entry in entries)),
-        ("seeds off this scale", "arrow-bar-up-open", any(entry.off_scale for entry in entries)),
+        ("seeds off scale", "arrow-bar-up-open", any(entry.off_scale for entry in entries)),
     )
     for name, symbol, present in kinds:
         if present:

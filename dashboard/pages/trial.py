@@ -13,8 +13,10 @@ from dashboard.api_client import ask
 from dashboard.callbacks import callback
 from dashboard.components.controls import segmented
 from dashboard.components.elements import button_link, card, state_badge
+from dashboard.components.live_graph import draw_from
 from dashboard.components.record import at_rate, facts, outcome_pairs, record, setting_pairs
 from dashboard.components.url_state import Control, keep_in_url, read_controls
+from dashboard.figures.blank import NOTHING_YET
 from dashboard.figures.curve import TrialCurve, curve_figure
 from dashboard.formats import number
 from dashboard.ids import Trial as ids
@@ -27,6 +29,7 @@ MOST_POINTS = 1000
 SCALES = (("linear", "Linear"), ("log", "Log"))
 CONTROLS = (Control("y", ids.SCALE, "linear", choices=("linear", "log")),)
 
+draw_from(ids.DRAWN, ids.GRAPH)
 keep_in_url(r"^/trials/\d+/?$", CONTROLS)
 
 
@@ -40,6 +43,7 @@ async def layout(trial_id: str = "0", **query: str) -> View:
     body = html.Div(
         [
             dcc.Store(id=ids.ID, data=trial.id),
+            dcc.Store(id=ids.DRAWN),
             dcc.Interval(id=ids.INTERVAL, interval=LIVE_MS, disabled=_ended(trial)),
             _head(trial, name),
             html.Div(
@@ -64,6 +68,7 @@ async def layout(trial_id: str = "0", **query: str) -> View:
 def _picture(trial: TrialRead, scale: str) -> Component:
     graph = dcc.Graph(
         id=ids.GRAPH,
+        figure=NOTHING_YET,
         config=graph_config(f"etascope-trial-{trial.id}"),
         responsive=True,
         style={"height": "420px"},
@@ -102,7 +107,7 @@ def _outcome(trial: TrialRead) -> Component:
 
 
 @callback(
-    Output(ids.GRAPH, "figure"),
+    Output(ids.DRAWN, "data"),
     Output(ids.FACTS, "children"),
     Output(ids.STATE, "children"),
     Output(ids.INTERVAL, "disabled"),

@@ -63,6 +63,10 @@ def picture(context: BrowserContext, url: str, path: str, file: Path) -> list[st
     try:
         page.goto(url + path)
         settled(page, 700)
+        # Grids draw their rows when they come into view.
+        page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")
+        settled(page, 300)
+        page.evaluate("window.scrollTo(0, 0)")
         page.screenshot(path=str(file), full_page=True)
         wide, room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
         found = barriers(page)

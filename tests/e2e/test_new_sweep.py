@@ -36,6 +36,7 @@ def test_a_sweep_runs_is_shown_live_and_is_reused_when_asked_for_again(visit):
         timeout=90_000,
     )
     expect(page.locator("#study-sweeps .state").first).to_have_text("completed", timeout=90_000)
+    expect(page.get_by_text("“Watched” has ended: completed.")).to_be_visible()
     page.get_by_role("link", name="Change and run again").click()
     expect(page.locator("#new-forecast")).to_contain_text(re.compile(r"To train\s*0"))
     page.get_by_role("button", name="Run", exact=True).click()

@@ -143,3 +143,43 @@ def test_a_hidden_tab_does_not_ask(browser, fake_site):
     page.wait_for_timeout(3500)
     assert len(fake_site.api.sent) == before
     page.close()
+
+
+PLOT = "document.querySelector('#study-graph .js-plotly-plot')"
+REVISED = f"() => ({PLOT}?._fullData || []).filter(trace => trace.meta === 'mean').length === 1"
+
+
+def test_a_zoom_outlives_the_updates_and_the_end_is_told_on_other_pages(browser, fake_site):
+    api = fake_site.api
+    api.running = True
+    api.studies[1] = api._study(1)
+    page = browser.new_page()
+    seen = watch(page, fake_site.url)
+    page.goto(f"{fake_site.url}/studies/1")
+    page.wait_for_function(f"() => ({PLOT}?._fullData || []).length > 8")
+    page.evaluate(f"() => {{ window.first = {PLOT}; }}")
+    box = page.locator("#study-graph .nsewdrag").first.bounding_box()
+    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 0.3 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.7 * box["width"], box["y"] + 0.8 * box["height"], steps=8)
+    page.mouse.up()
+    zoomed = page.evaluate(f"() => {PLOT}._fullLayout.xaxis.range")
+
+    answer = api._sensitivity
+    api._sensitivity = lambda *asked: answer(*asked).model_copy(
+        update={"series": answer(*asked).series[:1]}
+    )
+    progress = {"completed": 30, "running": 4, "queued": 20}
+    api.studies[1] = api.studies[1].model_copy(update={"progress": progress})
+    page.wait_for_function(REVISED)
+    assert page.evaluate(f"() => {PLOT}._fullLayout.xaxis.range") == zoomed != [-2.24, 2.24]
+    assert page.evaluate(f"() => window.first === {PLOT}")
+
+    page.get_by_role("link", name="Guide").click()
+    page.wait_for_url("**/guide")
+    api.running = False
+    api.studies[1] = api._study(1)
+    told = "“Digits 1: EB against IB” has ended: completed."
+    expect(page.get_by_text(told)).to_be_visible(timeout=20_000)
+    assert seen.complaints == []
+    page.close()

@@ -1,6 +1,7 @@
 """The study page in a real browser, on a real study."""
 
 import json
+import re
 from pathlib import Path
 
 import httpx
@@ -158,3 +159,42 @@ def test_an_unknown_study_is_a_page_that_says_so(visit):
     page = visit.open("/studies/4711")
     expect(page.get_by_role("heading", name="Not found")).to_be_visible()
     expect(page).to_have_title("Not found · Etascope")
+
+
+def test_a_diverged_point_tells_where_it_broke(visit):
+    page = drawn(visit.open("/studies/1"))
+    x, y = page.eval_on_selector(
+        PLOT,
+        """plot => {
+            const rail = plot._fullData.find(t => t.meta === "rail diverged");
+            const {xaxis, yaxis2} = plot._fullLayout, box = plot.getBoundingClientRect();
+            return [box.left + xaxis._offset + xaxis.d2p(rail.x[0]),
+                    box.top + yaxis2._offset + yaxis2.d2p(rail.y[0])];
+        }""",
+    )
+    page.mouse.move(x, y)
+    page.mouse.click(x, y)
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator(".state-diverged")).to_have_count(5)
+    page.wait_for_function(
+        "() => document.querySelector('[role=dialog] .js-plotly-plot')"
+        "?._fullData?.filter(trace => trace.meta === 'train').length === 5"
+    )
+    dialog.get_by_role("link", name=re.compile("^EB")).first.click()
+    page.wait_for_url("**/trials/*")
+    expect(page.get_by_text(re.compile(r"at step \d+")).first).to_be_visible()
+    page.get_by_role("link", name="See one update at this rate").click()
+    page.wait_for_url("**/updates?lr=*")
+
+
+def test_a_number_s_definition_appears_on_hover_and_on_focus(visit):
+    page = drawn(visit.open("/studies/1"))
+    term = page.locator("#study-scorecard").get_by_text("Robust range (decades)")
+    bubble = page.get_by_role("tooltip")
+    term.hover()
+    expect(bubble).to_contain_text("Decades")
+    page.keyboard.press("Escape")
+    expect(bubble).to_be_hidden()
+    term.focus()
+    expect(bubble).to_be_visible()
+    assert term.get_attribute("aria-describedby") == "explanation"

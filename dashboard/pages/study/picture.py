@@ -8,8 +8,9 @@ from dash import Input, Output, State, no_update
 from backend.client import ApiError, calls
 from dashboard import ids as shared
 from dashboard.api_client import ask
-from dashboard.callbacks import browser_callback, callback
+from dashboard.callbacks import callback
 from dashboard.catalog import task_title
+from dashboard.components.live_graph import draw_from
 from dashboard.components.scorecard import advice, scorecard_table
 from dashboard.figures.kept import KeptFigures
 from dashboard.figures.sensitivity import Picture
@@ -23,15 +24,7 @@ from dashboard.theme import scheme_of
 VIEW_INPUTS = [Input(control.id, control.property) for control in CONTROLS[:-1]]
 KEPT = KeptFigures()
 
-# Callbacks of a graph wait for the plotting library; one of a store does not, so the figure is
-# on its way while the library still loads.
-browser_callback(
-    "function(figure) { return [figure, {height: figure.layout.height + 'px'}]; }",
-    Output(ids.GRAPH, "figure"),
-    Output(ids.GRAPH, "style"),
-    Input(ids.DRAWN, "data"),
-    prevent_initial_call=True,
-)
+draw_from(ids.DRAWN, ids.GRAPH)
 
 
 @callback(

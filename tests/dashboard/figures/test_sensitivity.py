@@ -62,7 +62,7 @@ def test_off_scale_and_diverged_are_different_markers(figure):
     off_scale = traces(figure, "rail off scale")[0]
     assert diverged.marker.symbol != off_scale.marker.symbol
     names = [trace.name for trace in traces(figure, "legend")]
-    assert names == ["diverged seeds", "seeds off this scale"]
+    assert names == ["diverged seeds", "seeds off scale"]
 
 
 def test_the_scale_is_not_stretched_by_exploded_runs(figure):
