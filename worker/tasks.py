@@ -9,4 +9,4 @@ def run_shard(shard_id: int) -> None:
     training_process().run(shard_id)
 
 
-app.task(name=RUN_SHARD)(run_shard)
+app.task(name=RUN_SHARD, Request="worker.requests:ShardRequest")(run_shard)
