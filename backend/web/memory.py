@@ -20,6 +20,7 @@ def stay_small() -> None:
     """
     for name in THREADS:
         os.environ.setdefault(name, "1")
+    without_pandas()
     if sys.platform != "linux":
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
@@ -27,3 +28,12 @@ def stay_small() -> None:
         mallopt(M_ARENA_MAX, 1)
         mallopt(M_MMAP_THRESHOLD, LARGE)
         mallopt(M_TRIM_THRESHOLD, LARGE)
+
+
+def without_pandas() -> None:
+    """Let nothing in this process import pandas, which nothing here needs.
+
+    Where it happens to be installed, pyarrow imports it in the thread of the first export, and
+    plotly, which looks whether it is there, meets it half-way in another thread and fails.
+    """
+    sys.modules.setdefault("pandas", None)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-/* The browser's side of the dashboard: addresses, pictures to keep, the menu, local times. */
+/* The browser's side of the dashboard: addresses, the menu, local times, light and dark. */
 (function () {
   "use strict";
 
@@ -78,52 +78,6 @@
         window.dash_clientside.set_props("location", { search: wanted });
       }
     });
-  }
-
-  /* --- Pictures to keep ------------------------------------------------------------------- */
-
-  function download(url, filename) {
-    const anchor = document.createElement("a");
-    anchor.href = url;
-    anchor.download = filename;
-    document.body.appendChild(anchor);
-    anchor.click();
-    anchor.remove();
-  }
-
-  function printPicture(svg, width, height, filename) {
-    const frame = document.createElement("iframe");
-    frame.className = "print-frame";
-    frame.setAttribute("aria-hidden", "true");
-    document.body.appendChild(frame);
-    const page = frame.contentDocument;
-    page.open();
-    page.write(
-      "<!DOCTYPE html><title>" + filename + "</title><style>@page{size:" + width + "px " + height +
-        "px;margin:0}body{margin:0}svg{display:block}</style>" + svg
-    );
-    page.close();
-    frame.contentWindow.addEventListener("afterprint", () => frame.remove());
-    frame.contentWindow.focus();
-    frame.contentWindow.print();
-  }
-
-  /* Exactly what is shown: zoom, hidden curves and colours included. */
-  async function exportPicture(graph, format, filename) {
-    const plot = document.querySelector("#" + graph + " .js-plotly-plot");
-    if (!plot || !window.Plotly) {
-      return;
-    }
-    const width = plot.offsetWidth;
-    const height = plot.offsetHeight;
-    const kind = format === "pdf" ? "svg" : format;
-    const url = await window.Plotly.toImage(plot, { format: kind, width, height, scale: kind === "png" ? 3 : 1 });
-    if (format === "pdf") {
-      const svg = decodeURIComponent(url.slice(url.indexOf(",") + 1));
-      printPicture(svg, width, height, filename);
-    } else {
-      download(url, filename + "." + format);
-    }
   }
 
   /* --- The menu on a phone ---------------------------------------------------------------- */
@@ -257,7 +211,6 @@
 
   window.etascope = {
     syncUrl,
-    exportPicture,
     askFirst,
     toggleMenu,
     arrive,

@@ -86,7 +86,7 @@ def test_an_address_can_point_at_a_trial(visit):
 
 def test_the_picture_can_be_taken_along_exactly_as_shown(visit):
     page = drawn(visit.open("/studies/1?y=log"))
-    for kind, start in (("SVG", b"<svg"), ("PNG", b"\x89PNG")):
+    for kind, start in (("SVG", b"<svg"), ("PNG", b"\x89PNG"), ("PDF", b"%PDF-1.4")):
         page.get_by_role("button", name="Export").click()
         with page.expect_download() as download:
             page.get_by_role("menuitem", name=kind, exact=True).click()
@@ -107,7 +107,7 @@ def test_the_picture_can_be_taken_along_exactly_as_shown(visit):
         }"""
     )
     page.get_by_role("button", name="Export").click()
-    page.get_by_role("menuitem", name="PDF").click()
+    page.get_by_role("menuitem", name="PDF by printing").click()
     page.wait_for_function("() => typeof window.printed === 'string'")
     assert "<svg" in page.evaluate("window.printed")
 

@@ -8,7 +8,7 @@ from dashboard.callbacks import browser_callback
 from dashboard.ids import Study as ids
 from dashboard.markup import Component, html
 
-PICTURES = ("svg", "png", "pdf")
+PICTURES = {"svg": "SVG", "png": "PNG", "pdf": "PDF", "print": "PDF by printing, in vectors"}
 LOOK = "button-link"
 NUMBERS = ("csv", "json", "parquet")
 
@@ -26,8 +26,8 @@ def export_menu(study_id: int) -> Component:
                 [
                     dmc.MenuLabel("The picture as shown"),
                     *(
-                        dmc.MenuItem(_picture_words(kind), id=f"study-export-{kind}", n_clicks=0)
-                        for kind in PICTURES
+                        dmc.MenuItem(words, id=f"study-export-{kind}", n_clicks=0)
+                        for kind, words in PICTURES.items()
                     ),
                     dmc.MenuDivider(),
                     dmc.MenuLabel("Every trial"),
@@ -45,10 +45,6 @@ def export_menu(study_id: int) -> Component:
         position="bottom-end",
         keepMounted=True,
     )
-
-
-def _picture_words(kind: str) -> str:
-    return "PDF (print to file)" if kind == "pdf" else kind.upper()
 
 
 for _kind in PICTURES:
