@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
+ROOT = Path(__file__).parents[3]
 CODE = """
 from backend.web.memory import stay_small
 stay_small()
@@ -17,5 +19,6 @@ except ImportError:
 
 
 def test_exports_and_figures_do_without_pandas():
-    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", CODE]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "none"
