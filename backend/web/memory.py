@@ -3,6 +3,7 @@
 import ctypes
 import os
 import sys
+from importlib.abc import MetaPathFinder
 
 #: Names and values of glibc's malloc.h.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
@@ -20,7 +21,7 @@ def stay_small() -> None:
     """
     for name in THREADS:
         os.environ.setdefault(name, "1")
-    without_pandas()
+    sys.meta_path.insert(0, WithoutPandas())
     if sys.platform != "linux":
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
@@ -30,10 +31,14 @@ def stay_small() -> None:
         mallopt(M_TRIM_THRESHOLD, LARGE)
 
 
-def without_pandas() -> None:
-    """Let nothing in this process import pandas, which nothing here needs.
+class WithoutPandas(MetaPathFinder):
+    """Refuses to import pandas, which nothing in a web process needs.
 
     Where it happens to be installed, pyarrow imports it in the thread of the first export, and
     plotly, which looks whether it is there, meets it half-way in another thread and fails.
     """
-    sys.modules.setdefault("pandas", None)  # type: ignore[arg-type]
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        """Say that there is no such module; leave all others to whoever finds them."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError("A web process does without pandas.", name=fullname)
