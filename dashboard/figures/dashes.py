@@ -17,7 +17,7 @@ from dashboard.theme import faint
 #: More seeds than this in a picture are drawn as dashes.
 MOST_DOTS = 1500
 #: Half a dash as a share of the axis of rates; a pixel, also half its height, of the y axis.
-HALF_WIDTH, PIXEL = 0.005, 0.004
+HALF_WIDTH, PIXEL = 0.005, 0.006
 
 
 def dashes(

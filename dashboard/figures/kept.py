@@ -6,7 +6,7 @@ from threading import Lock
 
 import plotly.graph_objects as go
 
-MOST = 12
+MOST = 16
 
 
 class KeptFigures:

@@ -2,8 +2,9 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -74,8 +75,8 @@ def sensitivity_figure(
     palette = PALETTE[picture.scheme]
     scale = choose_scale(drawn, picture.metric, picture.scale, initial)
     rails = {line.id: rail_entries(line, scale) for line in drawn}
-    figure = go.Figure(layout={"template": template(picture.scheme)})
-    _add_curves(figure, drawn, picture, scale, rails)
+    curves = list(_curves(drawn, picture, scale, rails))
+    figure = go.Figure(curves, {"template": template(picture.scheme)})
     unseen = _add_references(figure, drawn, picture, scale, threshold, initial)
     _add_rail_legend(figure, rails, palette)
     panels = Panels(
@@ -118,29 +119,24 @@ def styles_of(series: Sequence[SeriesRead], scheme: Scheme) -> dict[str, SeriesS
     return styles
 
 
-def _add_curves(
-    figure: go.Figure,
+def _curves(
     series: Sequence[SeriesRead],
     picture: Picture,
     scale: Scale,
     rails: dict[str, list[RailEntry]],
-) -> None:
+) -> Iterator[Any]:
     styles = styles_of(series, picture.scheme)
     lane = sum(1 for entries in rails.values() if entries)
     seeds = seeds_look(series, wanted=picture.seeds)
     few = len(series) <= MOST_BANDS
     for line in series:
         name, style = series_name(line, line.label), styles[line.id]
-        figure.add_traces(
-            list(curve_traces(line, name, style, scale, band=picture.band, seeds=seeds))
-        )
-        figure.add_traces(list(strip_traces(line, name, style, band=few)))
+        yield from curve_traces(line, name, style, scale, band=picture.band, seeds=seeds)
+        yield from strip_traces(line, name, style, band=few)
         if rails[line.id]:
             lane -= 1
             short = picture.narrow
-            figure.add_traces(
-                list(rail_traces(line, name, style, rails[line.id], lane=lane, short=short))
-            )
+            yield from rail_traces(line, name, style, rails[line.id], lane=lane, short=short)
 
 
 def _add_references(

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import plotly.graph_objects as go
 from dash import Input, Output, State, no_update
 
 from backend.client import ApiError, calls
@@ -16,8 +17,8 @@ from dashboard.figures.kept import KeptFigures
 from dashboard.figures.sensitivity import Picture
 from dashboard.ids import Study as ids
 from dashboard.markup import html
-from dashboard.pages.study.ahead import ask_ahead
-from dashboard.pages.study.drawing import plan
+from dashboard.pages.study.ahead import draw_ahead
+from dashboard.pages.study.drawing import Drawing, plan
 from dashboard.pages.study.view import CONTROLS, StudyView
 from dashboard.theme import scheme_of
 
@@ -46,8 +47,30 @@ async def draw(*values: Any) -> tuple[Any, ...]:
     version, *chosen, scheme, narrow, study_id, mark, scored = values
     view = StudyView(*chosen)
     study = await ask(calls.study(study_id))
-    picture = Picture(
-        title=await task_title(study.tasks),
+    title = await task_title(study.tasks)
+
+    async def planned(other: StudyView) -> Drawing:
+        return await plan(study, other, picture_of(other, title, scheme, narrow))
+
+    async def drawn(other: StudyView) -> go.Figure:
+        drawing = await planned(other)
+        # Ten thousand seeds take a while to draw; meanwhile the event loop serves others.
+        return await asyncio.to_thread(KEPT.get, drawing.mark, drawing.draw)
+
+    drawing = await planned(view)
+    to_score = [version, view.scored, view.reducer]
+    rest = (drawing.caption, drawing.mark, no_update if scored == to_score else to_score)
+    if drawing.mark == mark:
+        return no_update, *rest
+    figure = await asyncio.to_thread(KEPT.get, drawing.mark, drawing.draw)
+    draw_ahead(study, view, drawn, look=f"{scheme} {narrow}")
+    return figure, *rest
+
+
+def picture_of(view: StudyView, title: str, scheme: str | None, narrow: bool | None) -> Picture:
+    """Return how a view is drawn."""
+    return Picture(
+        title=title,
         metric=view.metric,
         reducer=view.reducer,
         band=view.band,
@@ -57,15 +80,6 @@ async def draw(*values: Any) -> tuple[Any, ...]:
         narrow=bool(narrow),
         revision=f"{view.view} {view.metric} {view.scale}",
     )
-    drawing = await plan(study, view, picture)
-    ask_ahead(study, view)
-    to_score = [version, view.scored, view.reducer]
-    rest = (drawing.caption, drawing.mark, no_update if scored == to_score else to_score)
-    if drawing.mark == mark:
-        return no_update, *rest
-    # Ten thousand seeds take a while to draw; meanwhile the event loop serves others.
-    figure = await asyncio.to_thread(KEPT.get, drawing.mark, drawing.draw)
-    return figure, *rest
 
 
 @callback(

@@ -1,5 +1,8 @@
 """The study page: what it asks for, what it draws, and what it refuses to do twice."""
 
+import asyncio
+from dataclasses import astuple
+
 import dash_mantine_components as dmc
 import pytest
 from dash import no_update
@@ -242,18 +245,35 @@ def test_only_pictures_that_would_show_something_are_offered(api):
     assert offered(new, old) == ["curves", "method", "engine"]
 
 
-def test_a_large_study_is_asked_ahead_one_control_away():
-    found = list(ahead.one_control_away(7, StudyView(*CHOSEN)))
-    asked = {
-        (call.parameters["metric"], call.parameters["reducer"], call.parameters["band"])
-        for call in found
-        if call.path.endswith("sensitivity")
+def test_a_large_study_is_drawn_ahead_one_control_away():
+    view = StudyView(*CHOSEN)
+    others = list(ahead.one_control_away(view))
+    assert {
+        sum(a != b for a, b in zip(astuple(view), astuple(one), strict=True)) for one in others
+    } == {1}
+    assert {(one.metric, one.reducer) for one in others} == {
+        ("train_loss", "final"),
+        ("test_loss", "final"),
+        ("train_accuracy", "final"),
+        ("train_loss", "best"),
     }
-    assert asked == {
-        ("test_loss", "final", "std"),
-        ("train_accuracy", "final", "std"),
-        ("train_loss", "best", "std"),
-        ("train_loss", "final", "se"),
-        ("train_loss", "final", "quantile"),
-    }
-    assert sum(call.path.endswith("differences") for call in found) == 2
+
+
+def test_only_large_studies_at_rest_are_drawn_ahead(api):
+    drawn = []
+
+    async def visit(**changes):
+        async def draw(other):
+            drawn.append(other)
+
+        study = api.studies[1].model_copy(update=changes)
+        ahead.draw_ahead(study, StudyView(*CHOSEN), draw, look=str(changes))
+        await asyncio.gather(*ahead._running)
+
+    run(visit(total=54))
+    run(visit(total=10_000, progress={"running": 3}))
+    assert drawn == []
+    run(visit(total=10_000))
+    assert len(drawn) == len(set(drawn)) == 7
+    run(visit(total=10_000))
+    assert len(drawn) == 7  # nothing is drawn twice
