@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help up test full
+.PHONY: help up test full screenshots
 
 help:  ## print this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -12,3 +12,6 @@ test:  ## lint, type-check and test, in under 15 minutes
 
 full:  ## test, and the long ones: chaos, load, reproduction
 	python3 run.py test --full
+
+screenshots:  ## every page, light and dark, wide and narrow, into the folder screenshots
+	.venv/bin/python -m tests.e2e.screenshots screenshots

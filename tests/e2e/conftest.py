@@ -1,17 +1,10 @@
 """A whole Etascope for the browser tests, and a dashboard whose API can go away."""
 
-import os
-import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-import httpx
 import pytest
 import uvicorn
 from fastapi import FastAPI
@@ -20,59 +13,19 @@ from playwright.sync_api import Browser, Page, expect
 from dashboard.app import create_dash_app
 from tests.dashboard.fake_api import FakeApi
 from tests.e2e.browser import Watch, find_browser, open_browser, watch
-from tests.servers import missing, wait_for
+from tests.e2e.installation import free_port, installation
+from tests.servers import missing
 
-ROOT = Path(__file__).resolve().parents[2]
 #: Machines are busy; a page that is slow is not a page that is wrong.
 PATIENCE_MS = 60_000
-START_SECONDS = 180.0
-STUDY_SECONDS = 240.0
 expect.set_options(timeout=20_000)  # two cores train, serve and draw at once
-
-
-def free_port() -> int:
-    with socket.socket() as line:
-        line.bind(("127.0.0.1", 0))
-        return line.getsockname()[1]
 
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Iterator[str]:
     """Run `etascope up` in a home of its own; its first study has ended."""
-    home, port = tmp_path_factory.mktemp("home"), free_port()
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("ETASCOPE_")},
-        "PYTHONPATH": str(ROOT),
-        "ETASCOPE_HOME": str(home),
-        "ETASCOPE_PORT": str(port),
-    }
-    log = (home / "up.log").open("wb")
-    command = [sys.executable, "-P", "-m", "backend.cli", "up", "--no-paper"]
-    process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=home)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        wait_for(lambda: answers(f"{url}/api/ready"), seconds=START_SECONDS, what="etascope up")
-        wait_for(lambda: study_state(url, 1) == "completed", seconds=STUDY_SECONDS, every=0.5)
+    with installation(tmp_path_factory.mktemp("home")) as url:
         yield url
-    finally:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-        log.close()
-
-
-def answers(url: str) -> bool:
-    try:
-        return httpx.get(url, trust_env=False, timeout=5).is_success
-    except httpx.TransportError:
-        return False
-
-
-def study_state(url: str, study_id: int) -> str | None:
-    answer = httpx.get(f"{url}/api/studies/{study_id}", trust_env=False, timeout=10)
-    return answer.json().get("state") if answer.is_success else None
 
 
 @pytest.fixture(scope="session")

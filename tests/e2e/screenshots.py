@@ -1,13 +1,15 @@
-"""Pictures of every page: `python -m tests.e2e.screenshots http://127.0.0.1:8050 folder`.
+"""Pictures of every page: `make screenshots`, or `python -m tests.e2e.screenshots FOLDER`.
 
-Light and dark, 1280 and 390 pixels wide. Ends with an error if a page complained, asked another
+Light and dark, 1280 and 390 pixels wide, of an installation started for the purpose; `--url` takes
+one that runs already. Ends with an error if a page complained, asked another
 host, can be scrolled sideways, or if axe-core finds a serious barrier on it.
 """
 
 import argparse
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import product
 from pathlib import Path
 
@@ -16,6 +18,8 @@ from playwright.sync_api import Browser, BrowserContext
 
 from tests.e2e.accessibility import barriers
 from tests.e2e.browser import open_browser, settled, watch
+from tests.e2e.installation import STUDY_SECONDS, installation, study_state
+from tests.servers import wait_for
 
 WIDTHS = (1280, 390)
 SCHEMES = ("light", "dark")
@@ -41,7 +45,7 @@ def pages_of(url: str) -> dict[str, str]:
         found["study"] = f"/studies/{ids[-1]}"
         found["study-log"] = f"/studies/{ids[-1]}?y=log&band=quantile"
         found["study-difference"] = f"/studies/{ids[-1]}?view=method"
-        found["study-clipping"] = f"/studies/{ids[-1]}?view=clip"
+        found["study-clipping"] = f"/studies/{ids[0]}?view=clip"
         found["compare"] = f"/compare?studies={','.join(map(str, ids[:3]))}"
         found["trial"] = "/trials/1"
         found["study-drawer"] = f"/studies/{ids[-1]}?trials=1,2,3"
@@ -77,26 +81,54 @@ def picture(context: BrowserContext, url: str, path: str, file: Path) -> list[st
     return [*seen.complaints, *foreign, *sideways, *found]
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Save all pages; return 1 if any has something wrong."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("url")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", default="", help="names of pages, with commas")
-    given = parser.parse_args(arguments)
-    given.folder.mkdir(parents=True, exist_ok=True)
-    wanted = [name for name in given.only.split(",") if name]
+#: Beside the first study: one whose pictures of clipping have something to show.
+CLIPPED = {
+    "task": "digits_mlp",
+    "methods": ["eb", "ib"],
+    "learning_rates": {"from": 0.01, "to": 100, "count": 9},
+    "seeds": 4,
+    "clip": [None, 1.0],
+}
+
+
+@contextmanager
+def fresh_site() -> Iterator[str]:
+    """Start an installation with two finished studies."""
+    with tempfile.TemporaryDirectory() as home, installation(Path(home)) as url:
+        with httpx.Client(base_url=url, trust_env=False, timeout=30) as http:
+            about = {"name": "Digits with and without clipping", "tags": ["clipping"]}
+            study = http.post("/api/studies", json=about).raise_for_status().json()["id"]
+            http.post(f"/api/studies/{study}/sweeps", json=CLIPPED).raise_for_status()
+        wait_for(lambda: study_state(url, study) == "completed", seconds=STUDY_SECONDS, every=0.5)
+        yield url
+
+
+def take(url: str, folder: Path, wanted: Sequence[str]) -> int:
+    """Save pages of a site; return how many things are wrong with them."""
+    folder.mkdir(parents=True, exist_ok=True)
     faults = 0
-    found = {n: p for n, p in pages_of(given.url).items() if not wanted or n in wanted}
+    found = {name: path for name, path in pages_of(url).items() if not wanted or name in wanted}
     with open_browser() as browser:
         for width, scheme in product(WIDTHS, SCHEMES):
             with window(browser, width=width, scheme=scheme) as context:
                 for name, path in found.items():
-                    file = given.folder / f"{name}-{scheme}-{width}.png"
-                    wrong = picture(context, given.url, path, file)
+                    file = folder / f"{name}-{scheme}-{width}.png"
+                    wrong = picture(context, url, path, file)
                     faults += len(wrong)
                     sys.stderr.writelines(f"{file.name}: {words}\n" for words in wrong)
-    return 1 if faults else 0
+    return faults
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Save all pages; return 1 if any has something wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--url", help="of an installation that runs already")
+    parser.add_argument("--only", default="", help="names of pages, with commas")
+    given = parser.parse_args(arguments)
+    wanted = [name for name in given.only.split(",") if name]
+    with nullcontext(given.url) if given.url else fresh_site() as url:
+        return 1 if take(url, given.folder, wanted) else 0
 
 
 if __name__ == "__main__":

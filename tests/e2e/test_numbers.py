@@ -12,7 +12,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from dashboard.formats import number
-from tests.e2e.conftest import ROOT, Visit, study_state
+from tests.e2e.conftest import Visit
+from tests.e2e.installation import ROOT, study_state
 from tests.servers import wait_for
 
 SWEEP = {

@@ -157,6 +157,7 @@ def test_a_zoom_outlives_the_updates_and_the_end_is_told_on_other_pages(browser,
     seen = watch(page, fake_site.url)
     page.goto(f"{fake_site.url}/studies/1")
     page.wait_for_function(f"() => ({PLOT}?._fullData || []).length > 8")
+    page.wait_for_timeout(2000)  # the picture is drawn again when its rail is known
     page.evaluate(f"() => {{ window.first = {PLOT}; }}")
     box = page.locator("#study-graph .nsewdrag").first.bounding_box()
     page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 0.3 * box["height"])
