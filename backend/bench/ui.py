@@ -128,7 +128,7 @@ def _reactions(
     page.goto(f"{web.http.base_url}/studies/{study}")
     _wait(page, DRAWN, CURVES)
     page.wait_for_load_state("networkidle")
-    page.wait_for_timeout(2500)  # a person looks before touching anything
+    page.wait_for_timeout(5000)  # a person looks before touching anything
     first: list[float] = []
     again: dict[str, list[float]] = {name: [] for name in CONTROLS}
     for number in range(rounds):

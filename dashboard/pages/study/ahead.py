@@ -18,6 +18,8 @@ from dashboard.pages.study.view import StudyView
 
 #: Studies with fewer trials answer quickly enough anyway.
 LARGE = 1000
+#: Whoever tries one control after the other is not to be held up.
+PAUSE_SECONDS = 1.0
 #: So many views are remembered as drawn already.
 REMEMBERED = 1000
 
@@ -37,21 +39,24 @@ def draw_ahead(study: StudyRead, view: StudyView, draw: Draw, *, look: str = "")
         draw: Draws a view of it, and keeps it.
         look: What else a figure depends on, as the colour scheme.
     """
-    if study.total >= LARGE and not unfinished(study.progress) and not _running:
+    for task in _running:
+        task.cancel()
+    if study.total >= LARGE and not unfinished(study.progress):
         task = asyncio.create_task(_draw_all(study, view, draw, look))
         _running.add(task)
         task.add_done_callback(_running.discard)
 
 
 async def _draw_all(study: StudyRead, view: StudyView, draw: Draw, look: str) -> None:
+    await asyncio.sleep(PAUSE_SECONDS)
     for other in one_control_away(view):
         key = f"{study.id} {study.updated_at} {study.progress} {other} {look}"
         if key in _drawn:
             continue
-        _drawn.append(key)
         with suppress(*Trouble):
             await draw(other)
             await ask(calls.scorecard(study.id, metric=other.scored, reducer=other.reducer))
+            _drawn.append(key)
 
 
 def one_control_away(view: StudyView) -> Iterator[StudyView]:

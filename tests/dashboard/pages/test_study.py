@@ -259,7 +259,8 @@ def test_a_large_study_is_drawn_ahead_one_control_away():
     }
 
 
-def test_only_large_studies_at_rest_are_drawn_ahead(api):
+def test_only_large_studies_at_rest_are_drawn_ahead(api, monkeypatch):
+    monkeypatch.setattr(ahead, "PAUSE_SECONDS", 0.0)
     drawn = []
 
     async def visit(**changes):
