@@ -175,5 +175,5 @@ def _page_and_filter(page: "Page") -> Sequence[float]:
     page.get_by_role("button", name="Show more").click()
     paged = _wait(page, ROWS, 100) - start
     start = float(page.evaluate("performance.now()"))
-    page.get_by_label("Search").press_sequentially("Study 12")
-    return paged, _wait(page, ROWS, 10) - start
+    page.get_by_label("Search").fill("123")
+    return paged, _wait(page, ROWS, 1) - start
