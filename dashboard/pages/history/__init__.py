@@ -16,14 +16,7 @@ from dashboard.callbacks import browser_callback, callback
 from dashboard.catalog import get_catalog
 from dashboard.components.elements import button_link
 from dashboard.components.error_panel import empty_state
-from dashboard.components.study_table import (
-    archived_bar,
-    running,
-    spark_cell,
-    state_cell,
-    study_rows,
-    study_table,
-)
+from dashboard.components.study_rows import archived_bar, running, study_rows
 from dashboard.components.url_state import keep_in_url, read_controls
 from dashboard.ids import History as ids
 from dashboard.markup import Component, dcc, html
@@ -39,6 +32,19 @@ browser_callback(
     "function(count) { return window.etascope.visibleTick(count); }",
     Output(ids.TICK, "data"),
     Input(f"{ids.TICK}-interval", "n_intervals"),
+    prevent_initial_call=True,
+)
+browser_callback(
+    "function(rows) { return window.etascope.showStudies(rows); }",
+    Output(ids.LIST, "className"),
+    Input(ids.ROWS, "data"),
+    prevent_initial_call=True,
+)
+browser_callback(
+    "function(chosen) { return window.etascope.countSelected(chosen); }",
+    Output(ids.COMPARE, "disabled"),
+    Output(ids.COMPARE, "children"),
+    Input(ids.SELECTED, "data"),
     prevent_initial_call=True,
 )
 
@@ -76,10 +82,14 @@ async def layout(**query: str) -> Component:
             filter_bar(values, [(task.name, task.title) for task in catalog.tasks], people),
             dcc.Store(id=ids.CURSOR),
             dcc.Store(id=ids.CHANGES),
+            dcc.Store(id=ids.ROWS),
+            dcc.Store(id=ids.SELECTED),
+            dcc.Store(id=ids.PRESSED),
             dcc.Store(id=ids.TICK),
             dcc.Interval(id=f"{ids.TICK}-interval", interval=LIVE_MS, disabled=True),
             html.Div(id=ids.UNDO, role="status"),
             html.Div(_skeleton(), id=ids.TABLE),
+            html.Div(id=ids.LIST),
             html.Div(id=ids.MORE),
             views.dialog(),
         ]
@@ -98,40 +108,37 @@ def _skeleton() -> Component:
 
 
 @callback(
+    Output(ids.ROWS, "data"),
     Output(ids.TABLE, "children"),
     Output(ids.MORE, "children"),
     Output(f"{ids.TICK}-interval", "disabled"),
     *FILTERS,
     Input(ids.CHANGES, "data"),
 )
-async def filter_studies(*values: Any) -> tuple[Any, Any, Any]:
+async def filter_studies(*values: Any) -> tuple[Any, ...]:
     """Fetch the first page of what matches."""
     *chosen, _changes = values
     asked = asked_of(tuple(chosen))
     page, visitor = await asyncio.gather(ask(calls.studies(**asked)), get_visitor())
-    if not page.items:
-        filtered = any(asked[name] for name in ("q", "tag", "task", "state", "owner"))
-        return _nothing(filtered=filtered, archived=asked["archived"] == "true"), None, True
-    return study_table(page.items, visitor), _more(page), not running(page.items)
+    rows = {"how": "replace", "studies": study_rows(page.items, visitor)}
+    if page.items:
+        return rows, None, _more(page), not running(page.items)
+    filtered = any(asked[name] for name in ("q", "tag", "task", "state", "owner"))
+    return rows, _nothing(filtered=filtered, archived=asked["archived"] == "true"), None, True
 
 
 @callback(
-    Output(shared.part("history-state", ALL), "children"),
-    Output(shared.part("history-spark", ALL), "children"),
+    Output(ids.ROWS, "data", allow_duplicate=True),
     Output(f"{ids.TICK}-interval", "disabled", allow_duplicate=True),
     Input(ids.TICK, "data"),
-    State(shared.part("history-state", ALL), "id"),
     *[State(control.id, control.property) for control in CONTROLS],
     prevent_initial_call=True,
 )
-async def follow(_tick: Any, shown: list[dict[str, Any]], *values: Any) -> tuple[Any, Any, Any]:
+async def follow(_tick: Any, *values: Any) -> tuple[Any, Any]:
     """Bring the rows up to date in place: what is selected stays selected."""
-    page = await ask(calls.studies(**asked_of(values)))
-    found = {study.id: study for study in page.items}
-    rows = [found.get(one["key"]) for one in shown]
-    states = [state_cell(study) if study else no_update for study in rows]
-    sparks = [spark_cell(study) if study else no_update for study in rows]
-    return states, sparks, not running(page.items)
+    page, visitor = await asyncio.gather(ask(calls.studies(**asked_of(values))), get_visitor())
+    rows = {"how": "update", "studies": study_rows(page.items, visitor)}
+    return rows, not running(page.items)
 
 
 def _nothing(*, filtered: bool, archived: bool) -> Component:
@@ -162,7 +169,7 @@ def _more(page: Page[StudyRead]) -> Component | None:
 
 
 @callback(
-    Output(ids.ROWS, "children"),
+    Output(ids.ROWS, "data", allow_duplicate=True),
     Output(ids.MORE, "children", allow_duplicate=True),
     Input(shared.part("history-more", ALL), "n_clicks"),
     *[State(control.id, control.property) for control in CONTROLS],
@@ -176,51 +183,38 @@ async def show_more(clicks: list[int], *values: Any) -> tuple[Any, Any]:
     page, visitor = await asyncio.gather(
         ask(calls.studies(**asked_of(values), cursor=cursor)), get_visitor()
     )
-    rows = dash.Patch()
-    rows.extend(study_rows(page.items, visitor))
-    return rows, _more(page)
+    return {"how": "add", "studies": study_rows(page.items, visitor)}, _more(page)
 
 
 @callback(
     Output(ids.CHANGES, "data"),
     Output(ids.UNDO, "children"),
-    Input(shared.part("history-archive", ALL), "n_clicks"),
+    Input(ids.PRESSED, "data"),
     Input(shared.part("history-undo", ALL), "n_clicks"),
     prevent_initial_call=True,
 )
-async def archive(_archive: list[int], _undo: list[int]) -> tuple[Any, Any]:
+async def archive(_pressed: dict[str, Any] | None, _undo: list[int]) -> tuple[Any, Any]:
     """Archive a study or bring it back; each offers the other."""
-    pressed = dash.ctx.triggered_id
-    if not pressed or not dash.ctx.triggered[0]["value"]:
+    by, value = dash.ctx.triggered_id, dash.ctx.triggered[0]["value"]
+    if not by or not value:
         return no_update, no_update
-    study = await ask(calls.study(pressed["key"]))
+    study = await ask(calls.study(value["study"] if by == ids.PRESSED else by["key"]))
     changed = StudyUpdate(archived=not study.archived)
     study = await ask(calls.update_study(study.id, changed))
     return {"study": study.id, "archived": study.archived}, archived_bar(study)
 
 
 @callback(
-    Output(ids.COMPARE, "disabled"),
-    Output(ids.COMPARE, "children"),
-    Input(shared.part("history-select", ALL), "checked"),
-)
-async def count_selected(checked: list[bool]) -> tuple[bool, str]:
-    """Say how many studies would be compared."""
-    chosen = sum(bool(one) for one in checked)
-    return chosen < 2, f"Compare {chosen} studies" if chosen >= 2 else "Compare selected"
-
-
-@callback(
     Output(shared.LOCATION, "href"),
     Input(ids.COMPARE, "n_clicks"),
-    State(shared.part("history-select", ALL), "checked"),
-    State(shared.part("history-select", ALL), "id"),
+    State(ids.SELECTED, "data"),
     prevent_initial_call=True,
 )
-async def compare(clicks: int, checked: list[bool], found: list[dict[str, Any]]) -> Any:
+async def compare(clicks: int, chosen: list[int] | None) -> Any:
     """Open the comparison of what is selected."""
-    chosen = [str(one["key"]) for one, on in zip(found, checked, strict=True) if on]
-    return f"/compare?studies={','.join(chosen)}" if clicks and len(chosen) > 1 else no_update
+    if not clicks or len(chosen or ()) < 2:
+        return no_update
+    return f"/compare?studies={','.join(map(str, chosen or ()))}"
 
 
 PAGE = router.Page("/", "History", layout, navigation="History", parent=None)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard import ids as shared
-from dashboard.ids import NewSweep, Paper, Study
+from dashboard.ids import History, NewSweep, Paper, Study
 from dashboard.ids_team import Account, Admin, Remarks, Sharing, Views
 from tests.backend.accounts import PASSWORD
 from tests.backend.matrix.world import KNOWN, World
@@ -105,7 +105,9 @@ WRITES: dict[str, Press] = {
     "study.actions.archive": Press(OWNERS, click(Study.ARCHIVE), own_study()),
     "study.remarks.add": Press(WRITERS, click(Remarks.ADD), own_study(**{Remarks.TEXT: "Look."})),
     "study.remarks.delete": Press(OWNERS, click_on("remark-delete", "note_id"), own_study()),
-    "history.archive": Press(OWNERS, click_on("history-archive", "study_id")),
+    "history.archive": Press(
+        OWNERS, lambda world: (History.PRESSED, "data", {"study": world.fresh("study_id")})
+    ),
     "history.views.save": Press(PEOPLE, click(Views.SAVE), lambda _: {Views.NAME: "mine"}),
     "history.views.delete": Press(("owner",), click_on("view-delete", "view_id")),
     "new_sweep.forecast.submit": Press(
@@ -139,7 +141,6 @@ READS: frozenset[str] = frozenset(
         "history.filter_studies",
         "history.follow",
         "history.show_more",
-        "history.count_selected",
         "history.compare",
         "new_sweep.forecast.forecast",
         "new_sweep.forecast.show_parts",
