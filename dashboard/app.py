@@ -11,6 +11,7 @@ from dashboard.api_client import Sender, connect, in_process_client
 from dashboard.callbacks import register_all, report
 from dashboard.components.shell import shell
 from dashboard.markup import Dash
+from dashboard.packed_scripts import keep_scripts_packed
 from dashboard.pulse import add_pulse
 
 HERE = Path(__file__).parent
@@ -48,6 +49,7 @@ def create_dash_app(server: FastAPI, client: Sender | None = None) -> Any:
     register_all(app)
     # Dash would do this on the first request to "/", and serve a deep link before without assets.
     app._setup_server()
+    keep_scripts_packed(server)
     return app
 
 
