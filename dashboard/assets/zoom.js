@@ -27,12 +27,16 @@
     );
   }
 
+  /* A graph's first figure comes before there is a plot; a page that was left has another plot. */
+  const sameView = (before, now) =>
+    before && before.revision === now.revision && (!before.plot || before.plot === now.plot);
+
   function keepView(graph, figure) {
     const plot = document.querySelector("#" + graph + " .js-plotly-plot");
     const before = given[graph];
     const style = { height: figure.layout.height + "px" };
     given[graph] = { plot, revision: figure.layout.uirevision, ends: endsOf(figure.layout) };
-    if (!plot || !plot.layout || !before || before.plot !== plot || before.revision !== figure.layout.uirevision) {
+    if (!plot || !plot.layout || !sameView(before, given[graph])) {
       return [figure, style];
     }
     const layout = zoomed(figure.layout, plot, before);
