@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ib_core.implicit_sgd import ImplicitSGD
     from ib_core.layers import ImplicitLinear, ImplicitRNN
-    from ib_core.methods import METHODS, Member, StackOptimizer, build_optimizer
+    from ib_core.methods import METHODS, Member, build_optimizer
+    from ib_core.methods.stack import StackOptimizer
     from ib_core.sweep.engine import run_trials
     from ib_core.sweep.local import run_sweep
     from ib_core.sweep.spec import SweepSpec
@@ -33,7 +34,7 @@ _HOMES = {
     "ImplicitRNN": "ib_core.layers",
     "ImplicitSGD": "ib_core.implicit_sgd",
     "Member": "ib_core.methods",
-    "StackOptimizer": "ib_core.methods",
+    "StackOptimizer": "ib_core.methods.stack",
     "SweepSpec": "ib_core.sweep.spec",
     "build_optimizer": "ib_core.methods",
     "run_sweep": "ib_core.sweep.local",

@@ -22,7 +22,8 @@ PACKAGES = ("ib_core", "backend", "worker", "dashboard", "migrations")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "ib_core.errors": (),
     "ib_core.seeding": ("ib_core.errors",),
-    "ib_core.updates": ("ib_core.errors", "ib_core.seeding"),
+    "ib_core.solvable": (),
+    "ib_core.updates": ("ib_core.errors", "ib_core.seeding", "ib_core.solvable"),
     "ib_core.layers": ("ib_core.errors", "ib_core.seeding", "ib_core.updates"),
     "ib_core.methods": ("ib_core.errors", "ib_core.seeding", "ib_core.updates", "ib_core.layers"),
     "ib_core.datasets": ("ib_core.errors", "ib_core.seeding"),
@@ -36,6 +37,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "ib_core.sweep": (
         "ib_core.errors",
         "ib_core.seeding",
+        "ib_core.solvable",
         "ib_core.updates",
         "ib_core.methods",
         "ib_core.datasets",

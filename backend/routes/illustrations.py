@@ -56,5 +56,8 @@ def get_update(
     query: Annotated[UpdateQuery, QueryParameters()], response: Response, _: CallerDep
 ) -> UpdateRead:
     """Return one node's explicit and implicit update, for both signs of b."""
+    # With it comes torch, which takes half the memory of a web process and is needed nowhere else.
+    from backend.services.illustrations.node_update import node_update
+
     response.headers["Cache-Control"] = CACHE
-    return illustrations.node_update(**query.model_dump())
+    return node_update(**query.model_dump())

@@ -12,24 +12,25 @@ from backend.schemas import (
     SweepCreate,
     TaskRead,
 )
+from backend.services import data_cards
 from backend.services.submission import read_spec
 from backend.settings import get_settings
 from ib_core.datasets import DATASETS
 from ib_core.errors import CorruptData, MissingData
 from ib_core.methods import METHODS
 from ib_core.metrics import METRICS
+from ib_core.solvable import SOLVABLE
 from ib_core.sweep.fingerprint import ENGINE_VERSION
 from ib_core.sweep.grid import MOST_RATES, MOST_SEEDS, count_seeds
 from ib_core.sweep.presets import PRESETS, Preset
 from ib_core.sweep.spec import PROFILES
 from ib_core.tasks import TASKS, Task, find_task, parameter_count
-from ib_core.updates import ALPHA_RULES
-from ib_core.updates.approximations import APPROXIMATION_ERROR
 
 
 def read() -> CatalogRead:
     """Return everything a sweep may name; whether data is present is looked up anew."""
     present = {name: info.present() for name, info in DATASETS.items()}
+    data_cards.prepare(name for name, here in present.items() if here)
     settings = get_settings()
     return CatalogRead(
         engine_version=ENGINE_VERSION,
@@ -43,7 +44,10 @@ def read() -> CatalogRead:
             )
             for method in METHODS.values()
         ],
-        activations=[_activation(name) for name in ALPHA_RULES],
+        activations=[
+            ActivationRead(name=name, approximation_error=approximation_error(name))
+            for name in SOLVABLE
+        ],
         presets=[_preset(preset, present) for preset in PRESETS.values()],
         metrics=[
             MetricDefinitionRead(
@@ -66,14 +70,9 @@ def read() -> CatalogRead:
     )
 
 
-def _activation(name: str) -> ActivationRead:
-    bound = APPROXIMATION_ERROR.get(name)
-    return ActivationRead(name=name, approximation_error=None if bound is None else bound.value)
-
-
 def approximation_error(activation: str) -> float | None:
     """Return how far a rule's stand-in is from the activation; None where the rule is exact."""
-    bound = APPROXIMATION_ERROR.get(activation)
+    bound = SOLVABLE.get(activation)
     return bound.value if bound else None
 
 

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from backend.errors import InvalidInput
 from backend.schemas import DryRunRead, RateGrid, SweepCreate, SweepSubmitted
-from backend.services import studies, sweeps
+from backend.services import data_cards, studies, sweeps
 from ib_core.datasets import data_hash
 from ib_core.errors import MissingData, lookup
 from ib_core.sweep.grid import count_seeds, log_grid
@@ -83,7 +83,9 @@ def prepare(body: SweepCreate) -> list[SweepSpec]:
     inside it would keep every other writer waiting.
     """
     specs = read_specs(body)
-    for dataset, spec in {find_task(spec.task).dataset: spec for spec in specs}.items():
+    by_dataset = {find_task(spec.task).dataset: spec for spec in specs}
+    data_cards.prepare(by_dataset)
+    for dataset, spec in by_dataset.items():
         with suppress(MissingData):  # storing will say so, or leave it out
             data_hash(dataset)
             plan_shards(replace(spec, seeds=spec.seeds[:1]).expand()[:1])
@@ -95,7 +97,9 @@ def dry_run(session: Session, *, study_id: int, body: SweepCreate) -> DryRunRead
     studies.owner_of(session, study_id=study_id)  # raises if there is no such study
     forecasts: list[DryRunRead] = []
     missing: list[MissingData] = []
-    for spec in read_specs(body):
+    specs = read_specs(body)
+    data_cards.prepare(find_task(spec.task).dataset for spec in specs)
+    for spec in specs:
         try:
             forecasts.append(sweeps.dry_run(session, spec=spec))
         except MissingData as error:

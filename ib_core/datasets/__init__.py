@@ -23,6 +23,7 @@ __all__ = [
     "data_card",
     "data_dir",
     "data_hash",
+    "has_card",
     "load_dataset",
 ]
 
@@ -70,6 +71,16 @@ def data_card(name: str) -> Card:
         card = describe(info.read(layout, folder))
         keep_card(state, card)
     return card
+
+
+def has_card(name: str) -> bool:
+    """Return whether `data_card` would find a card rather than read the data set.
+
+    Raises:
+        MissingData: As `load_dataset`.
+    """
+    layout = lookup("dataset", name, DATASETS).find()
+    return kept_card(state_of(name, layout.paths(data_dir()))) is not None
 
 
 def data_hash(name: str) -> str:

@@ -1,4 +1,10 @@
-"""What a data set is: rows to train on, rows to test on, and one hash of everything that counts."""
+"""What a data set is: rows to train on, rows to test on, and one hash of everything that counts.
+
+Readers make arrays; torch is imported when the first of them becomes a tensor, so that whoever
+only asks which data sets there are does not carry it.
+"""
+
+from __future__ import annotations
 
 import hashlib
 import os
@@ -6,11 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import platformdirs
-from torch import Tensor
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Kind = Literal["table", "images", "music", "toy"]
 
@@ -36,6 +45,12 @@ def _absolute(setting: str) -> Path:
     return Path(platformdirs.user_data_dir("etascope", appauthor=False)) / "data"
 
 
+def _tensor(array: NDArray[Any]) -> Tensor:
+    import torch  # see the top of this file
+
+    return torch.from_numpy(array)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
     """Rows in the order they are fed; row i of `x` belongs to row i of `y`.
@@ -47,6 +62,11 @@ class Split:
 
     x: Tensor
     y: Tensor
+
+    @classmethod
+    def of(cls, x: NDArray[Any], y: NDArray[Any]) -> Self:
+        """Return the rows of two arrays, whose memory they share."""
+        return cls(_tensor(x), _tensor(y))
 
     def __len__(self) -> int:
         return len(self.x)
@@ -70,6 +90,11 @@ class Pieces:
     roll: Tensor
     lengths: Tensor
     _starts: tuple[int, ...] = field(init=False, repr=False)
+
+    @classmethod
+    def of(cls, roll: NDArray[np.uint8], lengths: NDArray[np.int64]) -> Self:
+        """Return the pieces of two arrays, whose memory they share."""
+        return cls(_tensor(roll), _tensor(lengths))
 
     def __post_init__(self) -> None:
         starts = (0, *self.lengths.cumsum(0).tolist())

@@ -9,7 +9,6 @@ from functools import partial
 from math import fsum, sqrt
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ib_core.datasets.base import Content, Split
@@ -40,10 +39,7 @@ def read(loader: str, scale: Callable[[Table], Table]) -> Content:
 
     table, labels = getattr(sklearn.datasets, loader)(return_X_y=True)
     x, y = scale(table).astype(np.float32), labels.astype(np.int64)
-    train, test = (
-        Split(torch.from_numpy(x[order]), torch.from_numpy(y[order]))
-        for order in random_split(len(x))
-    )
+    train, test = (Split.of(x[order], y[order]) for order in random_split(len(x)))
     return Content(train=train, test=test, classes=int(y.max()) + 1)
 
 

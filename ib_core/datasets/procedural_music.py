@@ -7,7 +7,6 @@ on the raw stream of a bit generator, so the pieces never change.
 from itertools import pairwise
 
 import numpy as np
-import torch
 
 from ib_core.datasets.base import Content, Pieces
 from ib_core.datasets.info import DatasetInfo, Layout
@@ -111,9 +110,10 @@ def _piece(dice: _Dice) -> list[Chord]:
 def _compose(pieces: int, dice: _Dice) -> Pieces:
     composed = [_piece(dice) for _ in range(pieces)]
     lengths = [len(piece) for piece in composed]
-    roll = torch.zeros(sum(lengths), _NOTES, dtype=torch.uint8)
-    notes = torch.tensor([chord for piece in composed for chord in piece]) - _LOWEST_NOTE
-    return Pieces(roll.scatter_(1, notes, 1), torch.tensor(lengths))
+    roll = np.zeros((sum(lengths), _NOTES), np.uint8)
+    notes = np.array([chord for piece in composed for chord in piece]) - _LOWEST_NOTE
+    np.put_along_axis(roll, notes, 1, axis=1)
+    return Pieces.of(roll, np.array(lengths, np.int64))
 
 
 def read() -> Content:

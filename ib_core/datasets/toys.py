@@ -8,7 +8,6 @@ from collections.abc import Callable
 from itertools import product
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ib_core.datasets.base import Content, Split
@@ -21,7 +20,7 @@ _TEST_TRIANGLES = ((12, 35, 37), (9, 40, 41))
 
 def quadratic(rows: int = 10) -> Content:
     """Return rows x = 1, y = 0: the loss (theta x - y)^2 / 2 is theta^2 / 2 (Fig. 1)."""
-    split = Split(torch.ones(rows, 1), torch.zeros(rows, 1))
+    split = Split.of(np.ones((rows, 1), np.float32), np.zeros((rows, 1), np.float32))
     return Content(train=split, test=split, classes=None)
 
 
@@ -48,7 +47,7 @@ def _ellipse(triangles: tuple[tuple[int, int, int], ...], condition: float) -> S
     ]
     x = np.array(circle) * np.sqrt([2.0, 2.0 / condition])
     y = x.sum(axis=1, keepdims=True)
-    return Split(_float32(x), _float32(y))
+    return Split.of(_float32(x), _float32(y))
 
 
 def moons() -> Content:
@@ -63,11 +62,11 @@ def _moons(rows: int, seed: int) -> Split:
     y = np.arange(rows) % 2
     across, height = 2 * along / (1 + along**2), (1 - along**2) / (1 + along**2)
     x = np.where(y == 0, [across, height], [1 - across, 0.5 - height])
-    return Split(_float32((x + 0.2 * np.array(jitter)).T), torch.from_numpy(y.astype(np.int64)))
+    return Split.of(_float32((x + 0.2 * np.array(jitter)).T), y.astype(np.int64))
 
 
-def _float32(values: NDArray[np.float64]) -> torch.Tensor:
-    return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32))
+def _float32(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    return np.ascontiguousarray(values, dtype=np.float32)
 
 
 def _info(name: str, title: str, make: Callable[[], Content]) -> DatasetInfo:

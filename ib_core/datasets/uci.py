@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ib_core.datasets.base import Content, Split
@@ -113,7 +112,7 @@ def _is_permutation(rows: NDArray[Any], count: int) -> bool:
 
 
 def _rows(x: NDArray[np.float32], y: NDArray[Any], order: NDArray[Any]) -> Split:
-    return Split(torch.from_numpy(x[order]), torch.from_numpy(y[order].astype(np.int64)))
+    return Split.of(x[order], y[order].astype(np.int64))
 
 
 _REPOSITORY = "https://raw.githubusercontent.com/francoisfagan/NN_ISGD"

@@ -1,15 +1,19 @@
 """Methods: how weights move. A task says what is learnt, a method says how; they never meet."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-from torch import nn
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ib_core.errors import MisuseError
 from ib_core.methods.base import METHODS, Member, Method
-from ib_core.methods.exact_isgd import ExactISGD
-from ib_core.methods.stack import Closure, StackOptimizer
 
-__all__ = ["METHODS", "Closure", "Member", "Method", "StackOptimizer", "build_optimizer"]
+if TYPE_CHECKING:
+    from torch import nn
+
+    from ib_core.methods.stack import StackOptimizer
+
+__all__ = ["METHODS", "Member", "Method", "build_optimizer"]
 
 
 def build_optimizer(
@@ -27,6 +31,10 @@ def build_optimizer(
         output_loss: See `StackOptimizer`.
         loss_at_zero: See `StackOptimizer`.
     """
+    # Here, because whoever only names methods need not carry torch.
+    from ib_core.methods.exact_isgd import ExactISGD
+    from ib_core.methods.stack import StackOptimizer
+
     exact = {METHODS[member.method].exact for member in members if member.method in METHODS}
     if exact == {True, False} or (len({m.inner_steps for m in members}) > 1 and True in exact):
         raise MisuseError(

@@ -1,23 +1,25 @@
 """How much longer an IB step takes than an EB step here, network by network.
 
 EB and IB take turns on the same batches, one model at a time, steps only, and what is taken is the
-processor's time: a ratio that a busy machine moves little.
+processor's time: a ratio that a busy machine moves little. Their bounds are counted, not measured:
+whoever only reads them need not carry torch.
 """
+
+from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
-
-from ib_core.bench.measure import surroundings
 from ib_core.datasets import DATASETS, UCI_NAMES, load_dataset
 from ib_core.methods import Member, build_optimizer
 from ib_core.metrics import LayerShape, overhead_bound
 from ib_core.tasks import CONV_FILTERS, Task, build_workload, find_task
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 #: The paper's name of the data, the task, and how many steps are timed a round.
 TIMED_TASKS: dict[str, tuple[str, int]] = {
@@ -34,6 +36,10 @@ ROUNDS = 9
 
 def measure_overheads(said: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
     """Return IB's overheads as shares, by the paper's name of the data, and on what machine."""
+    import torch
+
+    from ib_core.bench.measure import surroundings
+
     found = {}
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -82,6 +88,8 @@ def _together(works: list[Callable[[], None]]) -> Callable[[], None]:
 
 def _steps(task_name: str, method: str, steps: int) -> Callable[[], None]:
     """Return what takes `steps` steps on the first batches of an epoch, ready built."""
+    import torch
+
     task = find_task(task_name)
     dataset = load_dataset(task.dataset)
     workload = build_workload(task, dataset, task.recipe("text"), [1], torch.device("cpu"))

@@ -8,9 +8,9 @@ from typing import Any
 
 from ib_core.errors import InvalidSpec, lookup
 from ib_core.methods import METHODS
+from ib_core.solvable import SOLVABLE
 from ib_core.sweep.grid import check_rates, check_seeds
 from ib_core.tasks import Task, find_task
-from ib_core.updates import ALPHA_RULES
 
 MOST_TRIALS = 20_000
 PROFILES = ("text", "authors")
@@ -207,7 +207,7 @@ def _check(spec: SweepSpec, task: Task) -> None:
         if clip is not None:
             _number("clip", clip, 1e-12, 1e12)
     if spec.activation is not None:
-        lookup("activation", spec.activation, ALPHA_RULES)
+        lookup("activation", spec.activation, SOLVABLE)
     _check_options(spec, task)
     if spec.size > MOST_TRIALS:
         raise InvalidSpec(

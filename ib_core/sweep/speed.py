@@ -9,10 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
-import torch
-import torch.nn.functional as F
-
-from ib_core.updates import ALPHA_RULES
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +102,12 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
 
 def measure_speed() -> Speed:
     """Measure, in about half a second on a quiet core."""
+    # Here, because whoever only plans with a kept speed need not carry torch.
+    import torch
+    import torch.nn.functional as F
+
+    from ib_core.updates import ALPHA_RULES
+
     draw = torch.Generator().manual_seed(1)
 
     def normal(*shape: int) -> torch.Tensor:

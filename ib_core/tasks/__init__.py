@@ -1,16 +1,18 @@
 """Tasks by name: what is learnt, on which data, by which network."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import pairwise
-
-import torch
+from typing import TYPE_CHECKING
 
 from ib_core.datasets import Dataset
 from ib_core.errors import UnknownName
-from ib_core.tasks.base import Defaults, Evaluation, Recipe, Task, Workload
+from ib_core.tasks.base import CONV_FILTERS, Defaults, Evaluation, Recipe, Task, Workload
 from ib_core.tasks.catalogue import MUSIC_RATES, TASKS, UCI_RATES
-from ib_core.tasks.pieces import PiecesWorkload
-from ib_core.tasks.rows import CONV_FILTERS, RowsWorkload
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = [
     "CONV_FILTERS",
@@ -43,6 +45,10 @@ def build_workload(
     task: Task, dataset: Dataset, recipe: Recipe, seeds: Sequence[int], device: torch.device
 ) -> Workload:
     """Return what feeds and measures a stack of members with these seeds."""
+    # Here, because whoever only looks tasks up need not carry torch.
+    from ib_core.tasks.pieces import PiecesWorkload
+    from ib_core.tasks.rows import RowsWorkload
+
     kind = PiecesWorkload if task.family == "music" else RowsWorkload
     return kind(task, dataset, recipe, seeds, device)
 

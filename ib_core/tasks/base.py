@@ -1,12 +1,19 @@
 """A task is a recipe in one value: data, network, loss, defaults, and its place in the paper."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
-
-from torch import Tensor, nn
+from typing import TYPE_CHECKING, Protocol
 
 from ib_core.datasets import data_card
+
+if TYPE_CHECKING:  # a catalogue of tasks needs no torch
+    from torch import Tensor, nn
+
+
+#: Filters of the two convolutions of the paper's classifier (App. D.3).
+CONV_FILTERS = (10, 20)
 
 
 @dataclass(frozen=True, slots=True)

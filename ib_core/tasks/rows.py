@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ib_core.datasets import Dataset, Split
 from ib_core.seeding import Streams, streams, tensor_hash
-from ib_core.tasks.base import Evaluation, Recipe, Task
+from ib_core.tasks.base import CONV_FILTERS, Evaluation, Recipe, Task
 from ib_core.tasks.losses import LOSSES, accuracy
 from ib_core.tasks.networks import StackedConvNet, StackedMLP, draw_weights, fill_weights
 
@@ -170,10 +170,6 @@ class RowsWorkload:
         rows = max(1, EVALUATION_ROWS // members)
         for x, y in zip(fed.x.split(rows), fed.y.split(rows), strict=True):
             yield x.expand(members, *x.shape), y.expand(members, *y.shape)
-
-
-#: Filters of the two convolutions of the paper's classifier (App. D.3).
-CONV_FILTERS = (10, 20)
 
 
 def feed(split: Split, task: Task, *, authors: bool, device: torch.device) -> Fed:

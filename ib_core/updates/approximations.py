@@ -14,14 +14,8 @@ the gap above its lower limit -1.
 
 from typing import NamedTuple
 
+from ib_core.solvable import SOLVABLE, ErrorBound
 from ib_core.updates.piecewise_cubic import Knot, PiecewiseCubic
-
-
-class ErrorBound(NamedTuple):
-    """The largest error of an approximation, on the whole line."""
-
-    value: float
-    slope: float
 
 
 class _Gap(NamedTuple):
@@ -104,10 +98,5 @@ APPROXIMATIONS: dict[str, PiecewiseCubic] = {
 }
 
 APPROXIMATION_ERROR: dict[str, ErrorBound] = {
-    "tanh": ErrorBound(value=5.2e-4, slope=5.6e-3),
-    "sigmoid": ErrorBound(value=5.8e-4, slope=5.7e-3),
-    "gelu": ErrorBound(value=7.2e-4, slope=5.4e-3),
-    "silu": ErrorBound(value=6.7e-4, slope=6.9e-3),
-    "softplus": ErrorBound(value=8.4e-4, slope=4.2e-3),
-    "elu": ErrorBound(value=8.1e-4, slope=4.8e-3),
+    name: bound for name, bound in SOLVABLE.items() if bound is not None
 }

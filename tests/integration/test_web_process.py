@@ -1,4 +1,4 @@
-"""One real web process: killed while it sends a file, and pestered by slow clients."""
+"""One real web process: what it carries, killed while it sends a file, pestered by the slow."""
 
 import contextlib
 import csv
@@ -24,7 +24,8 @@ SLOW_CLIENTS = 100
 
 @pytest.fixture
 def web(sqlite_database: str, tmp_path: Path) -> Iterator[Web]:
-    web = Web(tmp_path / "web.log", {})
+    # A cache of its own: what other processes have found out must not help this one.
+    web = Web(tmp_path / "web.log", {"XDG_CACHE_HOME": str(tmp_path / "cache")})
     web.start()
     web.wait()
     yield web
@@ -39,6 +40,31 @@ def finished_study(trials: int) -> int:
         submitted = factories.submit(session, learning_rates=rates, seeds=seeds)
     assert finish_everything(get_engine()) == trials
     return submitted.sweep.study_id
+
+
+def carries_torch(web: Web) -> bool:
+    assert web.process is not None
+    maps = psutil.Process(web.process.pid).memory_maps()
+    return any("libtorch" in mapped.path for mapped in maps)
+
+
+@pytest.mark.skipif(not psutil.LINUX, reason="only Linux tells what another process has loaded")
+def test_plans_and_shows_sweeps_without_carrying_torch(web: Web) -> None:
+    with httpx.Client(base_url=web.url, trust_env=False, timeout=60) as client:
+        tasks = client.get("/api/catalog").raise_for_status().json()["tasks"]
+        assert {t["name"]: t for t in tasks}["digits_mlp"]["profiles"]["text"]["parameters"]
+        study = client.post("/api/studies", json={"name": "light"}).raise_for_status().json()["id"]
+        sweeps = f"/api/studies/{study}/sweeps"
+        body = {"task": "digits_mlp", "seeds": 2}
+        forecast = client.post(sweeps, params={"dry_run": "true"}, json=body)
+        submitted = client.post(sweeps, json=body).raise_for_status().json()
+        assert forecast.raise_for_status().json()["trials"] == submitted["total"] > 0
+        assert finish_everything(get_engine()) == submitted["total"]
+        assert client.get(f"/api/studies/{study}/sensitivity").raise_for_status().json()["series"]
+        assert client.get(f"/api/studies/{study}/scorecard").raise_for_status().json()["rows"]
+        assert not carries_torch(web)
+        client.get("/api/illustrations/update").raise_for_status()
+        assert carries_torch(web), "or the assertion above asserts nothing"
 
 
 def test_killed_in_the_middle_of_an_export(web: Web) -> None:

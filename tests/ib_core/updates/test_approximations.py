@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+from ib_core.solvable import SOLVABLE
+from ib_core.updates import ALPHA_RULES
 from ib_core.updates.activations import ACTIVATIONS
 from ib_core.updates.approximations import APPROXIMATION_ERROR, APPROXIMATIONS
 
@@ -48,3 +50,8 @@ def test_the_approximation_has_no_kink_and_no_jump(name):
 
 def test_every_approximation_states_its_error():
     assert list(APPROXIMATIONS) == list(APPROXIMATION_ERROR)
+
+
+def test_the_list_that_needs_no_torch_names_every_rule_in_the_same_order():
+    assert list(SOLVABLE) == list(ALPHA_RULES)
+    assert set(APPROXIMATION_ERROR) == set(APPROXIMATIONS)
