@@ -97,13 +97,8 @@ def submit_sweep(
             owner_id=caller.user_id,
             idempotency_key=idempotency_key,
         )
-        audit.record(
-            session,
-            by=caller,
-            action="sweep.submit",
-            study_id=study_id,
-            sweeps=found.sweep.sweep_ids,
-        )
+        if new := found.new_sweep_ids:
+            audit.record(session, by=caller, action="sweep.submit", study_id=study_id, sweeps=new)
     if not announce(queue, found.shard_ids):
         found.sweep.messages.append(BROKER_AWAY)
     response.headers["Location"] = f"/api/sweeps/{found.sweep.id}"

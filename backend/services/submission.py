@@ -24,10 +24,17 @@ DECIDED_BY_PRESET = ("task", "methods")
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What a request stored, and the new shards to announce once it is committed."""
+    """What a request stored, and the new shards to announce once it is committed.
+
+    Attributes:
+        sweep: The answer.
+        shard_ids: What to announce.
+        new_sweep_ids: Sweeps that no earlier request with the same idempotency key has stored.
+    """
 
     sweep: SweepSubmitted
     shard_ids: list[int]
+    new_sweep_ids: list[int]
 
 
 def submit(
@@ -73,6 +80,7 @@ def submit(
             sweep_ids=[one.sweep.id for one in stored],
         ),
         shard_ids=[shard for one in stored for shard in one.shard_ids],
+        new_sweep_ids=[one.sweep.id for one in stored if not one.repeated],
     )
 
 

@@ -26,10 +26,17 @@ trials_page = trials.page
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A stored sweep, and the new shards to announce once it is committed."""
+    """A stored sweep, and the new shards to announce once it is committed.
+
+    Attributes:
+        sweep: As it is now.
+        shard_ids: What to announce.
+        repeated: Whether an earlier request with the same idempotency key has stored it.
+    """
 
     sweep: SweepRead
     shard_ids: list[int]
+    repeated: bool = False
 
 
 def submit(
@@ -67,7 +74,7 @@ def submit(
     )
     if written is None:
         first = _repeated(session, study_id, str(idempotency_key), _hash(body))
-        return Submitted(get(session, sweep_id=first), [])
+        return Submitted(get(session, sweep_id=first), [], repeated=True)
     grid = planning.address(spec)
     known = planning.ensure_trials(session, grid=grid)
     new = [planning.needs_training(known[address]) for address in grid.addresses]

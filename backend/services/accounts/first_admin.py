@@ -8,7 +8,9 @@ from sqlalchemy.orm import Session
 
 from backend.errors import Forbidden
 from backend.schemas import UserRead
+from backend.services import audit
 from backend.services.accounts import users
+from backend.services.accounts.caller import Caller
 
 
 def invitation(session: Session, *, secret: str) -> str | None:
@@ -29,7 +31,10 @@ def accept(session: Session, *, secret: str, key: str, name: str, password_diges
     if session.get_bind().dialect.name == "postgresql":  # SQLite's transaction excludes others
         session.execute(sa.text("LOCK TABLE users IN EXCLUSIVE MODE"))
     check(session, secret=secret, key=key)
-    return users.create(session, name=name, role="admin", password_digest=password_digest)
+    user = users.create(session, name=name, role="admin", password_digest=password_digest)
+    themselves = Caller(name, "admin", user_id=user.id)
+    audit.record(session, by=themselves, action="user.create", user_id=user.id, name=name)
+    return user
 
 
 def check(session: Session, *, secret: str, key: str) -> None:

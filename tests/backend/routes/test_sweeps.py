@@ -74,6 +74,9 @@ def test_the_same_key_submits_once_and_another_body_conflicts(api: TestClient, s
     other = post(api, study, BODY | {"seeds": 3}, headers=key)
     assert other.status_code == 409
     assert other.json()["error"]["field"] == "Idempotency-Key"
+    audit = api.get("/api/audit", params={"study_id": study}).json()["items"]
+    submissions = [entry["detail"] for entry in audit if entry["action"] == "sweep.submit"]
+    assert submissions == [{"sweeps": [first["id"]]}], "done once, remembered once"
 
 
 def test_a_second_sweep_shares_the_trials_it_repeats(api: TestClient, study: int, submit) -> None:

@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import transaction
 from backend.errors import Forbidden
+from backend.services import audit
 from backend.services.accounts import first_admin, users
 from tests.backend.accounts import SECRET
 
@@ -22,7 +23,10 @@ def test_the_link_makes_one_admin(session: Session) -> None:
     with pytest.raises(Forbidden):
         accept(session, key[:-1])
     accept(session, key)
-    assert users.find(session, name="ada").role == "admin"
+    ada = users.find(session, name="ada")
+    assert ada.role == "admin"
+    (entry,) = audit.page(session).items
+    assert (entry.action, entry.username, entry.user_id) == ("user.create", "ada", ada.id)
     assert first_admin.invitation(session, secret=SECRET) is None
     with pytest.raises(Forbidden):
         accept(session, key, "bob")
