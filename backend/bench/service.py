@@ -101,6 +101,10 @@ def measure_service(*, rounds: int = 10, tell: Callable[[str], None] = lambda _:
         study, sweep = _large_study(web)
         rows += _reads(web, study, sweep, rounds, tell)
         rows.append(_memory("memory after the reads", web))
+        rows.append(Row("memory at its highest", (web.most_megabytes(),), "MB", MEMORY_MB))
+        # The one answer that needs torch, which stays.
+        web.http.get("/api/illustrations/update").raise_for_status()
+        rows.append(_memory("memory after the picture of an update", web))
     return rows
 
 

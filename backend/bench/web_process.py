@@ -42,6 +42,15 @@ class WebProcess:
         """Return the memory it has in use (resident set)."""
         return float(psutil.Process(self.pid).memory_info().rss) / 1e6
 
+    def most_megabytes(self) -> float:
+        """Return the most it has ever had in use; where only Linux would tell, what it has now."""
+        try:
+            status = Path(f"/proc/{self.pid}/status").read_text()
+        except OSError:
+            return self.megabytes()
+        peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+        return int(peak.split()[1]) * 1024 / 1e6
+
 
 @contextmanager
 def web_process(*, worker: bool = False) -> Iterator[WebProcess]:
