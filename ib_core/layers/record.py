@@ -32,7 +32,7 @@ class Record:
 
     def z_squared(self, bias: bool) -> Tensor:
         """Return |z|^2, the bias's 1 included where there is a bias, [..., rows, 1]."""
-        squared = self.z.square().sum(-1, keepdim=True)
+        squared: Tensor = torch.linalg.vecdot(self.z, self.z).unsqueeze(-1)
         return squared.add_(1.0) if bias else squared
 
     def of(self, members: slice) -> "Record":

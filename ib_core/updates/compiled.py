@@ -9,15 +9,15 @@ with `ETASCOPE_COMPILED=off` the torch formulas are used.
 import os
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from ib_core.updates.node import Scalar
 
-#: (s [A, O, R], b [A, O, R], k [A, R or 1], out [A, O, R]) -> None
-Kernel = Callable[[Any, Any, Any, Any], None]
+#: Takes the addresses of s [a, o, r], b [a, o, r], k [a, r or 1] and out [a, o, r], then the
+#: lengths a, o, r and the last one of k.
+Kernel = Callable[[int, int, int, int, int, int, int, int], None]
 
 
 def solved(rule: str, s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar) -> Tensor | None:
@@ -30,31 +30,31 @@ def solved(rule: str, s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar
         return None
     if not s.dtype == b.dtype == z_sq.dtype == torch.float32 or s.requires_grad or b.requires_grad:
         return None
-    kernel = kernels().get(rule)
+    kernel = find_kernel(rule)
     if kernel is None:
         return None
     k = lr * z_sq
-    s, b = s.contiguous(), b.contiguous()
-    out = torch.empty_like(s)
     if s.dim() == 3 and k.shape == (s.shape[0], 1, s.shape[2]):
-        rows = k.view(s.shape[0], -1)
-        kernel(s.numpy(), b.numpy(), rows.numpy(), out.numpy())
-        return out
-    if k.shape != (*s.shape[:-1], 1):
+        lengths = (*s.shape, s.shape[2])
+    elif k.shape == (*s.shape[:-1], 1):
+        lengths = (k.numel(), 1, s.shape[-1], 1)
+    else:
         return None
-    blocks = (k.numel(), 1, s.shape[-1])
-    rows = k.contiguous().view(-1, 1)
-    kernel(s.view(blocks).numpy(), b.view(blocks).numpy(), rows.numpy(), out.view(blocks).numpy())
+    s, b, k = s.contiguous(), b.contiguous(), k.contiguous()
+    out = torch.empty_like(s)
+    kernel(s.data_ptr(), b.data_ptr(), k.data_ptr(), out.data_ptr(), *lengths)
     return out
 
 
 @cache
-def kernels() -> dict[str, Kernel]:
-    """Return the compiled kernels by rule; none without numba or where they are switched off."""
+def find_kernel(rule: str) -> Kernel | None:
+    """Return a rule's kernel; None without numba, a place to keep it, or if it is switched off."""
     if os.environ.get("ETASCOPE_COMPILED", "on") == "off":
-        return {}
+        return None
     try:
-        from ib_core.updates import kernels as compiled
-    except ImportError:
-        return {}
-    return {"relu": compiled.relu, "arctan": compiled.arctan}
+        from ib_core.updates import kernels
+
+        kernel: Kernel = kernels.build(rule)
+    except (ImportError, RuntimeError):
+        return None
+    return kernel

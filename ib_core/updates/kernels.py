@@ -5,12 +5,15 @@ pass over memory does it. Everything is float32, constants included: one float64
 halve the speed.
 """
 
+import ctypes
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numba
 import numpy as np
 import torch
+from numba.np.numpy_support import carray
 
 from ib_core.updates.arctan_start import ONE_AS_INTEGER, SCALE, SHARE_OF_M, SHARE_OF_U
 
@@ -25,7 +28,6 @@ _TWELVE, _THIRD, _REACH = np.float32(12), np.float32(1 / 3), np.float32(-27)
 _LOG_ONE, _TWO_LOG_ONE = np.int32(ONE_AS_INTEGER), np.float32(2 * ONE_AS_INTEGER)
 
 #: Multiplications and additions may be fused; NaN, infinities and signed zeros keep their meaning.
-_compiled = numba.njit(error_model="numpy", fastmath={"contract"}, cache=True)
 _inlined = numba.njit(error_model="numpy", fastmath={"contract"}, inline="always")
 
 
@@ -68,35 +70,58 @@ def _arctan(s: Any, b: Any, k: Any) -> Any:
     return b / (_ONE + q * q)
 
 
-@_compiled
-def relu(s: Any, b: Any, k: Any, out: Any) -> None:
-    """Solve all nodes, [blocks, nodes, rows]; k is [blocks, rows], or [blocks, 1] for all rows."""
+@_inlined
+def _node(relu: Any, s: Any, b: Any, k: Any) -> Any:
+    return _relu(s, b, k) if relu else _arctan(s, b, k)
+
+
+@_inlined
+def _layer(relu: Any, s: Any, b: Any, k: Any, out: Any) -> None:
+    """Solve all nodes, [blocks, nodes, rows]; k is [blocks, rows or 1].
+
+    One k for all rows has a loop of its own: it then stays in a register. The rule is a constant
+    wherever this is inlined, and its branch falls away.
+    """
     for block in range(s.shape[0]):
         for node in range(s.shape[1]):
             if k.shape[1] == 1:
                 for row in range(s.shape[2]):
-                    out[block, node, row] = _relu(
-                        s[block, node, row], b[block, node, row], k[block, 0]
+                    out[block, node, row] = _node(
+                        relu, s[block, node, row], b[block, node, row], k[block, 0]
                     )
             else:
                 for row in range(s.shape[2]):
-                    out[block, node, row] = _relu(
-                        s[block, node, row], b[block, node, row], k[block, row]
+                    out[block, node, row] = _node(
+                        relu, s[block, node, row], b[block, node, row], k[block, row]
                     )
 
 
-@_compiled
-def arctan(s: Any, b: Any, k: Any, out: Any) -> None:
-    """Solve all nodes, [blocks, nodes, rows]; k is [blocks, rows], or [blocks, 1] for all rows."""
-    for block in range(s.shape[0]):
-        for node in range(s.shape[1]):
-            if k.shape[1] == 1:
-                for row in range(s.shape[2]):
-                    out[block, node, row] = _arctan(
-                        s[block, node, row], b[block, node, row], k[block, 0]
-                    )
-            else:
-                for row in range(s.shape[2]):
-                    out[block, node, row] = _arctan(
-                        s[block, node, row], b[block, node, row], k[block, row]
-                    )
+def _relu_layer(s: Any, b: Any, k: Any, out: Any, a: int, o: int, r: int, r_of_k: int) -> None:
+    all_nodes = (a, o, r)
+    s, b, out = carray(s, all_nodes), carray(b, all_nodes), carray(out, all_nodes)
+    _layer(True, s, b, carray(k, (a, r_of_k)), out)
+
+
+def _arctan_layer(s: Any, b: Any, k: Any, out: Any, a: int, o: int, r: int, r_of_k: int) -> None:
+    all_nodes = (a, o, r)
+    s, b, out = carray(s, all_nodes), carray(b, all_nodes), carray(out, all_nodes)
+    _layer(False, s, b, carray(k, (a, r_of_k)), out)
+
+
+#: By rule, what `compiled.Kernel` describes.
+LAYERS: dict[str, Callable[..., None]] = {"relu": _relu_layer, "arctan": _arctan_layer}
+
+
+def build(rule: str) -> Any:
+    """Return a rule's loop as a C function: compiled once, then read from disk.
+
+    Called through ctypes it takes addresses and costs a microsecond; called as a numba function
+    it takes arrays and costs ten, as much as the work itself for a small layer.
+    """
+    signature = f"void({4 * 'CPointer(float32), '}int64, int64, int64, int64)"
+    in_c = numba.cfunc(signature, cache=True, error_model="numpy", fastmath={"contract"})
+    compiled: Any = in_c(LAYERS[rule])
+    addresses, lengths = [ctypes.c_void_p] * 4, [ctypes.c_int64] * 4
+    function: Any = ctypes.CFUNCTYPE(None, *addresses, *lengths)(compiled.address)
+    function.code = compiled  # which lives as long as somebody holds it
+    return function
