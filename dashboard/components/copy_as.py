@@ -15,6 +15,22 @@ from dashboard.markup import Component, html
 RENAMED = {"clips": "clip"}
 #: What the service decides or repeats; a request does not send it.
 LEFT_OUT = ("size",)
+#: How `etascope submit` says what a body says.
+FLAGS = {
+    "methods": "--methods",
+    "learning_rates": "--lrs",
+    "seeds": "--seeds",
+    "epochs": "--epochs",
+    "batch_size": "--batch-size",
+    "clip": "--clip",
+    "mu": "--mu",
+    "batch_rule": "--batch-rule",
+    "profile": "--profile",
+    "activation": "--activation",
+    "width": "--width",
+    "depth": "--depth",
+    "device": "--device",
+}
 
 
 def body_of(spec: dict[str, Any]) -> dict[str, Any]:
@@ -65,29 +81,23 @@ def as_python(study_id: int, spec: dict[str, Any], origin: str) -> str:
     )
 
 
-def as_command(spec: dict[str, Any], study_name: str | None = None) -> str:
-    """Return the `etascope submit` line."""
+def as_command(spec: dict[str, Any], origin: str) -> str:
+    """Return the `etascope submit` line, or the sentence that there is none."""
     body = body_of(spec)
+    options = dict(body.get("options", {}))
+    asked = {**body, **{name: options.pop(name, None) for name in ("width", "depth")}}
+    if options:
+        return f"# The command line cannot say {', '.join(sorted(options))}: use curl or Python."
     words = ["etascope", "submit", str(body["task"])]
-    flags = {
-        "methods": "--methods",
-        "learning_rates": "--lrs",
-        "seeds": "--seeds",
-        "epochs": "--epochs",
-        "batch_size": "--batch-size",
-        "clip": "--clip",
-        "mu": "--mu",
-        "batch_rule": "--batch-rule",
-        "profile": "--profile",
-        "activation": "--activation",
-        "device": "--device",
-    }
-    for name, flag in flags.items():
-        if body.get(name):
-            words += [flag, _plain(body[name])]
-    if study_name:
-        words += ["--study", study_name]
-    return " ".join(shlex.quote(word) for word in words)
+    for name, flag in FLAGS.items():
+        if asked.get(name):
+            words += [flag, _seeds(asked[name]) if name == "seeds" else _plain(asked[name])]
+    return " ".join(shlex.quote(word) for word in [*words, "--server", origin])
+
+
+def _seeds(seeds: Any) -> str:
+    """Return seeds as the command line reads them: a number alone would mean 1 to that number."""
+    return f"{_plain(seeds)}," if isinstance(seeds, list) and len(seeds) == 1 else _plain(seeds)
 
 
 def _plain(value: Any) -> str:
@@ -103,7 +113,7 @@ def copy_tabs(sweep: SweepRead, href: str) -> Component:
     texts = {
         "curl": as_curl(sweep.study_id, sweep.spec, origin),
         "Python": as_python(sweep.study_id, sweep.spec, origin),
-        "Command line": as_command(sweep.spec),
+        "Command line": as_command(sweep.spec, origin),
     }
     return dmc.Tabs(
         [

@@ -6,9 +6,11 @@ import shlex
 
 from backend.schemas import SweepCreate
 from dashboard.components.copy_as import as_command, as_curl, as_python, body_of
+from ib_core.sweep.grid import parse_seeds
 from tests.dashboard.fake_api import FakeApi
 
 SPEC = FakeApi().sweep(1).spec
+SERVER = "http://127.0.0.1:8050"
 
 
 def test_the_body_is_one_the_api_takes_and_holds_no_empty_field():
@@ -20,13 +22,13 @@ def test_the_body_is_one_the_api_takes_and_holds_no_empty_field():
 
 
 def test_curl_sends_that_very_body():
-    words = shlex.split(as_curl(3, SPEC, "http://127.0.0.1:8050"))
-    assert words[3] == "http://127.0.0.1:8050/api/studies/3/sweeps"
+    words = shlex.split(as_curl(3, SPEC, SERVER))
+    assert words[3] == f"{SERVER}/api/studies/3/sweeps"
     assert json.loads(words[words.index("-d") + 1]) == body_of(SPEC)
 
 
 def test_python_is_python():
-    tree = ast.parse(as_python(3, SPEC, "http://127.0.0.1:8050"))
+    tree = ast.parse(as_python(3, SPEC, SERVER))
     sweep = next(node for node in tree.body if isinstance(node, ast.Assign))
     assert ast.literal_eval(sweep.value) == body_of(SPEC)
 
@@ -37,8 +39,21 @@ def test_a_hostile_origin_stays_inside_its_quotes():
 
 
 def test_the_command_line_names_everything_the_grid_says():
-    words = shlex.split(as_command({**SPEC, "clips": [None, 1.0]}))
+    options = {"width": 8, "restart": False}
+    words = shlex.split(as_command({**SPEC, "clips": [None, 1.0], "options": options}, SERVER))
     assert words[:3] == ["etascope", "submit", "digits_mlp"]
     assert words[words.index("--lrs") + 1] == "0.01,0.03,0.1,0.3,1,3,10,30,100"
     assert words[words.index("--clip") + 1] == "none,1"
     assert words[words.index("--seeds") + 1] == "1,2,3"
+    assert words[words.index("--width") + 1] == "8"
+    assert words[-2:] == ["--server", SERVER]
+
+
+def test_one_seed_is_not_taken_for_a_number_of_seeds():
+    words = shlex.split(as_command({**SPEC, "seeds": [7]}, SERVER))
+    assert parse_seeds(words[words.index("--seeds") + 1]) == (7,)
+
+
+def test_what_the_command_line_cannot_say_is_not_left_out_in_silence():
+    text = as_command({**SPEC, "options": {"width": 8, "momentum": 0.5}}, SERVER)
+    assert text == "# The command line cannot say momentum: use curl or Python."
