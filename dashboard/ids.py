@@ -145,6 +145,7 @@ class Compare:
 class Paper:
     """The paper's experiments."""
 
+    PICTURE = "paper-picture"
     EXPERIMENT = "paper-experiment"
     PROFILE = "paper-profile"
     GRAPH = "paper-graph"

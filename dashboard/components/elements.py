@@ -40,6 +40,12 @@ def card(*children: Any, title: str | None = None, **properties: Any) -> Compone
     return dmc.Paper([*heading, *children], withBorder=True, p=16, radius="md", **properties)
 
 
+def with_code(text: str) -> list[Component | str]:
+    """Return a text with what stands between backticks set as code."""
+    parts = text.split("`")
+    return [html.Code(part) if index % 2 else part for index, part in enumerate(parts) if part]
+
+
 def state_badge(state: str | None) -> Component:
     """Return a state: a spot of colour and the word."""
     name = str(state) if state else "no sweep yet"
@@ -47,12 +53,11 @@ def state_badge(state: str | None) -> Component:
     return html.Span(name, className=f"state state-{kind}")
 
 
-def method_swatch(method: str, *, imported: bool = False) -> Component:
-    """Return a spot of a method's colour."""
+def method_swatch(method: str, *, imported: bool = False, clipped: bool = False) -> Component:
+    """Return a spot of a method's colour; open for clipped runs, as their markers are."""
     style = method_style(method, imported=imported)
-    return html.Span(
-        className="swatch", style={"backgroundColor": style.colour}, **{"aria-hidden": "true"}
-    )
+    look = {"border": f"3px solid {style.colour}"} if clipped else {"background": style.colour}
+    return html.Span(className="swatch", style=look, **{"aria-hidden": "true"})
 
 
 def explained(label: Any, explanation: str) -> Component:

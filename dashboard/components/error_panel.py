@@ -3,14 +3,14 @@
 import dash_mantine_components as dmc
 
 from dashboard.api_client import sentence
-from dashboard.components.elements import button_link
+from dashboard.components.elements import button_link, with_code
 from dashboard.markup import Component, html
 
 
 def error_panel(error: Exception) -> Component:
     """Say what went wrong in the API's words."""
     panel = dmc.Alert(
-        sentence(error),
+        with_code(sentence(error)),
         title="This cannot be shown right now",
         color="red",
         variant="light",
@@ -30,7 +30,7 @@ def empty_state(title: str, message: str, *actions: Component) -> Component:
         dmc.Stack(
             [
                 dmc.Title(title, order=2),
-                dmc.Text(message, c="dimmed", maw=520, ta="center"),
+                dmc.Text(with_code(message), c="dimmed", maw=520, ta="center"),
                 dmc.Group(list(actions), justify="center"),
             ],
             align="center",

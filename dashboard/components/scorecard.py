@@ -61,12 +61,7 @@ def scorecard_table(rows: Sequence[ScorecardRow], *, wide: bool = False) -> Comp
     head = html.Tr(
         [
             html.Th("", scope="col"),
-            *(
-                html.Th(
-                    [method_swatch(row.method, imported=row.imported), _short(row)], scope="col"
-                )
-                for row in rows
-            ),
+            *(html.Th([_swatch(row), _short(row)], scope="col") for row in rows),
         ]
     )
     roomy = wide or len(rows) <= MOST_WITH_INTERVALS
@@ -94,7 +89,7 @@ def _names(rows: Sequence[ScorecardRow]) -> list[str]:
 
 
 def _swatch(row: ScorecardRow) -> Component:
-    return method_swatch(row.method, imported=row.imported)
+    return method_swatch(row.method, imported=row.imported, clipped=row.clip is not None)
 
 
 def _short(row: ScorecardRow) -> str:

@@ -7,6 +7,8 @@ import dash_mantine_components as dmc
 from dash import html
 from dash.development.base_component import Component
 
+from dashboard.components.elements import with_code
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -40,15 +42,9 @@ class Term:
     source: str = ""
 
 
-def inline(text: str) -> list[Component | str]:
-    """Return a text with what stands between backticks set as code."""
-    parts = text.split("`")
-    return [html.Code(part) if index % 2 else part for index, part in enumerate(parts) if part]
-
-
 def prose(text: str) -> Component:
     """Return a paragraph."""
-    return html.P(inline(text))
+    return html.P(with_code(text))
 
 
 def terms(found: Iterable[Term]) -> Component:
@@ -56,7 +52,7 @@ def terms(found: Iterable[Term]) -> Component:
     pairs = [
         (
             html.Dt(term.word, id=term.anchor, tabIndex=-1),
-            html.Dd([*inline(term.meaning), *_source(term)]),
+            html.Dd([*with_code(term.meaning), *_source(term)]),
         )
         for term in found
     ]
@@ -69,7 +65,7 @@ def _source(term: Term) -> list[Component]:
 
 def points(*texts: str) -> Component:
     """Return a list of sentences."""
-    return html.Ul([html.Li(inline(text)) for text in texts])
+    return html.Ul([html.Li(with_code(text)) for text in texts])
 
 
 def code(text: str, label: str) -> Component:

@@ -13,6 +13,7 @@ from dashboard.api_client import Trouble, ask, sentence
 from dashboard.api_client import forecast as dry_run
 from dashboard.callbacks import callback
 from dashboard.catalog import find_task, get_catalog
+from dashboard.components.elements import with_code
 from dashboard.components.record import facts
 from dashboard.figures.rate_ticks import rate_ticks, rates_words
 from dashboard.formats import count, duration, size
@@ -83,7 +84,7 @@ def sweep_of(body: dict[str, Any]) -> SweepCreate:
 
 def _refused(words: str, where: str | None) -> tuple[Any, ...]:
     errors = [words if id == where else None for id in WITH_ERRORS]
-    panel = None if where else dmc.Alert(words, color="red", mt=8)
+    panel = None if where else dmc.Alert(with_code(words), color="red", mt=8)
     note = html.P("Not ready: see the field marked red.", className="muted") if where else None
     return (note, None, True, None, panel, *errors)
 
@@ -209,7 +210,7 @@ async def submit(
         study_id = study_id or await _create(body, name)
         await ask(calls.submit(study_id, sweep_of(body), idempotency_key=f"form-{key}"))
     except Trouble as error:
-        return no_update, dmc.Alert(sentence(error), color="red", mt=8), study_id
+        return no_update, dmc.Alert(with_code(sentence(error)), color="red", mt=8), study_id
     return f"/studies/{study_id}", None, study_id
 
 

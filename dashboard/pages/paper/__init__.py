@@ -64,7 +64,7 @@ def _head(paper: PaperRead) -> Component:
                     ],
                     className="page-lead",
                 ),
-                html.P(counts, className="verdict-counts"),
+                html.P(["Text profile: ", *counts], className="verdict-counts"),
             ]
         ),
         className="page-head",

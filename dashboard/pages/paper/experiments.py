@@ -7,10 +7,11 @@ import dash_mantine_components as dmc
 from backend.schemas import StudyRead
 from backend.schemas.paper import ExperimentRead, MethodNumbersRead, PaperRead, ProfileRead
 from dashboard import ids
-from dashboard.components.elements import explained, link, state_badge
+from dashboard.components.elements import explained, link, state_badge, with_code
 from dashboard.components.progress import progress_bar, unfinished
 from dashboard.ids import Paper
 from dashboard.markup import Component, html
+from dashboard.pages.paper.picture import picture_address
 from dashboard.theme import METHOD_STYLE
 
 HEAD = ("Experiment", "The paper says", "Text profile", "Authors profile", "Divergence rates")
@@ -25,7 +26,7 @@ def experiments_table(paper: PaperRead, studies: dict[tuple[str, str], StudyRead
             html.Thead(html.Tr([html.Th(name, scope="col") for name in HEAD])),
             html.Tbody(rows),
         ],
-        className="table responsive history paper-table",
+        className="table responsive history paper-table experiments",
     )
 
 
@@ -37,8 +38,8 @@ def verdict_badge(verdict: str) -> Component:
 
 def _row(one: ExperimentRead, studies: dict[tuple[str, str], StudyRead]) -> Component:
     data = [] if one.present else [html.Span("no data yet", className="state state-missing")]
-    get = [html.Div(one.how_to_get, className="history-meta")] if not one.present else []
-    shown = [link("Picture", f"/paper?experiment={one.id}", size="sm")] if one.id != "uci" else []
+    get = [html.Div(with_code(one.how_to_get), className="history-meta")] if not one.present else []
+    shown = [link("Picture", picture_address(one), size="sm")] if one.id != "uci" else []
     cells: list[tuple[str, Any]] = [
         ("", [html.Div([html.B(one.title), *data]), *shown, *get]),
         (

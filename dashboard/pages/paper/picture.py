@@ -11,9 +11,10 @@ from backend.client import calls
 from backend.schemas.paper import ExperimentRead, PaperRead
 from dashboard import ids as shared
 from dashboard.api_client import ask
-from dashboard.callbacks import callback
+from dashboard.callbacks import browser_callback, callback
 from dashboard.components import controls
 from dashboard.components.elements import card
+from dashboard.components.url_state import Control, keep_in_url, read_controls
 from dashboard.figures.blank import NOTHING_YET
 from dashboard.figures.sensitivity import Picture, sensitivity_figure
 from dashboard.ids import Paper as ids
@@ -22,13 +23,31 @@ from dashboard.theme import graph_config, scheme_of
 
 FIRST = "05_jsb_chorales"
 PROFILES = (("text", "Text"), ("authors", "Authors and recorded"))
+CONTROLS = (
+    Control("experiment", ids.EXPERIMENT, FIRST),
+    Control("profile", ids.PROFILE, "text", choices=controls.values(PROFILES)),
+)
+
+keep_in_url("^/paper/?$", CONTROLS)
+# A link far down the page chooses what is drawn at its top.
+browser_callback(
+    f"function() {{ document.getElementById('{ids.PICTURE}').scrollIntoView(); }}",
+    Input(ids.EXPERIMENT, "value"),
+    prevent_initial_call=True,
+)
+
+
+def picture_address(one: ExperimentRead) -> str:
+    """Return where an experiment's curves are drawn, in a profile that has some."""
+    profile = "" if one.text.series or not curves_of(one, "authors") else "&profile=authors"
+    return f"/paper?experiment={one.id}{profile}"
 
 
 def card_for(paper: PaperRead, query: Mapping[str, str]) -> Component:
     """Return the picture of the experiment an address names, with its controls."""
     known = {one.id: one.title for one in paper.experiments}
-    wanted = query.get("experiment", FIRST)
-    profile = "authors" if query.get("profile") == "authors" else "text"
+    values = read_controls(CONTROLS, query)
+    wanted = values["experiment"]
     return card(
         html.Div(
             [
@@ -41,9 +60,9 @@ def card_for(paper: PaperRead, query: Mapping[str, str]) -> Component:
                     searchable=True,
                     w=280,
                 ),
-                controls.segmented("Profile", ids.PROFILE, PROFILES, profile),
+                controls.segmented("Profile", ids.PROFILE, PROFILES, values["profile"]),
             ],
-            className="row",
+            className="picture-controls",
         ),
         dcc.Graph(
             id=ids.GRAPH,
@@ -51,8 +70,9 @@ def card_for(paper: PaperRead, query: Mapping[str, str]) -> Component:
             config=graph_config("etascope-paper"),
             responsive=True,
         ),
-        html.Div(id=ids.MESSAGE, className="history-meta"),
+        html.Div(id=ids.MESSAGE, className="picture-words history-meta"),
         className="figure-card",
+        id=ids.PICTURE,
     )
 
 
@@ -71,7 +91,8 @@ async def draw(experiment: str, profile: str, scheme: Any, narrow: Any) -> tuple
     one = next((found for found in paper.experiments if found.id == experiment), None)
     series = curves_of(one, profile) if one else []
     if one is None or not series:
-        return NOTHING_YET, {"display": "none"}, "Nothing of it was run here yet."
+        words = "Nothing of it was run here yet. The table below runs it with one click."
+        return NOTHING_YET, {"display": "none"}, words
     look = Picture(
         title=f"{one.title}, {profile} profile",
         scheme=scheme_of(scheme),

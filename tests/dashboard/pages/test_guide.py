@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from backend.schemas import ActivationRead, CatalogRead, MethodRead, MetricDefinitionRead
+from dashboard.components.elements import with_code
 from dashboard.pages import guide
-from dashboard.pages.guide.prose import inline
 from ib_core.methods.base import METHODS
 from ib_core.metrics import METRICS
 from tests.dashboard.component_tree import nodes, said
@@ -101,5 +101,5 @@ def test_the_citation_names_the_engine_that_made_the_numbers(catalog: CatalogRea
 
 
 def test_code_stands_between_backticks() -> None:
-    before, code, after = inline("Run `etascope up` now.")
+    before, code, after = with_code("Run `etascope up` now.")
     assert (before, code.children, after) == ("Run ", "etascope up", " now.")
