@@ -108,7 +108,7 @@
       make("td", "", methods(study)),
       make("td", "history-curve", spark(study)),
       make("td", "history-state", state(study)),
-      make("td", "history-meta", changed(study)),
+      make("td", "history-meta history-changed", changed(study)),
       make("td", "history-archive", archive(study)),
     ];
     const made = make("tr", "", ...cells);

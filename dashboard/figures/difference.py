@@ -8,11 +8,11 @@ import plotly.graph_objects as go
 
 from backend.schemas import DifferenceKind, DifferencesRead, PairedPointRead, PairedRead
 from dashboard.figures.dashes import MOST_DOTS, dashes
-from dashboard.figures.panels import rate_range
+from dashboard.figures.panels import TITLE_LINE, rate_range
 from dashboard.figures.scale import Scale
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import scatter
-from dashboard.figures.wording import QUANTITY
+from dashboard.figures.wording import QUANTITY, title_lines, title_words
 from dashboard.formats import counted, number, signed
 from dashboard.theme import (
     METHOD_STYLE,
@@ -56,11 +56,13 @@ def difference_figure(
         )
     last = "" if len(views) == 1 else str(len(views))
     rows = len(views[0].items) if picture.narrow else 1
+    title = _title(views, picture)
+    above = TOP + TITLE_LINE * (title_lines(title) - 1)
     figure.update_layout(
         {
-            "height": inner + TOP + AXIS + LEGEND_ROW * rows,
-            "margin": {"l": 72, "r": 16, "t": TOP, "b": AXIS + LEGEND_ROW * rows},
-            "title": {"text": _title(views, picture), "y": 1, "yref": "container"},
+            "height": inner + above + AXIS + LEGEND_ROW * rows,
+            "margin": {"l": 72, "r": 16, "t": above, "b": AXIS + LEGEND_ROW * rows},
+            "title": {"text": title, "y": 1, "yref": "container"},
             "title_yanchor": "top",
             "title_pad": {"t": 12, "l": 4},
             "legend": {"orientation": "h", "x": 0, "y": -AXIS / inner, "yanchor": "top"},
@@ -93,7 +95,7 @@ def _add_panel(
         seen[look] += 1
         place = {"xaxis": f"x{axis}", "yaxis": f"y{axis}", "legendgroup": name_of(item)}
         pairs = _pairs(item, style, Scale(-scale, scale), place, many=many)
-        figure.add_traces([*_interval(item, style, place), *pairs])
+        figure.add_traces([*_interval(item, style, place), *(pairs if picture.seeds else ())])
         figure.add_trace(_mean(item, style, place, in_legend=row == 0))
         figure.add_traces(list(_edges(item, style, scale, place, lane=index)))
     rates = [point.lr for item in view.items for point in item.points if point.lr]
@@ -279,6 +281,5 @@ def _quantity(view: DifferencesRead) -> str:
 
 
 def _title(views: Sequence[DifferencesRead], picture: Picture) -> str:
-    words = WORDS[views[0].kind]
-    between = "<br>" if picture.narrow else " · "
-    return f"<b>{picture.title}</b>{between}{words}, paired by seed; below 0 is better"
+    words = f"{WORDS[views[0].kind]}, paired by seed; below 0 is better"
+    return title_words(picture.title, words, narrow=picture.narrow)

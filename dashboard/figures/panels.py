@@ -11,7 +11,7 @@ from dashboard.theme import RATE_AXIS, Palette
 
 # Pixels
 LANE, CROWDED_LANE, CAPTION, MAIN, STRIP, GAP = 22, 32, 17, 330, 64, 14
-TITLE, LEGEND_ROW, AXIS = 44, 24, 52
+TITLE, TITLE_LINE, LEGEND_ROW, AXIS = 44, 18, 24, 52
 LETTER, LEGEND_KEY = 7, 48
 WIDE = 640
 
@@ -26,6 +26,7 @@ class Panels:
         legend: Names in the legend.
         narrow: Whether there is a phone's width only; then the legend goes below.
         crowded: Whether some lane has two markers above each other.
+        title_lines: Of the title.
     """
 
     lanes: int
@@ -33,6 +34,7 @@ class Panels:
     legend: list[str] = field(default_factory=list)
     narrow: bool = False
     crowded: bool = False
+    title_lines: int = 1
 
     @property
     def caption_lines(self) -> list[str]:
@@ -75,7 +77,7 @@ class Panels:
         lanes = max(self.lanes, 1)
         above = self._caption_height / self._lane if self.lanes else 0
         legend = LEGEND_ROW * self.legend_rows
-        top = TITLE + (16 if self.narrow else legend)
+        top = TITLE + TITLE_LINE * (self.title_lines - 1) + (0 if self.narrow else legend)
         bottom = AXIS + (legend if self.narrow else 0)
         figure.update_layout(
             height=inner + top + bottom,

@@ -22,7 +22,14 @@ from dashboard.figures.scale import Scale, ScaleName, choose_scale
 from dashboard.figures.series_traces import curve_traces, seeds_look
 from dashboard.figures.strip import strip_traces
 from dashboard.figures.traces import scatter
-from dashboard.figures.wording import BAND_WORDS, axis_title, seeds_words, series_name
+from dashboard.figures.wording import (
+    BAND_WORDS,
+    axis_title,
+    seeds_words,
+    series_name,
+    title_lines,
+    title_words,
+)
 from dashboard.theme import PALETTE, Palette, Scheme, SeriesStyle, series_style, template
 
 #: With more curves than this, intervals in the strip would be one grey; the hover has them.
@@ -79,16 +86,18 @@ def sensitivity_figure(
     figure = go.Figure(curves, {"template": template(picture.scheme)})
     unseen = _add_references(figure, drawn, picture, scale, threshold, initial)
     _add_rail_legend(figure, rails, palette)
+    title = _title(drawn, picture)
     panels = Panels(
         lanes=sum(1 for found in rails.values() if found),
         captions=_captions(unseen, nothing=not any(rails.values())),
         legend=[trace.name for trace in figure.data if trace.showlegend is not False],
         narrow=picture.narrow,
         crowded=any(entry.crowded for found in rails.values() for entry in found),
+        title_lines=title_lines(title),
     )
     panels.lay_out(figure, palette)
     figure.update_layout(
-        title={"text": _title(drawn, picture)},
+        title={"text": title},
         uirevision=picture.revision or "same",
         xaxis={"range": rate_range([point.lr for line in drawn for point in line.points])},
         yaxis={
@@ -178,8 +187,7 @@ def _add_rail_legend(
 
 def _title(series: Sequence[SeriesRead], picture: Picture) -> str:
     spread = f"mean {BAND_WORDS[picture.band]} of {seeds_words(series)}"
-    between = "<br>" if picture.narrow else " · "
-    return f"<b>{picture.title}</b>{between}{spread}" if picture.title else spread
+    return title_words(picture.title, spread, narrow=picture.narrow)
 
 
 def _captions(unseen: Sequence[str], *, nothing: bool) -> list[str]:

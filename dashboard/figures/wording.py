@@ -1,5 +1,6 @@
 """Titles, axis names and hover texts of figures."""
 
+import textwrap
 from collections.abc import Sequence
 
 from backend.schemas import Metric, RatePointRead, Reducer, SeriesKey, SeriesRead
@@ -18,6 +19,28 @@ BAND_WORDS = {
     "se": "± 1 standard error",
     "quantile": "and 10th to 90th percentile",
 }
+
+#: So many letters of a title fit on a phone.
+NARROW_LETTERS = 40
+
+
+def title_words(title: str, rest: str, *, narrow: bool) -> str:
+    """Return a figure's title: what it is about in bold, then what is drawn.
+
+    Args:
+        title: What it is about; may be empty.
+        rest: What is drawn.
+        narrow: Whether there is a phone's width only; then it takes several lines.
+    """
+    if not narrow:
+        return f"<b>{title}</b> · {rest}" if title else rest
+    bold = [f"<b>{line}</b>" for line in textwrap.wrap(title, NARROW_LETTERS)]
+    return "<br>".join([*bold, *textwrap.wrap(rest, NARROW_LETTERS)])
+
+
+def title_lines(title: str) -> int:
+    """Return how many lines a figure's title takes."""
+    return title.count("<br>") + 1
 
 
 def series_name(line: SeriesKey, label: str) -> str:

@@ -29,7 +29,8 @@ from dashboard.theme import graph_config, scheme_of
 
 MOST_STUDIES = 20
 LISTED = 200
-LONGEST_NAME = 28
+#: Letters of a study's name in the legend, with room for it and on a phone.
+LONGEST_NAME, LONGEST_NARROW = 28, 12
 LOSSES = controls.QUANTITIES[:2]
 CONTROLS = (
     Control("studies", ids.STUDIES, [], kind="list"),
@@ -129,7 +130,7 @@ async def draw(*values: Any) -> tuple[Any, ...]:
         found = await ask(calls.compare(wanted, metric=metric, reducer=reducer, band=band))
     except Trouble as error:
         return NOTHING_YET, {"display": "none"}, error_panel(error), None, None
-    series, rows = renamed(found)
+    series, rows = renamed(found, LONGEST_NARROW if narrow else LONGEST_NAME)
     tasks = list(dict.fromkeys(line.task for line in series))
     picture = Picture(
         title=await task_title(tasks),
@@ -147,9 +148,11 @@ async def draw(*values: Any) -> tuple[Any, ...]:
     return figure, style, _links(found), advice(rows), scorecard_table(rows, wide=True)
 
 
-def renamed(found: CompareRead) -> tuple[list[SeriesRead], list[ScorecardRow]]:
+def renamed(
+    found: CompareRead, longest: int = LONGEST_NAME
+) -> tuple[list[SeriesRead], list[ScorecardRow]]:
     """Name curves by method and study; the API's longer labels only where that is not enough."""
-    studies = {study.id: _shortened(study.name) for study in found.studies}
+    studies = {study.id: _shortened(study.name, longest) for study in found.studies}
 
     def name(line: SeriesRead | ScorecardRow) -> str:
         clip = "" if line.clip is None else f", clip {number(line.clip)}"
@@ -165,8 +168,8 @@ def renamed(found: CompareRead) -> tuple[list[SeriesRead], list[ScorecardRow]]:
     return series, rows
 
 
-def _shortened(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1].rstrip()}…"
+def _shortened(name: str, longest: int) -> str:
+    return name if len(name) <= longest else f"{name[: longest - 1].rstrip()}…"
 
 
 def _nothing() -> Component:

@@ -26,8 +26,10 @@ from dashboard.theme import graph_config, method_style, scheme_of
 
 LIVE_MS = 1500
 MOST_POINTS = 1000
-SCALES = (("linear", "Linear"), ("log", "Log"))
-CONTROLS = (Control("y", ids.SCALE, "linear", choices=("linear", "log")),)
+SCALES = (("auto", "Auto"), ("linear", "Linear"), ("log", "Log"))
+#: Whether the axis is logarithmic; None: if a linear one would hide something.
+LOG: dict[str, bool | None] = {"auto": None, "linear": False, "log": True}
+CONTROLS = (Control("y", ids.SCALE, "auto", choices=tuple(LOG)),)
 
 draw_from(ids.DRAWN, ids.GRAPH)
 keep_in_url(r"^/trials/\d+/?$", CONTROLS)
@@ -122,7 +124,7 @@ async def draw(_ticks: Any, scale: str, scheme: str | None, trial_id: int) -> tu
         ask(calls.trial(trial_id)), ask(calls.curve(trial_id, max_points=MOST_POINTS))
     )
     figure = curve_figure(
-        [TrialCurve(trial, curve)], scheme=scheme_of(scheme), log=scale == "log", height=420
+        [TrialCurve(trial, curve)], scheme=scheme_of(scheme), log=LOG.get(scale), height=420
     )
     return figure, _outcome(trial), state_badge(trial.state), _ended(trial)
 

@@ -95,7 +95,8 @@ def _table(found: list[TrialCurve]) -> Component:
                     link(
                         f"{method_style(one.trial.method).short} {one.trial.id}",
                         f"/trials/{one.trial.id}",
-                    )
+                    ),
+                    className="nowrap",
                 ),
                 html.Td(one.trial.seed, className="number"),
                 html.Td(number(one.trial.train_loss), className="number"),

@@ -19,17 +19,17 @@ PAGE = 100
 MOST_SWEEPS = 100
 
 COLUMNS = [
-    {"field": "id", "headerName": "Trial", "cellRenderer": "markdown", "minWidth": 62},
-    {"field": "method", "headerName": "Method", "minWidth": 68},
-    {"field": "lr", "headerName": "Rate", "type": "rightAligned", "minWidth": 70},
-    {"field": "seed", "headerName": "Seed", "type": "rightAligned", "minWidth": 56},
-    {"field": "clip", "headerName": "Clip", "type": "rightAligned", "minWidth": 54},
-    {"field": "state", "headerName": "State", "minWidth": 94},
-    {"field": "train_loss", "headerName": "Train loss", "type": "rightAligned", "minWidth": 86},
-    {"field": "test_loss", "headerName": "Test loss", "type": "rightAligned", "minWidth": 80},
-    {"field": "accuracy", "headerName": "Test acc.", "type": "rightAligned", "minWidth": 80},
-    {"field": "diverged", "headerName": "Diverged at", "type": "rightAligned", "minWidth": 92},
-    {"field": "seconds", "headerName": "Time", "type": "rightAligned", "minWidth": 72},
+    {"field": "id", "headerName": "Trial", "cellRenderer": "markdown", "minWidth": 56},
+    {"field": "method", "headerName": "Method", "minWidth": 62},
+    {"field": "lr", "headerName": "Rate", "type": "rightAligned", "minWidth": 62},
+    {"field": "seed", "headerName": "Seed", "type": "rightAligned", "minWidth": 50},
+    {"field": "clip", "headerName": "Clip", "type": "rightAligned", "minWidth": 46},
+    {"field": "state", "headerName": "State", "minWidth": 90},
+    {"field": "train_loss", "headerName": "Train loss", "type": "rightAligned", "minWidth": 80},
+    {"field": "test_loss", "headerName": "Test loss", "type": "rightAligned", "minWidth": 76},
+    {"field": "accuracy", "headerName": "Test acc.", "type": "rightAligned", "minWidth": 76},
+    {"field": "diverged", "headerName": "Diverged at", "type": "rightAligned", "minWidth": 100},
+    {"field": "seconds", "headerName": "Time", "type": "rightAligned", "minWidth": 66},
 ]
 #: The grid brings its own looks; these are the page's.
 THEME = "themeQuartz.withParams({fontFamily: 'inherit', fontSize: 13, cellHorizontalPadding: 8})"

@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from dash import Input, Output
+
 from backend.schemas import Band, Metric, Reducer, SeriesRead, SweepRead
+from dashboard.callbacks import browser_callback
 from dashboard.components import controls
 from dashboard.components.url_state import Control, keep_in_url
 from dashboard.figures.scale import ScaleName
@@ -25,6 +28,13 @@ CONTROLS = (
 )
 
 keep_in_url(PATH, CONTROLS)
+# Differences have one kind of band, one of axis, and pairs of clipped and unclipped runs.
+browser_callback(
+    "function(view) { const other = view !== 'curves'; return [other, other]; }",
+    Output(ids.BAND, "disabled"),
+    Output(ids.CLIPPING, "disabled"),
+    Input(ids.VIEW, "value"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,63 @@
+"""Titles, names and hover texts say what is drawn, and fit."""
+
+import pytest
+
+from dashboard.figures.difference import WORDS
+from dashboard.figures.wording import (
+    NARROW_LETTERS,
+    axis_title,
+    mean_hover,
+    seeds_words,
+    series_name,
+    title_lines,
+    title_words,
+)
+from tests.dashboard.answers import series
+
+TASK = "Next-frame prediction on JSB Chorales, arctan RNN with 300 units"
+
+
+def test_a_title_is_one_line_where_there_is_room():
+    assert (
+        title_words("Digits", "mean of 3 seeds", narrow=False) == "<b>Digits</b> · mean of 3 seeds"
+    )
+    assert title_words("", "mean of 3 seeds", narrow=False) == "mean of 3 seeds"
+    assert title_lines(title_words(TASK, "mean", narrow=False)) == 1
+
+
+@pytest.mark.parametrize(
+    "words", [f"{one}, paired by seed; below 0 is better" for one in WORDS.values()]
+)
+def test_on_a_phone_no_line_of_a_title_is_cut(words):
+    title = title_words(TASK, words, narrow=True)
+    lines = title.replace("<b>", "").replace("</b>", "").split("<br>")
+    assert len(lines) == title_lines(title) > 2
+    assert max(map(len, lines)) <= NARROW_LETTERS
+    assert " ".join(lines) == f"{TASK} {words}"
+
+
+def test_a_curve_is_named_by_its_method_and_what_sets_it_apart():
+    assert series_name(series("ib"), "ib, clip 1") == "Implicit (IB), clip 1"
+    assert series_name(series("eb"), "eb") == "Explicit (EB)"
+    borrowed = series("ib").model_copy(update={"imported": True})
+    assert series_name(borrowed, "ib") == "Implicit (IB), imported"
+
+
+def test_an_axis_says_quantity_split_and_epochs():
+    lines = [series("eb"), series("ib")]
+    assert axis_title(lines, "test_loss", "final") == "test loss after 5 epochs"
+    assert axis_title(lines, "train_accuracy", "best") == "best training accuracy within 5 epochs"
+    assert axis_title(lines, "seconds", "final") == "training time (s)"
+    longer = lines[1].model_copy(update={"epochs": 10})
+    assert axis_title([lines[0], longer], "train_loss", "final").endswith("after 5 or 10 epochs")
+
+
+def test_what_is_not_finite_is_said_on_hover():
+    line = series("eb")
+    lost = mean_hover("EB", line.points[-1], "std")
+    assert "mean of the 1 finite seeds" in lost
+    assert "2 of 3 seeds are not finite" in lost
+    assert "diverged 3 of 3" in lost
+    assert "mean 0.1" in mean_hover("EB", line.points[3], "std")
+    assert seeds_words([line]) == "3 seeds"
+    assert seeds_words([]) == "no seed yet"
