@@ -79,6 +79,7 @@ class Study:
     VERSION = "study-version"
     INTERVAL = "study-interval"
     TICK = "study-tick"
+    STATE = "study-state"
     STATUS = "study-status"
     HEAD = "study-head"
     GRAPH = "study-graph"

@@ -13,6 +13,8 @@ STATES = ("completed", "diverged", "failed", "cancelled", "running", "queued")
 ENDED = ("completed", "diverged", "failed", "cancelled")
 UNFINISHED = ("queued", "running")
 
+NEWS = html.Button("Notify me when it ends", className="ask-for-news")
+
 
 def unfinished(progress: Mapping[str, int]) -> int:
     """Return how many trials are still to end."""
@@ -72,7 +74,7 @@ def progress_panel(
                     html.Span(words(progress, total)),
                     *left,
                     *(html.Span(message) for message in messages),
-                    html.Button("Notify me when it ends", className="ask-for-news"),
+                    *([NEWS] if unfinished(progress) else []),
                 ],
                 className="progress-words",
             ),

@@ -95,7 +95,7 @@ def _why_empty(found: SensitivityRead, view: StudyView) -> str:
     if any(line.points for line in found.series):
         return "No curve matches the clipping that was chosen."
     if any(line.unfinished for line in found.series):
-        return "No trial has ended yet."
+        return "No trial has ended yet. Curves appear with the first that do."
     return f"No trial here has recorded its {QUANTITY[view.metric]}."
 
 

@@ -11,6 +11,7 @@ from backend.schemas import StudyRead, SweepRead
 from dashboard import ids as shared
 from dashboard.api_client import ask
 from dashboard.callbacks import browser_callback, callback, notice
+from dashboard.components.elements import state_badge
 from dashboard.components.progress import progress_panel, retriable, unfinished
 from dashboard.ids import Study as ids
 from dashboard.markup import Component
@@ -44,6 +45,7 @@ def version(study: StudyRead) -> str:
 
 @callback(
     Output(ids.STATUS, "children"),
+    Output(ids.STATE, "children"),
     Output(ids.SWEEPS, "children"),
     Output(ids.SWEEPS_MARK, "data"),
     Output(ids.VERSION, "data"),
@@ -73,7 +75,15 @@ async def follow(
     ended = not paused and not running
     words = f"“{study.name}” has ended: {study.state}."
     said = [notice(words, key=f"ended-{study.id}")] if ended else no_update
-    return status(study, sweeps.items), listed, mark, version(study), not running, said
+    return (
+        status(study, sweeps.items),
+        state_badge(study.state),
+        listed,
+        mark,
+        version(study),
+        not running,
+        said,
+    )
 
 
 def sweeps_mark(sweeps: Sequence[SweepRead]) -> str:

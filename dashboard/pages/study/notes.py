@@ -36,7 +36,7 @@ def head(study: StudyRead, *, own: bool = True) -> Component:
                     html.H1(study.name),
                     html.Div(
                         [
-                            state_badge(study.state),
+                            html.Span(state_badge(study.state), id=ids.STATE),
                             *archived,
                             *tags,
                             html.Span(

@@ -90,20 +90,23 @@ def test_the_scorecard_shows_the_recommendation(api):
 
 
 def test_a_running_study_ticks_and_a_finished_one_does_not(api):
-    status, _, mark, version, paused, said = run(live.follow(1, None, 1, None, True))
+    status, state, _, mark, version, paused, said = run(live.follow(1, None, 1, None, True))
+    assert text_of(state) == "completed"
     assert said is no_update
     assert status is None
     assert paused is True
     api.running = True
     api.studies[1] = api._study(1)
-    status, sweeps, changed, other, paused, _ = run(live.follow(2, None, 1, mark, False))
+    status, state, sweeps, changed, other, paused, _ = run(live.follow(2, None, 1, mark, False))
+    assert text_of(state) == "running"
     assert paused is False
     assert other != version
     assert "20 of 54 trials ended" in text_of(status)
     assert "about 12 s left" in text_of(status)
     assert "waiting for a gpu worker" in text_of(status)
+    assert "Notify me when it ends" in text_of(status)
     assert "Cancel" in text_of(sweeps)
-    _, sweeps, *_ = run(live.follow(3, None, 1, changed, False))
+    _, _, sweeps, *_ = run(live.follow(3, None, 1, changed, False))
     assert sweeps is no_update  # no button is replaced under a finger
 
 
