@@ -63,10 +63,11 @@ class StackedRNN(nn.Module):
 
 
 class StackedConv(nn.Module):
-    """A convolution per member, one by one.
+    """A convolution per member, one by one, halved by pooling the largest and cut by a relu.
 
     Measured on a CPU, a loop over members is 1.7 to 2.3 times faster than one grouped
-    convolution and 2.4 times faster than unfolding into matrix products.
+    convolution and 2.4 times faster than unfolding into matrix products. With the channels last
+    in memory the pooling, a quarter of a step otherwise, takes several of them at once.
     """
 
     def __init__(self, channels: int, filters: int, size: int, members: int) -> None:
@@ -76,8 +77,16 @@ class StackedConv(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [members, rows, channels, height, width] to the filters' responses."""
-        each = zip(x, self.weight, self.bias, strict=True)
-        return torch.stack([F.conv2d(part, weight, bias) for part, weight, bias in each])
+        each = [
+            F.relu(F.max_pool2d(F.conv2d(_channels_last(part), _channels_last(weight), bias), 2))
+            for part, weight, bias in zip(x, self.weight, self.bias, strict=True)
+        ]
+        return each[0].unsqueeze(0) if len(each) == 1 else torch.stack(each)
+
+
+def _channels_last(images: Tensor) -> Tensor:
+    """Return the images, or filters, with their channels side by side in memory."""
+    return images.contiguous(memory_format=torch.channels_last)
 
 
 class StackedConvNet(nn.Module):
@@ -108,13 +117,10 @@ class StackedConvNet(nn.Module):
         self, x: Tensor, channel_mask: Tensor | None = None, unit_mask: Tensor | None = None
     ) -> Tensor:
         """Return class scores, [members, rows, classes]; masks are already divided by keep."""
-        members, rows = x.shape[:2]
-        for index, convolution in enumerate(self.convolutions):
-            x = convolution(x)
-            if index == 1 and channel_mask is not None:
-                x = x * channel_mask
-            pooled = F.relu(F.max_pool2d(x.flatten(0, 1), 2))
-            x = pooled.view(members, rows, *pooled.shape[1:])
+        first, second = self.convolutions
+        x = second(first(x))
+        if channel_mask is not None:  # never negative, so it may as well follow pooling and relu
+            x = x * channel_mask
         units = self.dense(x.flatten(2))
         if unit_mask is not None:
             units = units * unit_mask
