@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import Row, Select, Text, cast, null, select, type_coerce
@@ -152,32 +153,39 @@ def _query(study_id: int, value: Any, *, with_curves: bool) -> Select[*tuple[Any
     query: Select[*tuple[Any, ...]] = select(*own, TrialRow.seconds, value, curve, *_SETTINGS)
     if with_curves:
         query = query.outerjoin(CurveRow, CurveRow.trial_id == TrialRow.id)
-    return query.where(TrialRow.id.in_(members)).order_by(TrialRow.lr, TrialRow.seed, TrialRow.id)
+    return query.where(TrialRow.id.in_(members))
 
 
 def _add_study(found: dict[Key, Series], study_id: int, rows: Iterable[Row[Any]]) -> None:
     # By the raw settings: hashing a `Key` for every row would cost more than reading it.
-    homes: dict[tuple[Any, ...], tuple[Series, Counter[tuple[float, int]]]] = {}
+    alike: dict[tuple[Any, ...], list[Finished]] = {}
     width = len(Finished._fields)
     for row in rows:
-        settings = row[width:]
-        home = homes.get(settings)
-        if home is None:
-            key = _key(study_id, settings)
-            home = homes[settings] = (found.setdefault(key, Series(key)), Counter())
-        series, seen = home
-        trial = Finished._make(row[:width])
+        alike.setdefault(row[width:], []).append(Finished._make(row[:width]))
+    for settings, trials in alike.items():
+        # Here, because the database would carry every row's settings through its sorting.
+        trials.sort(key=attrgetter("lr", "seed", "id"))
+        _add_trials(found, _key(study_id, settings), trials)
+
+
+def _add_trials(found: dict[Key, Series], key: Key, trials: Iterable[Finished]) -> None:
+    first = found.setdefault(key, Series(key))
+    seen: Counter[tuple[float, int]] = Counter()
+    for trial in trials:
         if trial.state in COUNTED:
             cell = (trial.lr, trial.seed)
-            if seen[cell]:
-                again = replace(series.key, repeat=seen[cell])
-                series = found.setdefault(again, Series(again))
+            series = _repeated(found, key, seen[cell]) if seen[cell] else first
             seen[cell] += 1
             series.rows.append(trial)
         elif trial.state in UNFINISHED:
-            series.unfinished += 1
+            first.unfinished += 1
         else:
-            series.failed += 1
+            first.failed += 1
+
+
+def _repeated(found: dict[Key, Series], key: Key, times: int) -> Series:
+    again = replace(key, repeat=times)
+    return found.setdefault(again, Series(again))
 
 
 def _key(study_id: int, settings: tuple[Any, ...]) -> Key:
