@@ -93,6 +93,7 @@ class Study:
     SWEEPS = "study-sweeps"
     SWEEPS_MARK = "study-sweeps-mark"
     NOTES = "study-notes"
+    TASK = "study-task"
     QUANTITY = "study-quantity"
     SPLIT = "study-split"
     REDUCER = "study-reducer"

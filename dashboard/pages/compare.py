@@ -29,6 +29,8 @@ from dashboard.theme import graph_config, scheme_of
 
 MOST_STUDIES = 20
 LISTED = 200
+#: More than this nobody could tell apart, and no browser draws quickly.
+MOST_CURVES = 30
 #: Letters of a study's name in the legend, with room for it and on a phone.
 LONGEST_NAME, LONGEST_NARROW = 28, 12
 LOSSES = controls.QUANTITIES[:2]
@@ -131,6 +133,8 @@ async def draw(*values: Any) -> tuple[Any, ...]:
     except Trouble as error:
         return NOTHING_YET, {"display": "none"}, error_panel(error), None, None
     series, rows = renamed(found, LONGEST_NARROW if narrow else LONGEST_NAME)
+    if len(series) > MOST_CURVES:
+        return NOTHING_YET, {"display": "none"}, _too_many(len(series)), None, None
     tasks = list(dict.fromkeys(line.task for line in series))
     picture = Picture(
         title=await task_title(tasks),
@@ -175,6 +179,14 @@ def _shortened(name: str, longest: int) -> str:
 def _nothing() -> Component:
     return empty_state(
         "Choose studies", "Pick two or more studies to lay their curves over each other."
+    )
+
+
+def _too_many(curves: int) -> Component:
+    return empty_state(
+        f"{curves} curves are too many",
+        f"At most {MOST_CURVES} are drawn together. A study of many tasks can be looked at task by "
+        "task on its own page.",
     )
 
 

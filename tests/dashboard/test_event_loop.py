@@ -7,7 +7,7 @@ from dashboard.pages.study import picture
 from tests.coroutines import run
 from tests.dashboard.answers import series
 
-CHOSEN = ("loss", "train", "final", "all", "curves", "std", True, "focus")
+CHOSEN = ("loss", "train", "final", "all", "curves", "std", True, "focus", "all")
 
 
 def test_a_figure_of_many_seeds_is_drawn_beside_the_loop(api, monkeypatch):

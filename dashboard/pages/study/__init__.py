@@ -104,7 +104,7 @@ async def _content(
     listed = await sweep_list(sweeps, own=own)
     side = html.Div(
         [
-            card(*view.control_panel(values, sweeps), className="controls"),
+            card(*view.control_panel(values, sweeps, study.tasks), className="controls"),
             card(
                 html.Div(dmc.Skeleton(h=280), id=ids.SCORECARD),
                 guide_link("scorecard"),

@@ -18,6 +18,7 @@ from dashboard.figures.sensitivity import Picture, sensitivity_figure
 from dashboard.figures.wording import QUANTITY
 from dashboard.formats import counted
 from dashboard.markup import Component, get_app, html
+from dashboard.pages.study.tasks import of_task, pairs_of_task, task_shown
 from dashboard.pages.study.view import StudyView
 from dashboard.theme import PALETTE, Scheme, template
 
@@ -82,12 +83,14 @@ async def _curves(study: StudyRead, view: StudyView, picture: Picture) -> Drawin
         ask(calls.sensitivity(study.id, metric=view.metric, reducer=view.reducer, band=view.band)),
         _initial_loss(study) if view.metric == "train_loss" else _none(),
     )
-    series = [line for line in found.series if view.shows(line)]
+    task = task_shown(view.task, study.tasks)
+    series = [line for line in of_task(found.series, task) if view.shows(line)]
+    threshold = next((line.threshold for line in series if line.threshold is not None), None)
     caption = _caption(found)
     if not any(line.points for line in series):
         words = _why_empty(found, view)
         return await _marked(partial(blank, words, picture.scheme), caption, words, picture)
-    draw = partial(sensitivity_figure, series, picture, threshold=found.threshold, initial=initial)
+    draw = partial(sensitivity_figure, series, picture, threshold=threshold, initial=initial)
     return await _marked(draw, caption, found, view, picture, initial)
 
 
@@ -140,7 +143,9 @@ async def _differences(study: StudyRead, view: StudyView, picture: Picture) -> D
             for metric in view.both_splits
         )
     )
-    shown = [one for one in found if one.items]
+    task = task_shown(view.task, study.tasks)
+    own = [one.model_copy(update={"items": pairs_of_task(one.items, task)}) for one in found]
+    shown = [one for one in own if one.items]
     if not shown:
         words = f"This needs {COMPARED[kind]} with the same rates and seeds."
         draw = partial(blank, "Nothing to compare.", picture.scheme)

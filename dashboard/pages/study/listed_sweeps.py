@@ -15,11 +15,25 @@ from dashboard.formats import counted
 from dashboard.markup import Component, html
 from dashboard.theme import METHOD_STYLE
 
+MOST_LISTED = 10
+
 
 async def sweep_list(sweeps: Sequence[SweepRead], *, own: bool = True) -> list[Component]:
-    """Return the study's sweeps, the newest first, with what their owner can do about them."""
+    """Return the study's sweeps, the newest first, with what their owner can do about them.
+
+    Of very many, only those that are the newest or that something can be done about.
+    """
     engine = (await get_catalog()).engine_version
-    return [_sweep(sweep, own, engine) for sweep in reversed(sweeps)]
+    newest = list(reversed(sweeps))
+    open_ends = [one for one in newest[MOST_LISTED:] if _needs_somebody(one)][:MOST_LISTED]
+    shown = [*newest[:MOST_LISTED], *open_ends]
+    rest = len(newest) - len(shown)
+    more = [html.P(f"and {counted(rest, 'earlier sweep')}", className="muted")] if rest else []
+    return [*(_sweep(sweep, own, engine) for sweep in shown), *more]
+
+
+def _needs_somebody(sweep: SweepRead) -> bool:
+    return unfinished(sweep.progress) > 0 or retriable(sweep.progress) > 0
 
 
 def _sweep(sweep: SweepRead, own: bool, engine: str) -> Component:

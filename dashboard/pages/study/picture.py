@@ -19,6 +19,7 @@ from dashboard.ids import Study as ids
 from dashboard.markup import html
 from dashboard.pages.study.ahead import draw_ahead
 from dashboard.pages.study.drawing import Drawing, plan
+from dashboard.pages.study.tasks import of_task, task_shown
 from dashboard.pages.study.view import CONTROLS, StudyView
 from dashboard.theme import scheme_of
 
@@ -47,7 +48,8 @@ async def draw(*values: Any) -> tuple[Any, ...]:
     version, *chosen, scheme, narrow, study_id, mark, scored = values
     view = StudyView(*chosen)
     study = await ask(calls.study(study_id))
-    title = await task_title(study.tasks)
+    task = task_shown(view.task, study.tasks)
+    title = await task_title([task] if task else study.tasks)
 
     async def planned(other: StudyView) -> Drawing:
         return await plan(study, other, picture_of(other, title, scheme, narrow))
@@ -58,7 +60,7 @@ async def draw(*values: Any) -> tuple[Any, ...]:
         return await asyncio.to_thread(KEPT.get, drawing.mark, drawing.draw)
 
     drawing = await planned(view)
-    to_score = [version, view.scored, view.reducer]
+    to_score = [version, view.scored, view.reducer, task]
     rest = (drawing.caption, drawing.mark, no_update if scored == to_score else to_score)
     if drawing.mark == mark:
         return no_update, *rest
@@ -78,7 +80,7 @@ def picture_of(view: StudyView, title: str, scheme: str | None, narrow: bool | N
         seeds=view.seeds,
         scheme=scheme_of(scheme),
         narrow=bool(narrow),
-        revision=f"{view.view} {view.metric} {view.scale}",
+        revision=f"{view.task} {view.view} {view.metric} {view.scale}",
     )
 
 
@@ -90,11 +92,12 @@ def picture_of(view: StudyView, title: str, scheme: str | None, narrow: bool | N
 )
 async def score(scored: list[Any], study_id: int) -> Any:
     """Fetch the robustness numbers, after the picture: that is what one looks at first."""
-    _version, metric, reducer = scored
+    _version, metric, reducer, task = scored
     try:
         found = await ask(calls.scorecard(study_id, metric=metric, reducer=reducer))
     except ApiError as error:
         return html.P(error.message, className="muted")
-    if not found.rows:
+    rows = of_task(found.rows, task)
+    if not rows:
         return html.P("Numbers appear with the first finished trials.", className="muted")
-    return [*advice(found.rows), scorecard_table(found.rows)]
+    return [*advice(rows), scorecard_table(rows)]

@@ -54,6 +54,7 @@ async def begin(_scored: Any, cursors: dict[str, str] | None, study_id: int) -> 
 def panel(sweeps: list[SweepRead]) -> list[Component]:
     """Return filters and the table; a study with several sweeps shows one at a time."""
     newest = str(sweeps[-1].id)
+    several = len({sweep.spec.get("task") for sweep in sweeps}) > 1
     methods = list(dict.fromkeys(m for s in sweeps for m in s.spec.get("methods", ())))
     return [
         html.Div(
@@ -61,11 +62,12 @@ def panel(sweeps: list[SweepRead]) -> list[Component]:
                 dmc.Select(
                     label="Sweep",
                     id=ids.GRID_SWEEP,
-                    data=[{"value": str(s.id), "label": f"Sweep {s.id}"} for s in sweeps],
+                    data=[{"value": str(s.id), "label": _sweep_name(s, several)} for s in sweeps],
                     value=newest,
                     allowDeselect=False,
+                    searchable=True,
                     size="xs",
-                    w=140,
+                    w=260 if several else 140,
                 ),
                 dmc.Select(
                     label="Method",
@@ -114,6 +116,10 @@ def columns(sweeps: list[SweepRead]) -> list[dict[str, Any]]:
     """Return the columns that have something to say: without clipping there is no clip."""
     clips = any(clip is not None for sweep in sweeps for clip in sweep.spec.get("clips", ()))
     return [column for column in COLUMNS if clips or column["field"] != "clip"]
+
+
+def _sweep_name(sweep: SweepRead, several: bool) -> str:
+    return f"Sweep {sweep.id}: {sweep.spec.get('task')}" if several else f"Sweep {sweep.id}"
 
 
 def _title(name: str) -> str:

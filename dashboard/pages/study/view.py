@@ -12,6 +12,7 @@ from dashboard.components import controls
 from dashboard.components.url_state import Control, keep_in_url
 from dashboard.figures.scale import ScaleName
 from dashboard.ids import Study as ids
+from dashboard.pages.study.tasks import ANY, task_control
 
 PATH = r"^/studies/\d+/?$"
 
@@ -24,6 +25,7 @@ CONTROLS = (
     Control("band", ids.BAND, "std", choices=controls.values(controls.BANDS)),
     Control("seeds", ids.SEEDS, True, kind="flag", property="checked"),
     Control("y", ids.SCALE, "focus", choices=controls.values(controls.SCALES)),
+    Control("task", ids.TASK, ANY),
     Control("trials", ids.SELECTED, "", property="data"),
 )
 
@@ -49,6 +51,7 @@ class StudyView:
     band: Band
     seeds: bool
     scale: ScaleName
+    task: str = ANY
 
     @property
     def metric(self) -> Metric:
@@ -76,18 +79,22 @@ def metric_of(quantity: str, split: str) -> Metric:
     return cast(Metric, "seconds" if quantity == "seconds" else f"{split}_{quantity}")
 
 
-def control_panel(values: dict[str, Any], sweeps: Sequence[SweepRead]) -> list[Any]:
+def control_panel(
+    values: dict[str, Any], sweeps: Sequence[SweepRead], tasks: Sequence[str]
+) -> list[Any]:
     """Return the controls, set to an address's values; what would show nothing is left out.
 
     Args:
         values: By query parameter.
         sweeps: The study's.
+        tasks: The study's.
     """
     clips = any(clip is not None for sweep in sweeps for clip in sweep.spec.get("clips", ()))
     engines = len({sweep.engine_version for sweep in sweeps if sweep.engine_version}) > 1
     shown = {"curves": True, "method": True, "clip": clips, "engine": engines}
     views = [one for one in controls.VIEWS if shown[one[0]] or one[0] == values["view"]]
     data = [
+        task_control(tasks, values["task"]),
         controls.segmented("Quantity", ids.QUANTITY, controls.QUANTITIES, values["quantity"]),
         controls.segmented("Split", ids.SPLIT, controls.SPLITS, values["split"]),
         controls.segmented("Epoch", ids.REDUCER, controls.REDUCERS, values["reducer"]),

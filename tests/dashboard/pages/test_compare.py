@@ -3,6 +3,7 @@
 import pytest
 
 from dashboard.ids import Compare as ids
+from dashboard.pages import compare
 from tests.dashboard.dispatch import trigger
 
 CHOSEN = {
@@ -41,3 +42,10 @@ def test_without_studies_the_page_says_what_to_do(api, dash_app, studies):
 def test_a_study_that_is_gone_is_said_in_the_api_s_words(api, dash_app):
     answer = compared(dash_app, ["1", "99"])
     assert "There is no study 99." in str(answer[ids.MESSAGE]["children"])
+
+
+def test_more_curves_than_anybody_could_tell_apart_are_not_drawn(dash_app, api, monkeypatch):
+    monkeypatch.setattr(compare, "MOST_CURVES", 3)
+    answer = compared(dash_app, ["1", "2"])
+    assert answer[ids.GRAPH]["style"] == {"display": "none"}
+    assert "4 curves are too many" in str(answer[ids.MESSAGE])

@@ -15,7 +15,7 @@ from tests.coroutines import run
 from tests.dashboard.answers import series
 from tests.dashboard.dispatch import by_id, names, text_of, trigger
 
-CHOSEN = ("loss", "train", "final", "all", "curves", "std", True, "focus")
+CHOSEN = ("loss", "train", "final", "all", "curves", "std", True, "focus", "all")
 
 
 def drawn(*chosen, mark=None, study_id=1, scheme="light", narrow=False):
@@ -24,7 +24,7 @@ def drawn(*chosen, mark=None, study_id=1, scheme="light", narrow=False):
 
 
 def test_the_picture_asks_for_what_the_controls_say(api):
-    drawn("accuracy", "test", "best", "all", "curves", "se", True, "focus")
+    drawn("accuracy", "test", "best", "all", "curves", "se", True, "focus", "all")
     asked = next(call for call in api.sent if call.path.endswith("sensitivity"))
     assert asked.parameters == {"metric": "test_accuracy", "reducer": "best", "band": "se"}
 
@@ -39,7 +39,7 @@ def test_a_figure_that_did_not_change_is_not_sent_again(api):
 
 def test_another_control_sends_another_figure(api):
     *_, mark = drawn()
-    other, *_ = drawn(*CHOSEN[:-1], "log", mark=mark)
+    other, *_ = drawn(*CHOSEN[:-2], "log", "all", mark=mark)
     assert other is not no_update
 
 
@@ -86,7 +86,7 @@ def test_time_is_one_metric_and_is_scored_by_its_loss():
 
 
 def test_the_scorecard_shows_the_recommendation(api):
-    assert "Use 0.1 to 1." in text_of(run(picture.score(["v", "train_loss", "final"], 1)))
+    assert "Use 0.1 to 1." in text_of(run(picture.score(["v", "train_loss", "final", None], 1)))
 
 
 def test_a_running_study_ticks_and_a_finished_one_does_not(api):
@@ -236,8 +236,8 @@ def buttons(api):
 def test_only_pictures_that_would_show_something_are_offered(api):
     def offered(*sweeps):
         values = {"view": "curves"} | dict.fromkeys(("quantity", "split", "reducer"), "x")
-        values |= dict.fromkeys(("clipping", "band", "seeds", "y"), "x")
-        panel = view.control_panel(values, sweeps)
+        values |= dict.fromkeys(("clipping", "band", "seeds", "y", "task"), "x")
+        panel = view.control_panel(values, sweeps, ["digits_mlp"])
         return [one["value"] for one in by_id(panel, ids.VIEW).data]
 
     new = api.sweep(1)
