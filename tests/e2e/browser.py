@@ -7,7 +7,7 @@ from playwright.sync_api import Page
 
 from backend.bench.browser import find_browser, open_browser
 
-__all__ = ["Watch", "find_browser", "open_browser", "settled", "watch"]
+__all__ = ["Watch", "find_browser", "open_browser", "rested", "settled", "watch"]
 
 #: Kinds of console message that our pages must not cause.
 BAD = ("error", "warning")
@@ -44,10 +44,32 @@ def watch(page: Page, url: str) -> Watch:
     return seen
 
 
-def settled(page: Page, pause: int = 300) -> None:
-    """Wait until Dash has answered everything and plots are drawn."""
-    page.wait_for_load_state("networkidle", timeout=60_000)
-    page.wait_for_function(
-        "() => !document.querySelector('.page-skeleton') && !document.title.startsWith('Updating')"
-    )
-    page.wait_for_timeout(pause)
+#: A page is there, everything on it that can be seen is drawn, and nothing moves any more.
+SETTLED = """() => {
+  const drawn = (graph) => graph.offsetParent === null || graph.querySelector('.main-svg');
+  const ends = (motion) => motion.effect.getComputedTiming().iterations !== Infinity;
+  return document.querySelector('#page > *')
+    && !document.querySelector('.page-skeleton, .mantine-Skeleton-root, .ag-row-loading')
+    && !document.querySelector('.dash-graph--pending')
+    && [...document.querySelectorAll('.dash-graph')].every(drawn)
+    && document.getAnimations().filter(ends).length === 0;
+}"""
+#: Until a plot has been given nothing new for a second.
+RESTED = """async (place) => {
+  const plot = document.querySelector(place + ' .js-plotly-plot');
+  let known = null;
+  while (known !== plot.data) {
+    known = plot.data;
+    await new Promise((done) => setTimeout(done, 1000));
+  }
+}"""
+
+
+def settled(page: Page) -> None:
+    """Wait until a page shows all it has."""
+    page.wait_for_function(SETTLED, timeout=60_000)
+
+
+def rested(page: Page, place: str) -> None:
+    """Wait until a plot is not drawn anew any more."""
+    page.evaluate(RESTED, place)

@@ -13,19 +13,25 @@ from playwright.sync_api import Browser, Page, expect
 from dashboard.app import create_dash_app
 from tests.dashboard.fake_api import FakeApi
 from tests.e2e.browser import Watch, find_browser, open_browser, watch
-from tests.e2e.installation import free_port, installation
+from tests.e2e.installation import free_port, installation, wait_for_study
 from tests.servers import missing
 
 #: Machines are busy; a page that is slow is not a page that is wrong.
 PATIENCE_MS = 60_000
-expect.set_options(timeout=20_000)  # two cores train, serve and draw at once
+expect.set_options(timeout=PATIENCE_MS)  # two cores train, serve and draw at once
 
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Iterator[str]:
-    """Run `etascope up` in a home of its own; its first study has ended."""
+    """Run `etascope up` in a home of its own."""
     with installation(tmp_path_factory.mktemp("home")) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def first_study(site: str) -> None:
+    """Wait until the installation's own first study has ended."""
+    wait_for_study(site)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from playwright.sync_api import Page
 
 from tests.servers import wait_for
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,9 @@ class Illustration:
         """Move a slider by the keyboard; return the number its field then rests at."""
         thumb = self.page.locator(f"#{field}-slider [role=slider]")
         before = float(thumb.get_attribute("aria-valuenow") or 0)
+        thumb.focus()
         for _ in range(times):
-            thumb.press(key)
+            self.page.keyboard.press(key)
         shown = float(thumb.get_attribute("aria-valuenow") or 0)
         assert shown != before
         # The last of several presses is sent a moment later.
@@ -50,6 +51,14 @@ class Illustration:
             lambda: math.isclose(self.number(field), shown, rel_tol=1e-6), f"{field} to move"
         )
         return self.number(field)
+
+    def resting(self, place: str, milliseconds: int) -> str:
+        """Return what is written somewhere once it has not changed for so long."""
+        shown = ""
+        while shown != self.words(place):
+            shown = self.words(place)
+            self.page.wait_for_timeout(milliseconds)
+        return shown
 
     def address(self) -> str:
         """Return where the browser is; playwright's own `url` stands still while one waits."""
@@ -82,25 +91,3 @@ class Illustration:
             graph,
         )
         return found
-
-    def fastest_key(self, field: str, graph: str, tries: int = 6) -> float:
-        """Return the shortest time from a key press on a slider to the new picture, in seconds."""
-        milliseconds = self.page.evaluate(
-            """async ([field, graph, tries]) => {
-              const thumb = document.querySelector('#' + field + '-slider [role=slider]');
-              const plot = document.querySelector('#' + graph + ' .js-plotly-plot');
-              const key = {key: 'ArrowLeft', bubbles: true};
-              let best = Infinity;
-              for (let i = 0; i < tries; i += 1) {
-                const drawn = new Promise(done => plot.once('plotly_afterplot', done));
-                const start = performance.now();
-                thumb.dispatchEvent(new KeyboardEvent('keydown', key));
-                await drawn;
-                best = Math.min(best, performance.now() - start);
-                await new Promise(done => setTimeout(done, 300));
-              }
-              return best;
-            }""",
-            [field, graph, tries],
-        )
-        return float(milliseconds) / 1000

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -26,7 +27,7 @@ def free_port() -> int:
 
 @contextmanager
 def installation(home: Path) -> Iterator[str]:
-    """Start everything and return its address once the first study has ended."""
+    """Start everything and return its address once it is ready; its first study runs."""
     port = free_port()
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("ETASCOPE_")},
@@ -40,7 +41,6 @@ def installation(home: Path) -> Iterator[str]:
     url = f"http://127.0.0.1:{port}"
     try:
         wait_for(lambda: answers(f"{url}/api/ready"), seconds=START_SECONDS, what="etascope up")
-        wait_for(lambda: study_state(url, 1) == "completed", seconds=STUDY_SECONDS, every=0.5)
         yield url
     finally:
         process.send_signal(signal.SIGINT)
@@ -49,6 +49,23 @@ def installation(home: Path) -> Iterator[str]:
         except subprocess.TimeoutExpired:
             process.kill()
         log.close()
+
+
+def wait_for_study(url: str, study_id: int = 1) -> None:
+    """Wait until a study has ended well; the first one is an installation's own."""
+    wait_for(
+        lambda: study_state(url, study_id) == "completed",
+        seconds=STUDY_SECONDS, every=0.3, what=f"study {study_id}",
+    )  # fmt: skip
+
+
+def submit(url: str, name: str, sweep: dict[str, Any], **about: Any) -> int:
+    """Begin a study with one sweep; return its id."""
+    with httpx.Client(base_url=url, trust_env=False, timeout=30) as http:
+        made = http.post("/api/studies", json={"name": name, **about}).raise_for_status()
+        study = int(made.json()["id"])
+        http.post(f"/api/studies/{study}/sweeps", json=sweep).raise_for_status()
+    return study
 
 
 def answers(url: str) -> bool:

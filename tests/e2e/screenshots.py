@@ -18,8 +18,7 @@ from playwright.sync_api import Browser, BrowserContext
 
 from tests.e2e.accessibility import barriers
 from tests.e2e.browser import open_browser, settled, watch
-from tests.e2e.installation import STUDY_SECONDS, installation, study_state
-from tests.servers import wait_for
+from tests.e2e.installation import installation, submit, wait_for_study
 
 WIDTHS = (1280, 390)
 SCHEMES = ("light", "dark")
@@ -60,18 +59,19 @@ def window(browser: Browser, *, width: int, scheme: str) -> Iterator[BrowserCont
     context.close()
 
 
-def picture(context: BrowserContext, url: str, path: str, file: Path) -> list[str]:
-    """Save one page; return what is wrong with it."""
+def examine(context: BrowserContext, url: str, path: str, picture: Path | None = None) -> list[str]:
+    """Open one page, save its picture if asked to, and return what is wrong with it."""
     page = context.new_page()
     seen = watch(page, url)
     try:
         page.goto(url + path)
-        settled(page, 700)
+        settled(page)
         # Grids draw their rows when they come into view.
         page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")
-        settled(page, 300)
+        settled(page)
         page.evaluate("window.scrollTo(0, 0)")
-        page.screenshot(path=str(file), full_page=True)
+        if picture:
+            page.screenshot(path=str(picture), full_page=True)
         wide, room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
         found = barriers(page)
     finally:
@@ -95,11 +95,9 @@ CLIPPED = {
 def fresh_site() -> Iterator[str]:
     """Start an installation with two finished studies."""
     with tempfile.TemporaryDirectory() as home, installation(Path(home)) as url:
-        with httpx.Client(base_url=url, trust_env=False, timeout=30) as http:
-            about = {"name": "Digits with and without clipping", "tags": ["clipping"]}
-            study = http.post("/api/studies", json=about).raise_for_status().json()["id"]
-            http.post(f"/api/studies/{study}/sweeps", json=CLIPPED).raise_for_status()
-        wait_for(lambda: study_state(url, study) == "completed", seconds=STUDY_SECONDS, every=0.5)
+        wait_for_study(url)
+        name = "Digits with and without clipping"
+        wait_for_study(url, submit(url, name, CLIPPED, tags=["clipping"]))
         yield url
 
 
@@ -113,7 +111,7 @@ def take(url: str, folder: Path, wanted: Sequence[str]) -> int:
             with window(browser, width=width, scheme=scheme) as context:
                 for name, path in found.items():
                     file = folder / f"{name}-{scheme}-{width}.png"
-                    wrong = picture(context, url, path, file)
+                    wrong = examine(context, url, path, file)
                     faults += len(wrong)
                     sys.stderr.writelines(f"{file.name}: {words}\n" for words in wrong)
     return faults

@@ -4,6 +4,10 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
+from tests.e2e.browser import settled
+
+pytestmark = pytest.mark.usefixtures("first_study")
+
 MARK = "window.pwned=1"
 NAME = f"<img src=x onerror={MARK}><b>Evil</b>"
 NOTES = f"""<script>{MARK}</script> <img src=x onerror={MARK}>
@@ -42,7 +46,7 @@ def test_hostile_texts_are_shown_and_do_nothing(visit, evil):
     }.items():
         visit.open(path)
         expect(page.locator(ready).first).to_be_visible()
-        page.wait_for_timeout(700)
+        settled(page)
         assert page.evaluate("window.pwned") is None, path
         assert page.locator("img[src='x'], iframe, svg[onload]").count() == 0, path
         links = page.locator("a[href^='javascript']")

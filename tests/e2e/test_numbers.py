@@ -13,8 +13,7 @@ from playwright.sync_api import Page, expect
 
 from dashboard.formats import number
 from tests.e2e.conftest import Visit
-from tests.e2e.installation import ROOT, study_state
-from tests.servers import wait_for
+from tests.e2e.installation import ROOT, submit, wait_for_study
 
 SWEEP = {
     "task": "digits_mlp",
@@ -29,10 +28,8 @@ Cell = tuple[str, float, int]
 @pytest.fixture
 def study(visit: Visit) -> int:
     """Return the sweep's study on the server, finished."""
-    with httpx.Client(base_url=visit.url, trust_env=False, timeout=30) as http:
-        found = int(http.post("/api/studies", json={"name": "Three ways"}).json()["id"])
-        http.post(f"/api/studies/{found}/sweeps", json=SWEEP).raise_for_status()
-    wait_for(lambda: study_state(visit.url, found) == "completed", seconds=120, every=0.3)
+    found = submit(visit.url, "Three ways", SWEEP)
+    wait_for_study(visit.url, found)
     return found
 
 

@@ -8,7 +8,11 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.e2e.browser import rested
+from tests.servers import wait_for
+
 PLOT = "#study-graph .js-plotly-plot"
+pytestmark = pytest.mark.usefixtures("first_study")
 
 
 def metas(page: Page) -> list[str]:
@@ -70,6 +74,7 @@ def place_of(page: Page, method: str, index: int) -> list[float]:
 
 def test_a_click_on_a_point_opens_its_trials_and_escape_closes_them(visit):
     page = drawn(visit.open("/studies/1"))
+    rested(page, "#study-graph")
     x, y = place_of(page, "Implicit + output", 7)
     page.mouse.move(x, y)
     page.mouse.click(x, y)
@@ -149,10 +154,13 @@ def test_the_table_scrolls_through_all_trials(visit):
     page = visit.open("/studies/1")
     grid = page.locator("#study-grid")
     expect(grid.locator(".ag-center-cols-container .ag-row").first).to_contain_text("EB")
-    grid.locator(".ag-body-viewport").evaluate("view => view.scrollTo(0, 1e6)")
-    page.wait_for_timeout(800)
-    grid.locator(".ag-body-viewport").evaluate("view => view.scrollTo(0, 1e6)")
-    expect(grid.locator("[row-index='164']").first).to_be_visible()
+    view, last = grid.locator(".ag-body-viewport"), grid.locator("[row-index='164']").first
+
+    def scrolled() -> bool:
+        view.evaluate("view => view.scrollTo(0, 1e6)")  # there is more below with every page
+        return last.is_visible()
+
+    wait_for(scrolled, what="the last trial", every=0.1)
 
 
 def test_an_unknown_study_is_a_page_that_says_so(visit):
@@ -163,6 +171,7 @@ def test_an_unknown_study_is_a_page_that_says_so(visit):
 
 def test_a_diverged_point_tells_where_it_broke(visit):
     page = drawn(visit.open("/studies/1"))
+    rested(page, "#study-graph")
     x, y = page.eval_on_selector(
         PLOT,
         """plot => {
