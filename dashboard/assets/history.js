@@ -58,7 +58,7 @@
 
   function spark(study) {
     if (!study.spark) {
-      return make("span", "history-meta", "no curve yet");
+      return make("span", "history-meta", "no curve");
     }
     const image = make("img", "spark");
     image.src = study.spark.src;

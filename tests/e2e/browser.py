@@ -47,11 +47,14 @@ def watch(page: Page, url: str) -> Watch:
 #: A page is there, everything on it that can be seen is drawn, and nothing moves any more.
 SETTLED = """() => {
   const drawn = (graph) => graph.offsetParent === null || graph.querySelector('.main-svg');
+  const near = (box) => box.bottom > 0 && box.top < window.innerHeight;
+  const filled = (grid) => !near(grid.getBoundingClientRect()) || grid.querySelector('.ag-row');
   const ends = (motion) => motion.effect.getComputedTiming().iterations !== Infinity;
   return document.querySelector('#page > *')
     && !document.querySelector('.page-skeleton, .mantine-Skeleton-root, .ag-row-loading')
     && !document.querySelector('.dash-graph--pending')
     && [...document.querySelectorAll('.dash-graph')].every(drawn)
+    && [...document.querySelectorAll('.trial-grid')].every(filled)
     && document.getAnimations().filter(ends).length === 0;
 }"""
 #: Until a plot has been given nothing new for a second.

@@ -15,7 +15,7 @@ from dashboard.formats import counted
 from dashboard.markup import Component, html
 from dashboard.theme import METHOD_STYLE
 
-MOST_LISTED = 10
+MOST_LISTED = 4
 
 
 async def sweep_list(sweeps: Sequence[SweepRead], *, own: bool = True) -> list[Component]:
