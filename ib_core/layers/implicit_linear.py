@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ib_core.errors import InvalidSpec
+from ib_core.errors import InvalidSpec, MisuseError
 from ib_core.layers.record import ImplicitLayer, Record
 
 
@@ -56,12 +56,47 @@ class ImplicitLinear(ImplicitLayer):
                 f"This layer reads {self.in_features} inputs; got a tensor of shape "
                 f"{tuple(z.shape)}, whose last dimension is {z.shape[-1]}."
             )
-        if not torch.is_grad_enabled():
+        alone = self.members in (None, 1)
+        if not torch.is_grad_enabled() or (alone and not self.records_wanted):
             return self.activation.value(affine(z, self.weight, self.bias))
+        if alone:
+            return self._recorded(z)
         out: Tensor = _LinearPass.apply(  # type: ignore[no-untyped-call]
             z, self.weight, self.bias, self
         )
         return out
+
+    def _recorded(self, z: Tensor) -> Tensor:
+        """Return the outputs of a layer alone, listening for the gradient that comes to them.
+
+        Torch's own functions do the rest, which is quicker than a pass written in Python.
+        """
+        s = affine(z, self.weight.detach(), None if self.bias is None else self.bias.detach())
+        if not s.requires_grad:
+            s.requires_grad_()  # no layer below asks for a gradient, but the record does
+        out = self.activation.value(s)
+        record, versions = None, (z._version, s._version)
+
+        def listen(b: Tensor) -> None:
+            nonlocal record
+            if (z._version, s._version) != versions:
+                raise MisuseError(
+                    "The input or the pre-activation of an implicit layer was changed in place "
+                    "before the backward pass, for example by ReLU(inplace=True)."
+                )
+            if record is None:
+                record = Record(*(self._as_record(part.detach()) for part in (z, s, b)))
+                self.records.append(record)
+            else:
+                record.add(self._as_record(b))
+
+        out.register_hook(listen)
+        return out
+
+    def _as_record(self, part: Tensor) -> Tensor:
+        """Return rows, [rows, n], in a stack of one [1, rows, n]."""
+        lead = () if self.members is None else (1,)
+        return part.reshape(*lead, -1, part.shape[-1])
 
 
 def affine(z: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -74,7 +109,7 @@ def affine(z: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     if weight.dim() == 2:
         return F.linear(z, weight, bias)
     if weight.shape[0] == 1:
-        return F.linear(z, weight[0], None if bias is None else bias[0])
+        return F.linear(z, weight.squeeze(0), None if bias is None else bias.squeeze(0))
     rows = as_rows(z, stacked=True)
     if bias is None:
         s = torch.bmm(weight, rows.mT)
@@ -98,7 +133,7 @@ def _handed_down(delta: Tensor, weight: Tensor) -> Tensor:
 
 
 class _LinearPass(torch.autograd.Function):
-    """Forward and backward of the layer as one node of the graph."""
+    """Forward and backward of a stack of layers as one node of the graph."""
 
     @staticmethod
     def forward(

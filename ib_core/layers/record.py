@@ -17,13 +17,13 @@ class Record:
         z: The layer's input, [..., rows, in].
         s: Its pre-activation, [..., rows, out].
         b: Gradient of the loss at its output (after the activation), [..., rows, out].
-        delta: `b * sigma'(s)`, the explicit alpha, [..., rows, out].
+        delta: `b * sigma'(s)`, the explicit alpha, [..., rows, out]; None where nobody asks for it.
     """
 
     z: Tensor
     s: Tensor
     b: Tensor
-    delta: Tensor
+    delta: Tensor | None = None
 
     @property
     def rows(self) -> int:
@@ -37,20 +37,25 @@ class Record:
 
     def of(self, members: slice) -> "Record":
         """Return the part of some members of a stack."""
-        return Record(self.z[members], self.s[members], self.b[members], self.delta[members])
+        delta = None if self.delta is None else self.delta[members]
+        return Record(self.z[members], self.s[members], self.b[members], delta)
 
-    def add(self, b: Tensor, delta: Tensor) -> None:
+    def add(self, b: Tensor, delta: Tensor | None = None) -> None:
         """Take in a second backward pass through the same forward pass."""
         self.b = self.b + b
-        self.delta = self.delta + delta
+        if self.delta is not None and delta is not None:
+            self.delta = self.delta + delta
 
 
 def merge(records: list[Record]) -> Record:
     """Join the records of several passes into one: their rows are one batch."""
     if len(records) == 1:
         return records[0]
-    parts = ([getattr(record, name) for record in records] for name in ("z", "s", "b", "delta"))
-    return Record(*(torch.cat(part, dim=-2) for part in parts))
+    z, s, b = (
+        torch.cat([getattr(record, name) for record in records], dim=-2) for name in ("z", "s", "b")
+    )
+    deltas = [record.delta for record in records if record.delta is not None]
+    return Record(z, s, b, torch.cat(deltas, dim=-2) if deltas else None)
 
 
 class ImplicitLayer(nn.Module):

@@ -55,11 +55,11 @@ class StackOptimizer:
                 f"The stack holds {self.slots.members} models but {len(members)} members are given."
             )
         self.layers = [layer for layer in model.modules() if isinstance(layer, ImplicitLayer)]
-        for layer in self.layers:
-            layer.implicit = True
         self.output_loss, self.loss_at_zero = output_loss, loss_at_zero
         self.steps = 0
         self._describe(members)
+        for layer in self.layers:  # one model that is trained explicitly needs no records
+            layer.implicit = bool(self._implicit_runs) or len(members) > 1
         self._movers: list[tuple[slice, list[Mover]]] = [
             (run, [kind(slot.theta[run], self.members[run]) for slot in self.slots])
             for run, kind in _runs([mover_kind(member) for member in self.members])
@@ -121,10 +121,17 @@ class StackOptimizer:
                 layer.weight.baddbmm_(step, record.z)
                 if layer.bias is not None:
                     layer.bias.add_(step.sum(-1))
+        ordinary = []
         for slot in self.slots:
-            if slot.parameter.grad is not None:
+            if slot.parameter.grad is not None:  # an explicit part: a convolution, say
                 slot.grad, slot.parameter.grad = slot.parameter.grad, None
-                slot.theta.addcmul_(slot.rows, lr.unsqueeze(1), value=-1.0)
+                ordinary.append(slot)
+        if len(lr) == 1 and ordinary:
+            gradients = [slot.grad for slot in ordinary]
+            torch._foreach_add_([s.parameter for s in ordinary], gradients, alpha=-float(lr))
+            return
+        for slot in ordinary:
+            slot.theta.addcmul_(slot.rows, lr.unsqueeze(1), value=-1.0)
 
     def collect(self, lr: Tensor) -> None:
         """Fill the slots' gradients from the layers' records and torch's own gradients."""
@@ -137,7 +144,7 @@ class StackOptimizer:
                 if layer.bias is not None:
                     torch.sum(alpha, dim=-2, out=self.slots.of(layer.bias).grad)
         for slot in self.slots:
-            if slot.parameter.grad is not None:  # an explicit part: a convolution, say
+            if slot.parameter.grad is not None:
                 slot.grad.copy_(slot.parameter.grad)
                 slot.parameter.grad = None
         if self._mu is not None:
@@ -161,10 +168,10 @@ class StackOptimizer:
 
     def _alphas(self, layer: ImplicitLayer, record: Record, lr: Tensor) -> Tensor:
         """Return every member's alphas: explicit ones as they are, implicit ones solved."""
+        if self._all_implicit or record.delta is None:
+            return self._solve(layer, record, lr, self._implicit_runs[0])
         if not self._implicit_runs:
             return record.delta
-        if self._all_implicit:
-            return self._solve(layer, record, lr, self._implicit_runs[0])
         alpha = record.delta.clone() if record.delta is record.b else record.delta
         for run in self._implicit_runs:
             alpha[run] = self._solve(layer, record.of(run), lr[run], run)

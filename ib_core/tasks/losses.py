@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -15,13 +16,21 @@ class Loss:
 
     Attributes:
         per_row: (outputs [members, rows, out], targets) -> losses [members, rows].
+        mean_of_one: Torch's own mean over the rows and outputs of one model, where it has it.
         classes: Whether targets are classes, so that accuracy has a meaning.
         output: Its name in `OUTPUT_ALPHAS`, where `ib_plus` can solve it under a linear layer.
     """
 
     per_row: Callable[[Tensor, Tensor], Tensor]
+    mean_of_one: Callable[[Tensor, Tensor], Tensor] | None = None
     classes: bool = False
     output: str | None = None
+
+    def mean(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return every member's loss, [members], the mean over its rows."""
+        if len(outputs) > 1 or self.mean_of_one is None:
+            return self.per_row(outputs, targets).mean(-1)
+        return self.mean_of_one(outputs.squeeze(0), targets.squeeze(0)).unsqueeze(0)
 
 
 def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -106,8 +115,8 @@ class _NoteLoss(torch.autograd.Function):
 
 
 LOSSES: dict[str, Loss] = {
-    "cross_entropy": Loss(cross_entropy, classes=True, output="cross_entropy"),
-    "squared_error": Loss(squared_error, output="squared_error"),
+    "cross_entropy": Loss(cross_entropy, F.cross_entropy, classes=True, output="cross_entropy"),
+    "squared_error": Loss(squared_error, F.mse_loss, output="squared_error"),
     "half_squared_error": Loss(half_squared_error, output="half_squared_error"),
     "thousandth_squared_error": Loss(thousandth_squared_error),
     "note_loss": Loss(note_loss),

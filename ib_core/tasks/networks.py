@@ -33,7 +33,8 @@ class StackedMLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the outputs of every member."""
-        out: Tensor = self.layers(x)
+        alone = self.layers[0].members == 1  # then with one dimension less: fewer calls
+        out: Tensor = self.layers(x.squeeze(0)).unsqueeze(0) if alone else self.layers(x)
         return out
 
 

@@ -106,7 +106,7 @@ class RowsWorkload:
     def losses(self, model: nn.Module) -> Tensor:
         """Return every member's loss on the present batch, [members], with its graph."""
         masks = self._masks if self.task.family == "conv" else ()
-        return self.loss.per_row(model(self._x, *masks), self._y).mean(-1)
+        return self.loss.mean(model(self._x, *masks), self._y)
 
     @torch.no_grad()
     def evaluate(self, model: nn.Module) -> Evaluation:

@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from ib_core import ImplicitLinear
-from ib_core.errors import InvalidSpec, UnknownName
+from ib_core.errors import InvalidSpec, MisuseError, UnknownName
 from ib_core.updates.activations import ACTIVATIONS
 
 FUNCTIONS = {
@@ -84,6 +84,29 @@ def test_a_forward_pass_without_a_backward_pass_leaves_nothing_behind():
     with torch.no_grad():
         layer(torch.randn(7, 5))
     assert layer.records == []
+
+
+@pytest.mark.parametrize("which", ["input", "preactivation"])
+def test_what_was_changed_in_place_is_refused_and_never_solved_from(which):
+    layer = ImplicitLinear(5, 3, "linear")
+    layer.implicit = True
+    x = torch.randn(7, 5)
+    out = layer(x)
+    loss = (out.relu_() if which == "preactivation" else out).sum()
+    if which == "input":
+        x.mul_(2)
+    with pytest.raises(MisuseError, match="changed in place"):
+        loss.backward()
+
+
+def test_a_second_backward_pass_through_one_graph_adds_to_its_record():
+    layer = ImplicitLinear(5, 3, "arctan")
+    layer.implicit = True
+    loss = layer(torch.randn(7, 5)).sum()
+    loss.backward(retain_graph=True)
+    loss.backward()
+    (record,) = layer.records
+    torch.testing.assert_close(record.b, torch.full((7, 3), 2.0))
 
 
 def test_wrong_sizes_and_names_are_said_in_a_sentence():
