@@ -1,5 +1,6 @@
 """What routes are given: a session, the queue, the settings, and who is asking."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -8,7 +9,7 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from backend.db import get_engine, reading
-from backend.errors import Conflict, Unauthorized
+from backend.errors import Conflict, InvalidInput, Unauthorized
 from backend.queue import Queue, get_queue
 from backend.services.accounts.caller import LOCAL_OWNER, Caller
 from backend.settings import Settings
@@ -44,6 +45,19 @@ def require_accounts(settings: SettingsDep) -> None:
             "Accounts are off here: there is one owner, and nothing to log in to.",
             hint="ETASCOPE_AUTH=on turns them on.",
         )
+
+
+#: Query parameters of which there may be several: the studies to compare.
+REPEATABLE = frozenset({"study"})
+
+
+def refuse_repeated(request: Request) -> None:
+    """Refuse a query parameter that is there twice where one is meant: which should count?"""
+    if not request.scope["route"].dependant.query_params:
+        return  # it reads none, so none can be misread
+    for name, times in Counter(name for name, _ in request.query_params.multi_items()).items():
+        if times > 1 and name not in REPEATABLE:
+            raise InvalidInput(f"{name} was given {times} times; give it once.", field=name)
 
 
 def client_address(request: Request) -> str:

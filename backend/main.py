@@ -4,12 +4,13 @@ import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.responses import HTMLResponse
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import Route
 
 from backend.db import get_engine, reading
+from backend.deps import refuse_repeated
 from backend.queue import get_queue
 from backend.reaper import Reaper
 from backend.routes import ROUTERS
@@ -23,7 +24,7 @@ from backend.web.body_limit import BodyLimit
 from backend.web.docs_page import docs_page
 from backend.web.failures import add_failure_handlers
 from backend.web.fallback import ApiFallback
-from backend.web.gate import AccountGate
+from backend.web.gate import AccountGate, document_tokens
 from backend.web.guard import LocalGuard
 from backend.web.monitoring import Monitor
 from backend.web.request_scope import RequestScope
@@ -64,9 +65,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.monitor = Monitor(_count)
     add_failure_handlers(app)
     for router in ROUTERS:
-        app.include_router(router)
+        app.include_router(router, dependencies=[Depends(refuse_repeated)])
     if settings.auth:
         app.include_router(entrance.router)
+        document = app.openapi
+        app.openapi = lambda: document_tokens(document())  # type: ignore[method-assign]
     _add_docs(app)
     # Last of the API's routes and before any page: unknown paths below /api are ours.
     fallback = ApiFallback(ROUTERS)

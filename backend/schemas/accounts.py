@@ -20,6 +20,7 @@ USERNAME = r"^[a-z0-9][a-z0-9._@+-]*$"
 Username = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=USERNAME)]
 #: Only the length is checked here; what makes one weak is said without repeating it.
 Secret = Annotated[str, StringConstraints(max_length=1000)]
+GOOD = "10 to 200 characters, no name and no repetition."
 TokenName = Annotated[
     str, StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")
 ]
@@ -40,13 +41,13 @@ class PasswordChange(Input):
     """A new password for oneself; ends every other login."""
 
     current: Secret
-    new: Secret
+    new: Secret = Field(description=GOOD)
 
 
 class PasswordReset(Input):
     """A new password for somebody else."""
 
-    password: Secret | None = Field(None, description="Null: one is made up.")
+    password: Secret | None = Field(None, description=f"{GOOD} Null: one is made up.")
 
 
 class PasswordRead(Output):
@@ -64,7 +65,9 @@ class UserCreate(Input):
 
     username: Username = Field(description="Lower-case letters, digits and ._@+-")
     role: Role = "member"
-    password: Secret | None = Field(None, description="Null: one is made up and shown once.")
+    password: Secret | None = Field(
+        None, description=f"{GOOD} Null: one is made up and shown once."
+    )
 
 
 class UserUpdate(Input):

@@ -6,6 +6,7 @@ later is closed until somebody opens it.
 
 import hmac
 from contextlib import suppress
+from typing import Any
 from urllib.parse import urlsplit
 
 from anyio import to_thread
@@ -90,6 +91,17 @@ class AccountGate:
                 hint=f"Send the cookie {CSRF_COOKIE} also as the header {CSRF_HEADER}, "
                 "or use a token.",
             )
+
+
+def document_tokens(document: dict[str, Any]) -> dict[str, Any]:
+    """Return an OpenAPI document that says which calls take a token: all but the open ones."""
+    parts = document.setdefault("components", {})
+    parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    document["security"] = [{"token": []}]
+    for path in OPEN & document["paths"].keys():
+        for operation in document["paths"][path].values():
+            operation["security"] = []
+    return document
 
 
 def _by_token(header: str) -> Caller:

@@ -1,4 +1,4 @@
-"""The whole OpenAPI document against the app: every check on, no failure, no 5xx."""
+"""The whole OpenAPI document against the app, without accounts and with them: every check on."""
 
 import os
 from typing import Any
@@ -12,15 +12,18 @@ from backend.db import transaction
 from backend.main import create_app
 from backend.queue import get_queue
 from backend.services import events, workers
+from backend.services.accounts import passwords
 from backend.services.workers import Worker
 from backend.settings import Settings
+from tests.backend.accounts import CHEAP, bearer, new_user, team_settings, token_of
 from tests.backend.conftest import BODY, NotedQueue
 
-#: A dozen examples a call in every run, many more in the full one.
-EXAMPLES = 150 if os.environ.get("ETASCOPE_TEST_FULL") else 10
+#: A few examples a call in every run, many more in the full one.
+EXAMPLES = 150 if os.environ.get("ETASCOPE_TEST_FULL") else 6
 
 #: Calls whose values have a meaning no schema can express (a name in the catalogue, a grid that
-#: rises, a cursor some page gave out, a file): there a refusal that explains itself is right.
+#: rises, a cursor some page gave out, a file, a good password): there a refusal that explains
+#: itself is right.
 BEYOND_A_SCHEMA = (
     "POST /api/studies/{study_id}/sweeps",
     "POST /api/import",
@@ -30,6 +33,9 @@ BEYOND_A_SCHEMA = (
     "GET /api/studies/{study_id}/notes",
     "GET /api/audit",
     "GET /api/illustrations/update",
+    "POST /api/users",
+    "POST /api/users/{user_id}/password",
+    "POST /api/auth/password",
 )
 ACCEPTED = ["2xx", "3xx", "401", "403", "404", "409", "429"]
 
@@ -48,8 +54,22 @@ def config() -> schemathesis.Config:
     )
 
 
-app = create_app(Settings(reaper=False))
-schema = schemathesis.openapi.from_asgi("/api/openapi.json", app, config=config(), headers=LOOPBACK)
+local_app = create_app(Settings(reaper=False))
+local = schemathesis.openapi.from_asgi(
+    "/api/openapi.json", local_app, config=config(), headers=LOOPBACK
+)
+team_app = create_app(team_settings())
+# From the app itself: the document, too, is only for who has a token.
+team = schemathesis.openapi.from_dict(team_app.openapi(), config=config())
+team.app = team_app
+
+some_examples = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+    derandomize=True,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -58,10 +78,12 @@ def one_study(
 ) -> None:
     """A database with a finished study, whose id is 1, and a service that is ready."""
     del sqlite_database
-    monkeypatch.setitem(app.dependency_overrides, get_queue, lambda: queue)
+    monkeypatch.setattr(passwords, "HASHER", CHEAP)
+    for app in (local_app, team_app):
+        monkeypatch.setitem(app.dependency_overrides, get_queue, lambda: queue)
     # A stream of a sweep that nobody trains would never end.
     monkeypatch.setattr(events.News, "done", property(lambda _: True))
-    client = TestClient(app, headers=LOOPBACK)
+    client = TestClient(local_app, headers=LOOPBACK)
     assert client.post("/api/studies", json={"name": "One"}).json()["id"] == 1
     assert client.post("/api/studies/1/sweeps", json=BODY).status_code == 202
     train()
@@ -69,13 +91,23 @@ def one_study(
         workers.register(session, worker=Worker("w1", "here", 1, "cpu"))
 
 
-@schema.parametrize()
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-    derandomize=True,
-)
+@pytest.fixture
+def admin() -> dict[str, str]:
+    """Who may do everything, until an example takes that away."""
+    with transaction() as session:
+        ada = new_user(session, "ada", "admin")
+    return bearer(token_of(ada.id, "admin")[1])
+
+
+@local.parametrize()
+@some_examples
 def test_the_api_does_what_its_document_says(case: schemathesis.Case) -> None:
     case.call_and_validate()
+
+
+@team.parametrize()
+@some_examples
+def test_a_teams_api_does_what_its_document_says(
+    case: schemathesis.Case, admin: dict[str, str]
+) -> None:
+    case.call_and_validate(headers=admin)

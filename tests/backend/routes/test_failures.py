@@ -5,7 +5,9 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy.exc import OperationalError
 
+from backend.main import create_app
 from backend.services import studies
+from tests.backend.accounts import team_settings
 
 SHAPE = {"code", "message", "field", "hint"}
 JSON = {"Content-Type": "application/json"}
@@ -66,6 +68,13 @@ def test_an_unknown_id_says_what_it_is(api: TestClient) -> None:
     assert error_of(answer)["message"] == "There is no study 12."
 
 
+def test_what_is_asked_twice_is_refused_where_one_is_meant(api: TestClient, trained: int) -> None:
+    answer = api.get("/api/studies?task=a&limit=2&task=b")
+    assert answer.status_code == 422
+    assert error_of(answer)["message"] == "task was given 2 times; give it once."
+    assert api.get(f"/api/compare?study={trained}&study={trained}").status_code == 200
+
+
 def test_an_unforeseen_fault_shows_an_id_and_no_traceback(
     api: TestClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -110,3 +119,12 @@ def test_with_accounts_on_strangers_are_refused(app: FastAPI) -> None:
         assert answer.status_code == 401, path
         assert error_of(answer)["code"] == "unauthorized"
     assert client.get("/api/health").status_code == 200
+
+
+def test_with_accounts_on_the_document_says_which_calls_take_a_token() -> None:
+    document = create_app(team_settings()).openapi()
+    scheme = document["components"]["securitySchemes"]["token"]
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+    assert document["security"] == [{"token": []}]
+    assert document["paths"]["/api/health"]["get"]["security"] == []
+    assert "security" not in document["paths"]["/api/studies"]["get"]
