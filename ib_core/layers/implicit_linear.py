@@ -75,17 +75,19 @@ class ImplicitLinear(ImplicitLayer):
         if not s.requires_grad:
             s.requires_grad_()  # no layer below asks for a gradient, but the record does
         out = self.activation.value(s)
-        record, versions = None, (z._version, s._version)
+        # Detached: a hook that held its own tensor would keep it alive until the collector comes.
+        record, seen = None, (z.detach(), s.detach())
+        versions = [part._version for part in seen]
 
         def listen(b: Tensor) -> None:
             nonlocal record
-            if (z._version, s._version) != versions:
+            if [part._version for part in seen] != versions:
                 raise MisuseError(
                     "The input or the pre-activation of an implicit layer was changed in place "
                     "before the backward pass, for example by ReLU(inplace=True)."
                 )
             if record is None:
-                record = Record(*(self._as_record(part.detach()) for part in (z, s, b)))
+                record = Record(*(self._as_record(part) for part in (*seen, b)))
                 self.records.append(record)
             else:
                 record.add(self._as_record(b))

@@ -1,3 +1,6 @@
+import gc
+import weakref
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -91,7 +94,7 @@ def test_what_was_changed_in_place_is_refused_and_never_solved_from(which):
     layer = ImplicitLinear(5, 3, "linear")
     layer.implicit = True
     x = torch.randn(7, 5)
-    out = layer(x)
+    out = layer(x.clone().requires_grad_() if which == "preactivation" else x)
     loss = (out.relu_() if which == "preactivation" else out).sum()
     if which == "input":
         x.mul_(2)
@@ -107,6 +110,20 @@ def test_a_second_backward_pass_through_one_graph_adds_to_its_record():
     loss.backward()
     (record,) = layer.records
     torch.testing.assert_close(record.b, torch.full((7, 3), 2.0))
+
+
+def test_a_finished_pass_is_freed_at_once_and_not_by_the_collector():
+    layer = ImplicitLinear(5, 3, "linear")
+    layer.implicit = True
+    gc.disable()
+    out = layer(torch.randn(7, 5))
+    alive = weakref.ref(out)
+    out.sum().backward()
+    del out
+    try:
+        assert alive() is None
+    finally:
+        gc.enable()
 
 
 def test_wrong_sizes_and_names_are_said_in_a_sentence():
