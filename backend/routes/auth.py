@@ -12,11 +12,12 @@ from backend.deps import (
     require_accounts,
 )
 from backend.errors import Forbidden, InvalidInput
-from backend.routes.documented import errors
+from backend.routes.documented import ShortPage, errors
 from backend.schemas import LoginCreate, MeRead, Page, PasswordChange, PersonRead
 from backend.services import audit
 from backend.services.accounts import passwords, sessions, users
 from backend.services.accounts.login import check_password, log_in
+from backend.services.cursors import cut
 from backend.web import cookies
 
 router = APIRouter(prefix="/api", tags=["accounts"])
@@ -95,6 +96,7 @@ def get_me(caller: CallerDep, settings: SettingsDep) -> MeRead:
 
 
 @router.get("/people", responses=errors())
-def list_people(session: ReadDep, _: CallerDep) -> Page[PersonRead]:
+def list_people(session: ReadDep, _: CallerDep, page: ShortPage) -> Page[PersonRead]:
     """Return everybody's name, to look for their studies."""
-    return Page(items=[PersonRead(username=name) for name in users.names(session)])
+    found = [PersonRead(username=name) for name in users.names(session)]
+    return cut(found, key=lambda person: (person.username,), limit=page.limit, cursor=page.cursor)

@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import Path
+from fastapi import Query as QueryParameters
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from backend.schemas import ErrorRead, Identifier
@@ -47,6 +48,17 @@ class Query(BaseModel):
     """Base of query parameters: a misspelt one is refused instead of ignored."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class ShortPaging(Query):
+    """Which page of a list that is seldom longer than one."""
+
+    limit: int = Field(MOST_PER_PAGE, ge=1, le=MOST_PER_PAGE, description="Most items to return.")
+    cursor: Word | None = Field(None, description="`next_cursor` of the page before.")
+
+
+#: As a route's parameter.
+ShortPage = Annotated[ShortPaging, QueryParameters()]
 
 
 class Paging(Query):

@@ -8,7 +8,7 @@ from backend import schema_revision
 from backend.db import reading
 from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep, SettingsDep
 from backend.queue import Queue
-from backend.routes.documented import errors
+from backend.routes.documented import ShortPage, errors
 from backend.schemas import (
     CheckRead,
     HealthRead,
@@ -19,6 +19,7 @@ from backend.schemas import (
     WorkerRead,
 )
 from backend.services import dispatch, storage, workers
+from backend.services.cursors import cut
 from backend.version import VERSION
 from ib_core.datasets import data_dir
 
@@ -66,9 +67,14 @@ def _broker(queue: Queue) -> CheckRead:
 
 
 @router.get("/api/workers", responses=errors())
-def list_workers(session: ReadDep, _: CallerDep) -> Page[WorkerRead]:
+def list_workers(session: ReadDep, _: CallerDep, page: ShortPage) -> Page[WorkerRead]:
     """Return every worker heard of within a day, the living first."""
-    return Page(items=workers.list_all(session))
+    return cut(
+        workers.list_all(session),
+        key=lambda worker: (int(not worker.alive), worker.name),
+        limit=page.limit,
+        cursor=page.cursor,
+    )
 
 
 @router.get("/api/queue", responses=errors())

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from backend.db import transaction
 from backend.deps import CallerDep, EngineDep, OwnerDep, ReadDep, SettingsDep, WriterDep
-from backend.routes.documented import NoteId, Paging, StudyId, ViewId, errors
+from backend.routes.documented import NoteId, Paging, ShortPage, StudyId, ViewId, errors
 from backend.schemas import (
     AuditRead,
     Identifier,
@@ -19,6 +19,7 @@ from backend.schemas import (
     ViewRead,
 )
 from backend.services import audit, saved_views, study_notes
+from backend.services.cursors import cut
 
 router = APIRouter(prefix="/api", tags=["team"])
 
@@ -75,9 +76,10 @@ def delete_note(note_id: NoteId, engine: EngineDep, caller: WriterDep) -> None:
 
 
 @router.get("/views", responses=errors())
-def list_views(session: ReadDep, caller: CallerDep) -> Page[ViewRead]:
-    """Return one's own views of the history."""
-    return Page(items=saved_views.list_for(session, user_id=caller.user_id))
+def list_views(session: ReadDep, caller: CallerDep, page: ShortPage) -> Page[ViewRead]:
+    """Return one's own views of the history, by name."""
+    found = saved_views.list_for(session, user_id=caller.user_id)
+    return cut(found, key=lambda view: (view.name,), limit=page.limit, cursor=page.cursor)
 
 
 @router.post("/views", status_code=201, responses=errors(400, 409, 413))

@@ -5,11 +5,12 @@ from fastapi import APIRouter, Depends
 from backend.db import transaction
 from backend.deps import CallerDep, EngineDep, OwnerDep, ReadDep, require_accounts
 from backend.errors import Forbidden
-from backend.routes.documented import TokenId, errors
+from backend.routes.documented import ShortPage, TokenId, errors
 from backend.schemas import Page, TokenCreate, TokenCreated, TokenRead
 from backend.services import audit
 from backend.services.accounts import tokens
 from backend.services.accounts.caller import SCOPES, Caller
+from backend.services.cursors import cut
 
 router = APIRouter(
     prefix="/api/tokens", tags=["accounts"], dependencies=[Depends(require_accounts)]
@@ -17,9 +18,10 @@ router = APIRouter(
 
 
 @router.get("", responses=errors(409))
-def list_tokens(session: ReadDep, caller: CallerDep) -> Page[TokenRead]:
-    """Return one's own tokens, without their texts."""
-    return Page(items=tokens.list_for(session, user_id=_account(caller)))
+def list_tokens(session: ReadDep, caller: CallerDep, page: ShortPage) -> Page[TokenRead]:
+    """Return one's own tokens, without their texts, the newest first."""
+    found = tokens.list_for(session, user_id=_account(caller))
+    return cut(found, key=lambda one: (one.id,), limit=page.limit, cursor=page.cursor, falling=True)
 
 
 @router.post("", status_code=201, responses=errors(400, 409, 413))

@@ -4,7 +4,7 @@ from fastapi import APIRouter, Depends, Response
 
 from backend.db import reading, transaction
 from backend.deps import AdminDep, EngineDep, ReadDep, require_accounts
-from backend.routes.documented import UserId, errors
+from backend.routes.documented import ShortPage, UserId, errors
 from backend.schemas import (
     Page,
     PasswordRead,
@@ -16,14 +16,16 @@ from backend.schemas import (
 )
 from backend.services import audit
 from backend.services.accounts import passwords, users
+from backend.services.cursors import cut
 
 router = APIRouter(prefix="/api/users", tags=["accounts"], dependencies=[Depends(require_accounts)])
 
 
 @router.get("", responses=errors(409))
-def list_users(session: ReadDep, _: AdminDep) -> Page[UserRead]:
+def list_users(session: ReadDep, _: AdminDep, page: ShortPage) -> Page[UserRead]:
     """Return every account."""
-    return Page(items=users.list_all(session))
+    found = users.list_all(session)
+    return cut(found, key=lambda user: (user.username,), limit=page.limit, cursor=page.cursor)
 
 
 @router.post("", status_code=201, responses=errors(400, 409, 413))

@@ -3,9 +3,13 @@
 import base64
 import binascii
 import json
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from backend.errors import InvalidInput
+from backend.schemas import Page
+
+T = TypeVar("T")
 
 
 def write_cursor(*keys: str | int | float) -> str:
@@ -29,3 +33,31 @@ def read_cursor(cursor: str, *kinds: type) -> tuple[Any, ...]:
     if any(isinstance(key, int) and not 0 <= key < 2**63 for key in keys):
         raise InvalidInput("This cursor is out of range; start without one.", field="cursor")
     return tuple(keys)
+
+
+def cut(
+    items: Sequence[T],
+    *,
+    key: Callable[[T], tuple[str | int, ...]],
+    limit: int,
+    cursor: str | None,
+    falling: bool = False,
+) -> Page[T]:
+    """Return one page of a list that is short enough to be read whole.
+
+    Args:
+        items: All of them, in any order: databases disagree about that of names.
+        key: Tells items apart, and orders them.
+        limit: Most items to return.
+        cursor: Where the page before ended.
+        falling: Whether keys fall instead of rise.
+    """
+    items = sorted(items, key=key, reverse=falling)
+    if cursor is not None and items:
+        last = read_cursor(cursor, *(type(part) for part in key(items[0])))
+        items = [one for one in items if (key(one) < last if falling else key(one) > last)]
+    more = len(items) > limit
+    return Page(
+        items=items[:limit],
+        next_cursor=write_cursor(*key(items[limit - 1])) if more else None,
+    )

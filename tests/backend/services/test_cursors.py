@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backend.errors import InvalidInput
-from backend.services.cursors import read_cursor, write_cursor
+from backend.services.cursors import cut, read_cursor, write_cursor
 
 
 @given(st.text(), st.integers(0, 2**63 - 1))
@@ -40,3 +40,23 @@ def test_a_cursor_of_another_list_is_refused(cursor) -> None:
 
 def test_cursors_are_safe_in_an_address() -> None:
     assert write_cursor("???>>>~~~", 1).replace("-", "").replace("_", "").isalnum()
+
+
+@given(st.sets(st.text(max_size=3), max_size=12), st.integers(1, 5), st.booleans())
+def test_pages_of_a_short_list_hold_everything_once_and_in_order(names, limit, falling) -> None:
+    found: list[str] = []
+    cursor = None
+    while True:
+        page = cut(
+            list(names), key=lambda name: (name,), limit=limit, cursor=cursor, falling=falling
+        )
+        found += page.items
+        if (cursor := page.next_cursor) is None:
+            break
+        names -= {found[-1]}  # what a cursor remembers may be gone when the next page is asked for
+    assert found == sorted(set(found), reverse=falling)
+    assert set(names) <= set(found)
+
+
+def test_a_list_that_has_become_empty_ends() -> None:
+    assert cut([], key=lambda name: (name,), limit=5, cursor=write_cursor("a")).items == []
