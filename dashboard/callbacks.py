@@ -68,6 +68,15 @@ def report(error: Exception) -> Any:
     return no_update
 
 
+def say(words: str) -> None:
+    """Say something in a corner of the page.
+
+    A callback with the corner among its outputs would be called whenever its page opens, since
+    one of its outputs is there already; and whatever could follow from it would wait for it.
+    """
+    dash.set_props(ids.NOTICES, {"sendNotifications": [notice(words)]})
+
+
 def notice(
     message: Any, *, title: str | None = None, bad: bool = False, key: str | None = None
 ) -> dict[str, Any]:

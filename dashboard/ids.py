@@ -123,6 +123,7 @@ class Study:
     CONFIRM_YES = "study-confirm-yes"
     CONFIRM_NO = "study-confirm-no"
     PENDING = "study-pending"
+    DONE = "study-done"
     COPY = "study-copy"
     COPY_MODAL = "study-copy-modal"
     COPY_BODY = "study-copy-body"

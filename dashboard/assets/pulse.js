@@ -25,9 +25,14 @@
     }
   }
 
+  /* A study that was awaited and is at rest has ended: the next beat says how. */
   function awaitStudy(study, paused) {
-    const others = awaited().filter((id) => id !== study);
-    remember(paused ? others : [...others, study]);
+    const known = awaited().includes(study);
+    if (paused && known) {
+      beat();
+    } else if (!paused && !known) {
+      remember([...awaited(), study]);
+    }
     return window.dash_clientside.no_update;
   }
 

@@ -1,41 +1,45 @@
 """Drawing a large study leaves the event loop to everybody else."""
 
-import asyncio
-import time
+import threading
 
-from dashboard.pages.study import picture
+import pytest
+
+from dashboard.figures.kept import KeptFigures
+from dashboard.pages.study import drawing, picture
 from tests.coroutines import run
-from tests.dashboard.answers import series
 
 CHOSEN = ("loss", "train", "final", "all", "curves", "std", True, "focus", "all")
 
 
-def test_a_figure_of_many_seeds_is_drawn_beside_the_loop(api, monkeypatch):
-    lines = [series("eb"), series("ib")]
-    for point in (point for line in lines for point in line.points):
-        point.seeds = point.seeds * 400
-    answer = api._sensitivity
-    monkeypatch.setattr(
-        api, "_sensitivity", lambda *asked: answer(*asked).model_copy(update={"series": lines})
-    )
+@pytest.mark.parametrize(
+    ("view", "slow"),
+    [
+        ("curves", ["_mark", "sensitivity_figure"]),
+        ("method", ["_mark", "difference_figure"]),
+    ],
+)
+def test_what_takes_long_is_done_beside_the_loop(api, monkeypatch, view, slow):
+    """In a thread of its own, whatever the machine is doing: no clock would tell as surely."""
+    threads = {}
 
-    async def draw_and_watch() -> tuple[float, float]:
-        longest, done = 0.0, asyncio.Event()
+    def noting(name):
+        original = getattr(drawing, name)
 
-        async def watch() -> None:
-            nonlocal longest
-            while not done.is_set():
-                before = time.perf_counter()
-                await asyncio.sleep(0)
-                longest = max(longest, time.perf_counter() - before)
+        def noted(*args, **kwargs):
+            threads[name] = threading.get_ident()
+            return original(*args, **kwargs)
 
-        watching = asyncio.create_task(watch())
-        began = time.perf_counter()
-        await picture.draw("v", *CHOSEN, "light", False, 1, None, None)
-        taken = time.perf_counter() - began
-        done.set()
-        await watching
-        return taken, longest
+        return noted
 
-    taken, longest = run(draw_and_watch())
-    assert longest < taken / 2
+    for name in slow:
+        monkeypatch.setattr(drawing, name, noting(name))
+    monkeypatch.setattr(picture, "KEPT", KeptFigures())
+    values = (*CHOSEN[:4], view, *CHOSEN[5:])
+
+    async def draw() -> int:
+        await picture.draw("v", *values, "light", False, 1, None, None)
+        return threading.get_ident()
+
+    loop = run(draw())
+    assert sorted(threads) == sorted(slow)
+    assert loop not in threads.values()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 import uvicorn
 from fastapi import FastAPI
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from dashboard.app import create_dash_app
 from tests.dashboard.fake_api import FakeApi
@@ -55,15 +55,22 @@ class Visit:
         return self.page
 
 
-@pytest.fixture
-def visit(browser, site) -> Iterator[Visit]:
-    """Open a page of the real thing; whatever it complained about fails the test."""
+@pytest.fixture(scope="session")
+def window(browser) -> Iterator[BrowserContext]:
+    """Open a window whose pages have the large scripts in their cache, as a person's have."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
     context.set_default_timeout(PATIENCE_MS)
-    page = context.new_page()
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def visit(window, site) -> Iterator[Visit]:
+    """Open a page of the real thing; whatever it complained about fails the test."""
+    page = window.new_page()
     seen = watch(page, site)
     yield Visit(page, site, seen)
-    context.close()
+    page.close()
     assert seen.complaints == []
     assert seen.foreign == []
 

@@ -27,7 +27,7 @@ def empty_page(browser: Browser) -> Iterator[Page]:
 
 
 def load(page: Page, script: str, body: str) -> Page:
-    page.set_content(body)
+    page.evaluate("body => { document.body.innerHTML = body; }", body)
     page.evaluate(DASH)
     page.add_script_tag(path=ASSETS / script)
     return page
@@ -199,3 +199,42 @@ def test_a_page_that_was_left_takes_its_zoom_along(plot: Page) -> None:
     zoom(plot, [-1, 0])
     plot.evaluate("body => { document.body.innerHTML = body; }", PLOT)
     assert give(plot, figure([-2, 2]))["layout"]["xaxis"]["range"] == [-2, 2]
+
+
+# --- News of studies
+
+PULSE = """
+window.asked = [];
+window.ended = [];
+window.fetch = async (address) => {
+  window.asked.push(address);
+  return { ok: true, json: async () => ({ ended: window.ended }) };
+};
+"""
+
+
+@pytest.fixture
+def pulse(empty_page: Page, site: str) -> Page:
+    """Load the pulse on a page of the server: a blank one has nowhere to remember anything."""
+    empty_page.goto(f"{site}/api/health")
+    page = load(empty_page, "pulse.js", "")
+    page.evaluate("window.sessionStorage.clear()")
+    page.evaluate(PULSE)
+    return page
+
+
+def test_a_study_that_was_seen_running_is_announced_when_it_rests(pulse: Page) -> None:
+    pulse.evaluate("window.etascope.awaitStudy(7, false)")
+    pulse.evaluate("window.ended = [{id: 7, name: 'Seven', state: 'completed'}]")
+    pulse.evaluate("window.etascope.awaitStudy(7, true)")
+    pulse.wait_for_function("() => window.told.some(([id]) => id === 'notices')")
+    assert pulse.evaluate("window.asked") == ["/dashboard/pulse?studies=7"]
+    (said,) = told(pulse, "notices")
+    assert said["sendNotifications"][0]["message"] == "“Seven” has ended: completed."
+    pulse.evaluate("window.etascope.awaitStudy(7, true)")
+    assert len(pulse.evaluate("window.asked")) == 1
+
+
+def test_a_study_that_had_ended_before_is_no_news(pulse: Page) -> None:
+    pulse.evaluate("window.etascope.awaitStudy(7, true)")
+    assert pulse.evaluate("window.asked") == []

@@ -71,31 +71,36 @@ def _profile(
         verdict_badge(found.verdict),
         *([html.Div(found.reason)] if found.trials else []),
         html.Div(found.coverage, className="history-meta"),
-        *_study(study),
-        dmc.Button(
-            "Run" if study is None else "Run the rest",
-            id=ids.part(Paper.RUN, f"{profile}|{one.id}"),
-            size="compact-sm",
-            variant="filled" if not found.trials and profile == "text" else "default",
-            disabled=not one.present or (found.of > 0 and found.trials >= found.of),
-            n_clicks=0,
-            mt=4,
-            **{"aria-label": f"Run {one.title}, {profile} profile"},
-        ),
+        html.Div([*_study(study), _run_button(one, profile, found, study)], className="row"),
+        *_bar(study),
     ]
+
+
+def _run_button(
+    one: ExperimentRead, profile: str, found: ProfileRead, study: StudyRead | None
+) -> Component:
+    return dmc.Button(
+        "Run" if study is None else "Run the rest",
+        id=ids.part(Paper.RUN, f"{profile}|{one.id}"),
+        size="compact-sm",
+        variant="filled" if not found.trials and profile == "text" else "default",
+        disabled=not one.present or (found.of > 0 and found.trials >= found.of),
+        n_clicks=0,
+        **{"aria-label": f"Run {one.title}, {profile} profile"},
+    )
 
 
 def _study(study: StudyRead | None) -> list[Component]:
     if study is None:
         return []
-    bar = (
-        [progress_bar(study.progress, study.total, size="xs")] if unfinished(study.progress) else []
-    )
-    return [
-        html.Div(
-            [link(f"Study {study.id}", f"/studies/{study.id}"), " ", state_badge(study.state), *bar]
-        )
-    ]
+    state = [] if study.state == "completed" else [state_badge(study.state)]
+    return [link(f"Study {study.id}", f"/studies/{study.id}"), *state]
+
+
+def _bar(study: StudyRead | None) -> list[Component]:
+    if study is None or not unfinished(study.progress):
+        return []
+    return [progress_bar(study.progress, study.total, size="xs")]
 
 
 def _rates(one: ExperimentRead) -> list[Component]:

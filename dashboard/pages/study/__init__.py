@@ -82,6 +82,7 @@ def _stores(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) -
         dcc.Store(id=ids.DRAWN),
         dcc.Store(id=ids.GRID_CURSORS),
         dcc.Store(id=ids.PENDING),
+        dcc.Store(id=ids.DONE),
         dcc.Store(id=ids.SELECTED, data=values["trials"]),
         dcc.Interval(
             id=ids.INTERVAL, interval=INTERVAL_MS, disabled=not unfinished(study.progress)

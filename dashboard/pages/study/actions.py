@@ -11,7 +11,7 @@ from backend.client import calls
 from backend.schemas import StudyUpdate, SweepCreate, SweepRead
 from dashboard import ids as shared
 from dashboard.api_client import ask
-from dashboard.callbacks import browser_callback, callback, notice
+from dashboard.callbacks import browser_callback, callback, notice, say
 from dashboard.components.copy_as import body_of, copy_tabs
 from dashboard.ids import Study as ids
 from dashboard.markup import Component, html
@@ -72,13 +72,13 @@ browser_callback(
 @callback(
     Output(ids.CONFIRM, "opened", allow_duplicate=True),
     Output(ids.PENDING, "data", allow_duplicate=True),
-    Output(shared.NOTICES, "sendNotifications", allow_duplicate=True),
+    Output(ids.DONE, "data"),
     Input(ids.CONFIRM_YES, "n_clicks"),
     Input(ids.CONFIRM_NO, "n_clicks"),
     State(ids.PENDING, "data"),
     prevent_initial_call=True,
 )
-async def act(_yes: int, _no: int, pending: dict[str, Any] | None) -> tuple[Any, Any, Any]:
+async def act(yes: int, _no: int, pending: dict[str, Any] | None) -> tuple[Any, ...]:
     """Do what was confirmed."""
     if dash.ctx.triggered_id != ids.CONFIRM_YES or not pending:
         return False, None, no_update
@@ -87,7 +87,8 @@ async def act(_yes: int, _no: int, pending: dict[str, Any] | None) -> tuple[Any,
     else:
         call = calls.cancel if pending["do"] == "cancel" else calls.retry
         sweep = await ask(call(pending["sweep"]))
-    return False, None, [notice(f"Sweep {sweep.id} {DONE[pending['do']]}.")]
+    say(f"Sweep {sweep.id} {DONE[pending['do']]}.")
+    return False, None, yes
 
 
 async def _rerun(sweep_id: int) -> SweepRead:

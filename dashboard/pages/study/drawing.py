@@ -99,6 +99,8 @@ def _why_empty(found: SensitivityRead, view: StudyView) -> str:
         return "No curve matches the clipping that was chosen."
     if any(line.unfinished for line in found.series):
         return "No trial has ended yet. Curves appear with the first that do."
+    if any(line.failed for line in found.series):
+        return "Every trial failed or was cancelled."
     return f"No trial here has recorded its {QUANTITY[view.metric]}."
 
 

@@ -8,9 +8,8 @@ from dash import Input, Output, State, no_update
 
 from backend.client import calls
 from backend.schemas import StudyRead, SweepRead
-from dashboard import ids as shared
 from dashboard.api_client import ask
-from dashboard.callbacks import browser_callback, callback, notice
+from dashboard.callbacks import browser_callback, callback
 from dashboard.components.elements import state_badge
 from dashboard.components.progress import progress_panel, retriable, unfinished
 from dashboard.ids import Study as ids
@@ -28,7 +27,7 @@ browser_callback(
 )
 
 
-# On other pages, and while this one is hidden, the pulse tells when the study has ended.
+# The pulse tells when the study has ended, whatever page is open or hidden by then.
 browser_callback(
     "function(paused, study) { return window.etascope.awaitStudy(study, paused); }",
     Output(ids.INTERVAL, "max_intervals"),
@@ -50,20 +49,18 @@ def version(study: StudyRead) -> str:
     Output(ids.SWEEPS_MARK, "data"),
     Output(ids.VERSION, "data"),
     Output(ids.INTERVAL, "disabled"),
-    Output(shared.NOTICES, "sendNotifications", allow_duplicate=True),
     Input(ids.TICK, "data"),
-    Input(ids.PENDING, "modified_timestamp"),
+    Input(ids.DONE, "data"),
     State(ids.ID, "data"),
     State(ids.SWEEPS_MARK, "data"),
-    State(ids.INTERVAL, "disabled"),
     prevent_initial_call=True,
 )
-async def follow(
-    _tick: Any, _done: Any, study_id: int, known: str | None, paused: bool
-) -> tuple[Any, ...]:
+async def follow(_tick: Any, _done: Any, study_id: int, known: str | None) -> tuple[Any, ...]:
     """Ask how far the study is; pictures follow when the version changed.
 
-    The sweeps' buttons are replaced only when they change: not under somebody's finger.
+    The sweeps' buttons are replaced only when they change: not under somebody's finger. Nothing
+    outside the page is changed: Dash would then call this when the page opens, and let the first
+    picture wait for it.
     """
     study, sweeps, visitor = await asyncio.gather(
         ask(calls.study(study_id)), ask(calls.sweeps(study_id, limit=MOST_SWEEPS)), get_visitor()
@@ -72,9 +69,6 @@ async def follow(
     mark = sweeps_mark(sweeps.items)
     own = may_change(visitor, study)
     listed = no_update if mark == known else await sweep_list(sweeps.items, own=own)
-    ended = not paused and not running
-    words = f"“{study.name}” has ended: {study.state}."
-    said = [notice(words, key=f"ended-{study.id}")] if ended else no_update
     return (
         status(study, sweeps.items),
         state_badge(study.state),
@@ -82,7 +76,6 @@ async def follow(
         mark,
         version(study),
         not running,
-        said,
     )
 
 

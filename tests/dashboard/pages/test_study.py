@@ -65,6 +65,24 @@ def test_nothing_to_compare_is_said(api):
     assert "clipped and unclipped" in text_of(caption)
 
 
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ({"unfinished": 3}, "No trial has ended yet. Curves appear with the first that do."),
+        ({"failed": 3}, "Every trial failed or was cancelled."),
+        ({}, "No trial here has recorded its training loss."),
+    ],
+)
+def test_a_study_without_a_curve_says_why(api, counts, words):
+    answer = api._sensitivity
+    nothing = {"points": [], "unfinished": 0, "failed": 0, **counts}
+    api._sensitivity = lambda *asked: answer(*asked).model_copy(
+        update={"series": [line.model_copy(update=nothing) for line in answer(*asked).series]}
+    )
+    figure, *_ = drawn()
+    assert figure.layout.annotations[0].text == words
+
+
 def test_dark_figures_have_the_dark_template(api):
     figure, *_ = drawn(scheme="dark")
     assert figure.layout.template.layout.paper_bgcolor == "#17191C"
@@ -90,14 +108,13 @@ def test_the_scorecard_shows_the_recommendation(api):
 
 
 def test_a_running_study_ticks_and_a_finished_one_does_not(api):
-    status, state, _, mark, version, paused, said = run(live.follow(1, None, 1, None, True))
+    status, state, _, mark, version, paused = run(live.follow(1, None, 1, None))
     assert text_of(state) == "completed"
-    assert said is no_update
     assert status is None
     assert paused is True
     api.running = True
     api.studies[1] = api._study(1)
-    status, state, sweeps, changed, other, paused, _ = run(live.follow(2, None, 1, mark, False))
+    status, state, sweeps, changed, other, paused = run(live.follow(2, None, 1, mark))
     assert text_of(state) == "running"
     assert paused is False
     assert other != version
@@ -106,15 +123,8 @@ def test_a_running_study_ticks_and_a_finished_one_does_not(api):
     assert "waiting for a gpu worker" in text_of(status)
     assert "Notify me when it ends" in text_of(status)
     assert "Cancel" in text_of(sweeps)
-    _, _, sweeps, *_ = run(live.follow(3, None, 1, changed, False))
+    _, _, sweeps, *_ = run(live.follow(3, None, 1, changed))
     assert sweeps is no_update  # no button is replaced under a finger
-
-
-def test_the_end_of_a_study_is_announced_once(api):
-    *_, said = run(live.follow(1, None, 1, None, False))
-    assert said[0]["message"] == "“Digits 1: EB against IB” has ended: completed."
-    *_, said = run(live.follow(2, None, 1, None, True))
-    assert said is no_update
 
 
 def test_only_what_was_confirmed_is_cancelled(api, dash_app):
