@@ -29,7 +29,7 @@ def empty_page(browser: Browser) -> Iterator[Page]:
 def load(page: Page, script: str, body: str) -> Page:
     page.evaluate("body => { document.body.innerHTML = body; }", body)
     page.evaluate(DASH)
-    page.add_script_tag(path=ASSETS / script)
+    page.evaluate((ASSETS / script).read_text())
     return page
 
 
@@ -203,20 +203,21 @@ def test_a_page_that_was_left_takes_its_zoom_along(plot: Page) -> None:
 
 # --- News of studies
 
-PULSE = """
-window.asked = [];
-window.ended = [];
-window.fetch = async (address) => {
-  window.asked.push(address);
-  return { ok: true, json: async () => ({ ended: window.ended }) };
-};
-"""
+PULSE = """() => {
+  window.asked = [];
+  window.ended = [];
+  window.fetch = async (address) => {
+    window.asked.push(address);
+    return { ok: true, json: async () => ({ ended: window.ended }) };
+  };
+}"""
 
 
 @pytest.fixture
-def pulse(empty_page: Page, site: str) -> Page:
-    """Load the pulse on a page of the server: a blank one has nowhere to remember anything."""
-    empty_page.goto(f"{site}/api/health")
+def pulse(empty_page: Page) -> Page:
+    """Load the pulse on a page with an address: a blank one has nowhere to remember anything."""
+    empty_page.route("http://etascope.test/", lambda route: route.fulfill(body=""))
+    empty_page.goto("http://etascope.test/")
     page = load(empty_page, "pulse.js", "")
     page.evaluate("window.sessionStorage.clear()")
     page.evaluate(PULSE)
