@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,11 @@ from backend.migrate import upgrade
 from backend.queue import get_queue
 from backend.settings import Settings, get_settings
 from tests.servers import BrokerServer, PostgresServer
+
+with warnings.catch_warnings():
+    # Imported here first: it would rather have httpx's successor, which nothing here uses yet.
+    warnings.simplefilter("ignore")
+    import fastapi.testclient  # noqa: F401
 
 hypothesis_settings.register_profile(
     "default",

@@ -1,16 +1,11 @@
 """The API in this process, on an empty SQLite database, with a queue that only takes notes."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
-
-with warnings.catch_warnings():
-    # It would rather have httpx's successor, which nothing else here uses yet.
-    warnings.simplefilter("ignore")
-    from fastapi.testclient import TestClient
+from fastapi.testclient import TestClient
 
 from backend.db import transaction
 from backend.main import create_app
