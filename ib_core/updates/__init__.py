@@ -5,7 +5,7 @@ from typing import Protocol
 from torch import Tensor
 
 from ib_core.errors import lookup
-from ib_core.updates.approximations import APPROXIMATIONS
+from ib_core.updates.approximations import APPROXIMATIONS, approximated_alpha
 from ib_core.updates.arctan import arctan_alpha
 from ib_core.updates.hardtanh import hardtanh_alpha
 from ib_core.updates.leaky_relu import leaky_relu_alpha
@@ -42,12 +42,7 @@ ALPHA_RULES: dict[str, AlphaRule] = {
     "arctan": arctan_alpha,
     "hardtanh": hardtanh_alpha,
     "smoothstep": smoothstep_alpha,
-    "tanh": APPROXIMATIONS["tanh"].alpha,
-    "sigmoid": APPROXIMATIONS["sigmoid"].alpha,
-    "gelu": APPROXIMATIONS["gelu"].alpha,
-    "silu": APPROXIMATIONS["silu"].alpha,
-    "softplus": APPROXIMATIONS["softplus"].alpha,
-    "elu": APPROXIMATIONS["elu"].alpha,
+    **{name: approximated_alpha(name) for name in APPROXIMATIONS},
 }
 
 

@@ -12,9 +12,15 @@ and softplus the gap above 0 on the left, which is also the one above x on the r
 the gap above its lower limit -1.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
+import torch
+from torch import Tensor
+
 from ib_core.solvable import SOLVABLE, ErrorBound
+from ib_core.updates.compiled import solved
+from ib_core.updates.node import Scalar
 from ib_core.updates.piecewise_cubic import Knot, PiecewiseCubic
 
 
@@ -100,3 +106,15 @@ APPROXIMATIONS: dict[str, PiecewiseCubic] = {
 APPROXIMATION_ERROR: dict[str, ErrorBound] = {
     name: bound for name, bound in SOLVABLE.items() if bound is not None
 }
+
+
+def approximated_alpha(name: str) -> Callable[..., Tensor]:
+    """Return the rule of an approximated activation, compiled where it can be."""
+    cubic = APPROXIMATIONS[name]
+
+    @torch.no_grad()
+    def alpha(s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar = 0.0) -> Tensor:
+        found = solved(name, s, b, z_sq, lr, mu)
+        return cubic.alpha(s, b, z_sq, lr, mu) if found is None else found
+
+    return alpha

@@ -1,13 +1,15 @@
-"""The two busiest solves as one pass over memory each, where they can be compiled.
+"""The busiest solves as one pass over memory each, where they can be compiled.
 
-Written with torch calls, the arctan solve reads and writes memory some 25 times and the relu rule
-6 times. Compiled they take one pass and half the time or less, and give the same alphas to
-rounding. The compiled code is kept on disk. Without numba, on a GPU, in float64, with a ridge, and
-with `ETASCOPE_COMPILED=off` the torch formulas are used.
+Written with torch calls, the arctan solve reads and writes memory some 25 times, the relu rule 6
+times and a piecewise cubic 40 times a piece. Compiled they take one pass and give the same alphas
+to rounding. The compiled code is kept on disk. Without numba, on a GPU, in float64, with a ridge,
+and with `ETASCOPE_COMPILED=off` the torch formulas are used.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 
 import torch
@@ -19,22 +21,26 @@ from ib_core.updates.node import Scalar
 #: lengths a, o, r and the last one of k.
 Kernel = Callable[[int, int, int, int, int, int, int, int], None]
 
+_torch_only = ContextVar("_torch_only", default=False)
+
 
 def solved(rule: str, s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar) -> Tensor | None:
     """Return the alphas of a rule by its compiled kernel, or None where there is none for them.
 
     |z|^2 belongs to rows. They are the last dimension, as a stack lies in memory
-    ([members, out, rows]), or the one before it ([..., rows, out]).
+    ([members, out, rows]), or the one before it ([..., rows, out]). It may also be a node's own.
     """
     if s.device.type != "cpu" or s.shape != b.shape or isinstance(mu, Tensor) or mu != 0:
         return None
     if not s.dtype == b.dtype == z_sq.dtype == torch.float32 or s.requires_grad or b.requires_grad:
         return None
-    kernel = find_kernel(rule)
+    kernel = None if _torch_only.get() else find_kernel(rule)
     if kernel is None:
         return None
     k = lr * z_sq
-    if s.dim() == 3 and k.shape == (s.shape[0], 1, s.shape[2]):
+    if k.shape == s.shape:
+        lengths = (1, 1, s.numel(), s.numel())
+    elif s.dim() == 3 and k.shape == (s.shape[0], 1, s.shape[2]):
         lengths = (*s.shape, s.shape[2])
     elif k.shape == (*s.shape[:-1], 1):
         lengths = (k.numel(), 1, s.shape[-1], 1)
@@ -46,6 +52,16 @@ def solved(rule: str, s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar
     return out
 
 
+@contextmanager
+def torch_formulas() -> Iterator[None]:
+    """Solve without kernels meanwhile: what they are compared with, in tests and benchmarks."""
+    token = _torch_only.set(True)
+    try:
+        yield
+    finally:
+        _torch_only.reset(token)
+
+
 @cache
 def find_kernel(rule: str) -> Kernel | None:
     """Return a rule's kernel; None without numba, a place to keep it, or if it is switched off."""
@@ -54,7 +70,6 @@ def find_kernel(rule: str) -> Kernel | None:
     try:
         from ib_core.updates import kernels
 
-        kernel: Kernel = kernels.build(rule)
+        return kernels.build(rule)
     except (ImportError, RuntimeError):
         return None
-    return kernel

@@ -8,6 +8,7 @@ halve the speed.
 import ctypes
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numba
@@ -15,7 +16,9 @@ import numpy as np
 import torch
 from numba.np.numpy_support import carray
 
+from ib_core.updates.approximations import APPROXIMATIONS
 from ib_core.updates.arctan_start import ONE_AS_INTEGER, SCALE, SHARE_OF_M, SHARE_OF_U
+from ib_core.updates.cubic_kernel import cubic_layer, table_of
 
 _LIMITS = torch.finfo(torch.float32)
 _LARGEST, _TINY_HALF = np.float32(_LIMITS.max), np.float32(_LIMITS.tiny**0.5)
@@ -25,6 +28,7 @@ _FOLD, _AWAY = np.float32(2 + 16 * _LIMITS.eps), np.float32(0.5 - 64 * _LIMITS.e
 _SCALE, _SHARE_M, _SHARE_U = (np.float32(x) for x in (SCALE, SHARE_OF_M, SHARE_OF_U))
 _ZERO, _HALF, _ONE, _TWO, _THREE = (np.float32(x) for x in (0, 0.5, 1, 2, 3))
 _TWELVE, _THIRD, _REACH = np.float32(12), np.float32(1 / 3), np.float32(-27)
+_FAR, _SHRUNK, _GROWN = np.float32(2.0**60), np.float32(2.0**-24), np.float32(2.0**24)
 _LOG_ONE, _TWO_LOG_ONE = np.int32(ONE_AS_INTEGER), np.float32(2 * ONE_AS_INTEGER)
 
 #: Multiplications and additions may be fused; NaN, infinities and signed zeros keep their meaning.
@@ -61,12 +65,16 @@ def _arctan(s: Any, b: Any, k: Any) -> Any:
     below = t * t + _SHARE_U * max(u, _ZERO) + _SHARE_M * m * t
     log_z = log_half + np.float32(t).view(np.int32) - np.float32(below).view(np.int32)
     v = branch * (m + _SCALE * np.int32((log_z + _LOG_ONE) >> 1).view(np.float32))
+    # The cubic is homogeneous: its largest problems, whose squares would overflow, are shrunk.
+    shrunk = abs(w) + m_cubed > _FAR
+    unit = _SHRUNK if shrunk else _ONE
+    v, u, w = v * unit, u * (unit * unit), w * (unit * unit * unit)
     for _ in range(2):
         square = v * v
         slope = u + square
         value = v * (square + _THREE * u) - w
         v = v - value * slope / (_THREE * slope * slope - v * value)
-    q = s + _THIRD * (v - _TWO * c)
+    q = s + _THIRD * (v * (_GROWN if shrunk else _ONE) - _TWO * c)
     return b / (_ONE + q * q)
 
 
@@ -112,16 +120,34 @@ def _arctan_layer(s: Any, b: Any, k: Any, out: Any, a: int, o: int, r: int, r_of
 LAYERS: dict[str, Callable[..., None]] = {"relu": _relu_layer, "arctan": _arctan_layer}
 
 
-def build(rule: str) -> Any:
-    """Return a rule's loop as a C function: compiled once, then read from disk.
+def build(rule: str) -> Callable[..., None] | None:
+    """Return a rule's kernel, or None if it has none."""
+    if rule in LAYERS:
+        return _as_c_function(LAYERS[rule])
+    table = table_of(APPROXIMATIONS[rule]) if rule in APPROXIMATIONS else None
+    if table is None:
+        return None
+    solve, address = _as_c_function(cubic_layer, table=True), table.ctypes.data
+
+    def kernel(*arguments: int) -> None:
+        solve(*arguments, address, len(table))
+
+    return kernel
+
+
+@cache
+def _as_c_function(body: Callable[..., None], *, table: bool = False) -> Callable[..., None]:
+    """Return a loop as a C function: compiled once, then read from disk.
 
     Called through ctypes it takes addresses and costs a microsecond; called as a numba function
     it takes arrays and costs ten, as much as the work itself for a small layer.
     """
-    signature = f"void({4 * 'CPointer(float32), '}int64, int64, int64, int64)"
+    address, length = ("CPointer(float32)", ctypes.c_void_p), ("int64", ctypes.c_int64)
+    arguments = [address] * 4 + [length] * 4 + ([address, length] if table else [])
+    signature = f"void({', '.join(name for name, _ in arguments)})"
     in_c = numba.cfunc(signature, cache=True, error_model="numpy", fastmath={"contract"})
-    compiled: Any = in_c(LAYERS[rule])
-    addresses, lengths = [ctypes.c_void_p] * 4, [ctypes.c_int64] * 4
-    function: Any = ctypes.CFUNCTYPE(None, *addresses, *lengths)(compiled.address)
+    compiled: Any = in_c(body)
+    function: Any = ctypes.CFUNCTYPE(None, *(kind for _, kind in arguments))(compiled.address)
     function.code = compiled  # which lives as long as somebody holds it
-    return function
+    called: Callable[..., None] = function
+    return called

@@ -65,7 +65,7 @@ class PiecewiseCubic:
     def slope_range(self) -> tuple[float, float]:
         """The lowest and the highest slope: on a piece those are at its ends or its inflection."""
         slopes = [slope for knot in self.knots for slope in (knot.left_slope, knot.right_slope)]
-        slopes += [_flattest_point(left, right).m for left, right in pairwise(self.knots)]
+        slopes += [flattest_point(left, right).m for left, right in pairwise(self.knots)]
         return min(slopes), max(slopes)
 
     def value(self, x: Tensor) -> Tensor:
@@ -133,7 +133,7 @@ class _Expansion(NamedTuple):
     high: float
 
 
-def _flattest_point(left: Knot, right: Knot) -> _Expansion:
+def flattest_point(left: Knot, right: Knot) -> _Expansion:
     """Return the piece between two knots expanded about the point where it curves least."""
     width = right.x - left.x
     e, f = _bend(left, right)
@@ -270,7 +270,7 @@ def _in_kink(problem: _Problem, knot: Knot, before: _End, after: _End) -> _Candi
 
 def _on_piece(problem: _Problem, left: Knot, right: Knot, start: _End, end: _End) -> _Candidate:
     """Return the one local minimum that phi can have on a piece."""
-    x0, y, m, e, f, low, high = _flattest_point(left, right)
+    x0, y, m, e, f, low, high = flattest_point(left, right)
     if abs(e) * (high - low) < FLAT and abs(f) * (high - low) ** 2 < FLAT:
         return _on_line(problem, left, left.right_slope, start, _between(start, end))
     g = problem.step_to(x0).add_(problem.beta, alpha=-m)
