@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ib_core.errors import lookup
+from ib_core.errors import InvalidSpec, lookup
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,6 +18,9 @@ def bench(
     full: Annotated[bool, typer.Option(help="More rounds and longer sweeps.")] = False,
     json: Annotated[Path | None, typer.Option(help="Write the numbers.")] = None,
     markdown: Annotated[bool, typer.Option(help="Print the table as Markdown.")] = False,
+    into: Annotated[
+        Path | None, typer.Option(help="Put the table into a Markdown file, between its marks.")
+    ] = None,
 ) -> None:
     """Measure, interleaved in one run, and print medians with their spread."""
     from rich.console import Console
@@ -33,6 +36,8 @@ def bench(
     console.print(f"Measured with {found['surroundings']}.", highlight=False)
     if json is not None:
         json.write_text(json_module.dumps(found, indent=1) + "\n")
+    if into is not None:
+        into.write_text(_with_table(into.read_text(), found))
 
 
 def _core(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
@@ -43,9 +48,10 @@ def _core(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
         {
             "step of": result.name,
             "method": result.method,
-            "time over EB": str(result.over_eb),
+            "over EB": str(result.over_eb),
+            "before compiling": "" if result.uncompiled is None else str(result.uncompiled),
             "over stock torch": "" if result.over_stock is None else str(result.over_stock),
-            "the paper's bound": "" if result.printed is None else f"{result.printed:.4f}",
+            "paper's bound": "" if result.printed is None else f"{result.printed:.4f}",
         }
         for result in race_steps(quick=not full, tell=tell)
     ]
@@ -107,8 +113,8 @@ def _ui(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
     from backend.bench.watchers import measure_watchers
     from ib_core.bench.measure import surroundings
 
-    rows = [row.cells() for row in measure_ui(rounds=15 if full else 5, tell=tell)]
-    rows += [row.cells() for row in measure_watchers(rounds=8 if full else 4, tell=tell)]
+    rows = [row.cells() for row in measure_ui(rounds=15 if full else 3, tell=tell)]
+    rows += [row.cells() for row in measure_watchers(rounds=8 if full else 3, tell=tell)]
     return {"benchmark": "ui", "surroundings": surroundings(), "rows": rows}
 
 
@@ -127,6 +133,18 @@ def _table(rows: list[dict[str, Any]]) -> "Table":
     for row in rows:
         table.add_row(*(str(cell) for cell in row.values()))
     return table
+
+
+def _with_table(text: str, found: dict[str, Any]) -> str:
+    """Return a Markdown text whose part between a benchmark's two marks is its new table."""
+    name, where = found["benchmark"], found["surroundings"]
+    begin, end = f"<!-- bench {name} -->", f"<!-- end of bench {name} -->"
+    if begin not in text or end not in text:
+        raise InvalidSpec(f"The file has no marks {begin} and {end} to put the table between.")
+    machine = f"{where['cores']} cores, torch {where['torch'].partition('+')[0]}"
+    table = f"\n`etascope bench {name}`, {machine}:\n\n{_as_markdown(found['rows'])}\n"
+    before, _, rest = text.partition(begin)
+    return before + begin + table + end + rest.partition(end)[2]
 
 
 def _as_markdown(rows: list[dict[str, Any]]) -> str:

@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from ib_core.bench.measure import race
 from ib_core.bench.steps import StepCase, engine_steps, trials_of
+from ib_core.methods import Member, build_optimizer
 from ib_core.sweep.cost import stack_memory
 from ib_core.sweep.engine import run_trials
 from ib_core.sweep.spec import SweepSpec, TrialSpec
+from ib_core.tasks.losses import LOSSES
+from ib_core.tasks.networks import StackedRNN
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,7 @@ class Growth:
 def measure_growth(
     *, quick: bool = True, tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[Growth]:
-    """Measure all three, and memory against its forecast."""
+    """Measure all three, and peak memory against its forecast."""
     rounds = 3 if quick else 7
     tell("growth with trials")
     counts = (10, 30, 100, 300, 1000)
@@ -46,6 +52,10 @@ def measure_growth(
     widths = (32, 64, 128, 256, 512)
     wide = {str(w): _steps("digits_mlp", 8, width=w) for w in widths}
     yield _growth("width (10 steps of 8 digits MLPs)", widths, wide, rounds)
+    tell("growth with time steps")
+    lengths = (25, 50, 100, 200, 400)
+    long = {str(n): _music_steps(n) for n in lengths}
+    yield _growth("time steps (8 music RNNs)", lengths, long, rounds)
     tell("memory")
     yield Growth("memory over its forecast", "see the right", math.nan, "", _memory())
 
@@ -54,6 +64,22 @@ def _steps(task: str, members: int, width: int | None = None) -> Callable[[], ob
     options = {} if width is None else {"width": width}
     case = StepCase(task, task, ("ib",), members=members, steps=10)
     return engine_steps(trials_of(case, "ib", options), case.steps)
+
+
+def _music_steps(length: int, members: int = 8) -> Callable[[], object]:
+    """Return what takes one step on a piece of music of random notes."""
+    draw = torch.Generator().manual_seed(1)
+    notes = (torch.rand(members, 1, length + 1, 88, generator=draw) < 0.05).float()
+    model = StackedRNN(88, 100, "arctan", "arctan", members, authors=False)
+    optimizer = build_optimizer(model, [Member("ib", lr=0.01)] * members)
+    loss = LOSSES["note_loss"]
+
+    def forward_backward() -> Tensor:
+        losses = loss.per_row(model(notes[:, :, :-1]), notes[:, :, 1:]).mean((1, 2))
+        losses.sum().backward()
+        return losses.detach()
+
+    return lambda: optimizer.step(forward_backward)
 
 
 def _growth(

@@ -5,6 +5,7 @@ slows all of them, and a ratio is the median over rounds of the ratio within a r
 """
 
 import gc
+import math
 import os
 import platform
 import time
@@ -33,7 +34,7 @@ class Ratio:
     rounds: int
 
     def __str__(self) -> str:
-        return f"{self.value:.3g} ({self.low:.3g} to {self.high:.3g}, {self.rounds} rounds)"
+        return f"{self.value:.3g} ({self.low:.3g} to {self.high:.3g})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +53,37 @@ class Race:
         return median(self.seconds[name])
 
 
-def race(contestants: Mapping[str, Callable[[], object]], *, rounds: int = 5) -> Race:
-    """Time every contestant once a round, after one unmeasured warm-up each."""
+#: Fewer rounds than these have no median worth the name.
+FEWEST_ROUNDS = 3
+
+
+def race(
+    contestants: Mapping[str, Callable[[], object]],
+    *,
+    rounds: int = 5,
+    seconds: float = math.inf,
+) -> Race:
+    """Time every contestant once a round, after one unmeasured warm-up each.
+
+    Args:
+        contestants: What to time.
+        rounds: At most so many.
+        seconds: No further round is begun after so long, but three are always run.
+    """
     for work in contestants.values():
         work()
-    seconds: dict[str, list[float]] = {name: [] for name in contestants}
-    order = list(contestants)
-    for _ in range(rounds):
+    taken: dict[str, list[float]] = {name: [] for name in contestants}
+    order, begin = list(contestants), time.perf_counter()
+    for done in range(rounds):
+        if done >= FEWEST_ROUNDS and time.perf_counter() - begin > seconds:
+            break
         for name in order:
             gc.collect()
             start = time.perf_counter()
             contestants[name]()
-            seconds[name].append(time.perf_counter() - start)
+            taken[name].append(time.perf_counter() - start)
         order.reverse()  # nobody always runs on a cache that another one has filled
-    return Race({name: tuple(taken) for name, taken in seconds.items()})
+    return Race({name: tuple(each) for name, each in taken.items()})
 
 
 def surroundings() -> dict[str, Any]:

@@ -23,6 +23,7 @@ from ib_core.sweep.spec import SweepSpec, TrialSpec
 from ib_core.tasks import build_workload, find_task
 from ib_core.tasks.losses import LOSSES
 from ib_core.updates import ALPHA_RULES
+from ib_core.updates.compiled import torch_formulas
 
 Steps = Callable[[], object]
 
@@ -36,6 +37,7 @@ class StepResult:
         method: What is timed.
         over_eb: Its time over our EB's.
         over_stock: Its time over stock torch's, None for stacks.
+        uncompiled: Its time over our EB's with torch calls alone, None where nothing is compiled.
         printed: The bound that the paper prints for the ratio, None where it has none.
     """
 
@@ -43,6 +45,7 @@ class StepResult:
     method: str
     over_eb: Ratio
     over_stock: Ratio | None
+    uncompiled: Ratio | None = None
     printed: float | None = None
 
 
@@ -71,28 +74,35 @@ CASES = (
 )
 #: Rows a batch and widths of the single layers.
 LAYER_ROWS, LAYER_WIDTHS = 100, (100, 1000)
+MOST_ROUNDS = 60
+
+
+#: Seconds for one network and for one layer: the quick benchmark takes two minutes, the full ten.
+QUICK, FULL = (8.0, 2.0), (40.0, 10.0)
 
 
 def race_steps(
     *, quick: bool = True, tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[StepResult]:
     """Race all networks whose data is here, then single layers of every activation."""
-    rounds = 15 if quick else 60
+    for_network, for_layer = QUICK if quick else FULL
     for case in CASES:
         if DATASETS[find_task(case.task).dataset].present():
             tell(case.name)
-            yield from _race_network(case, rounds)
+            yield from _race_network(case, for_network)
     for width in LAYER_WIDTHS:
         for activation in ALPHA_RULES:
             tell(f"{activation} {width} x {width}")
-            yield _race_layer(activation, width, rounds)
+            yield _race_layer(activation, width, for_layer)
 
 
-def _race_network(case: StepCase, rounds: int) -> Iterator[StepResult]:
+def _race_network(case: StepCase, seconds: float) -> Iterator[StepResult]:
     contestants = {m: engine_steps(trials_of(case, m), case.steps) for m in case.methods}
     if case.members == 1:
         contestants["stock"] = stock_steps(trials_of(case, "eb")[0], case.steps)
-    measured = race(contestants, rounds=rounds)
+    if "ib" in contestants:
+        contestants["uncompiled"] = _uncompiled(engine_steps(trials_of(case, "ib"), case.steps))
+    measured = race(contestants, rounds=MOST_ROUNDS, seconds=seconds)
     printed = PRINTED_OVERHEADS[case.printed].bound if case.printed else None
     for method in case.methods:
         yield StepResult(
@@ -100,8 +110,19 @@ def _race_network(case: StepCase, rounds: int) -> Iterator[StepResult]:
             method,
             measured.ratio(method, "eb"),
             measured.ratio(method, "stock") if case.members == 1 else None,
+            measured.ratio("uncompiled", "eb") if method == "ib" else None,
             1 + printed if printed is not None and method == "ib" else None,
         )
+
+
+def _uncompiled(steps: Steps) -> Steps:
+    """Return the same steps, solved by torch calls alone."""
+
+    def run() -> None:
+        with torch_formulas():
+            steps()
+
+    return run
 
 
 def trials_of(
@@ -158,7 +179,7 @@ def stock_steps(trial: TrialSpec, steps: int) -> Steps:
     return run
 
 
-def _race_layer(activation: str, width: int, rounds: int) -> StepResult:
+def _race_layer(activation: str, width: int, seconds: float) -> StepResult:
     """Race one layer in the middle of a network: it hands a gradient down, too."""
     draw = torch.Generator().manual_seed(1)
     x = torch.randn(LAYER_ROWS, width, generator=draw).requires_grad_()
@@ -183,10 +204,13 @@ def _race_layer(activation: str, width: int, rounds: int) -> StepResult:
 
         return run
 
-    measured = race({name: steps(name) for name in optimizers}, rounds=rounds)
+    contestants = {name: steps(name) for name in optimizers}
+    contestants["uncompiled"] = _uncompiled(contestants["ib"])
+    measured = race(contestants, rounds=MOST_ROUNDS, seconds=seconds)
     return StepResult(
         f"one layer {width} x {width}, {activation}",
         "ib",
         measured.ratio("ib", "eb"),
         measured.ratio("ib", "stock"),
+        measured.ratio("uncompiled", "eb"),
     )
