@@ -77,13 +77,11 @@ def say(words: str) -> None:
     dash.set_props(ids.NOTICES, {"sendNotifications": [notice(words)]})
 
 
-def notice(
-    message: Any, *, title: str | None = None, bad: bool = False, key: str | None = None
-) -> dict[str, Any]:
-    """Return a notification; one with the key of another replaces it."""
+def notice(message: Any, *, title: str | None = None, bad: bool = False) -> dict[str, Any]:
+    """Return a notification; it replaces the one before of its kind."""
     shown = {
         "action": "show",
-        "id": key or ("trouble" if bad else "notice"),
+        "id": "trouble" if bad else "notice",
         "message": message,
         "color": "red" if bad else "indigo",
         "autoClose": 8000,

@@ -8,7 +8,7 @@ from dash import Input, Output, no_update
 import dashboard.callbacks
 from backend.client import ApiError, ServerAway
 from dashboard import ids, pages
-from dashboard.callbacks import REGISTERED, callback, notice, report
+from dashboard.callbacks import REGISTERED, callback, notice, report, say
 
 assert pages.PAGES  # importing them declares their callbacks
 
@@ -74,5 +74,10 @@ def test_a_fault_of_ours_is_logged_and_its_text_kept_from_the_page(said, caplog)
     assert "secret detail" in caplog.text
 
 
-def test_a_notice_with_the_same_key_replaces_the_other():
-    assert notice("a", key="k")["id"] == notice("b", key="k")["id"] == "k"
+def test_a_notice_replaces_the_one_before_but_not_the_trouble():
+    assert notice("a")["id"] == notice("b")["id"] != notice("c", bad=True)["id"]
+
+
+def test_what_was_done_is_said(said):
+    say("Sweep 1 is being cancelled.")
+    assert words(said) == "Sweep 1 is being cancelled."

@@ -46,7 +46,11 @@ def watch(page: Page, url: str) -> Watch:
 
 #: A page is there, everything on it that can be seen is drawn, and nothing moves any more.
 SETTLED = """() => {
-  const drawn = (graph) => graph.offsetParent === null || graph.querySelector('.main-svg');
+  const says = (note) => note.text && note.text !== 'Drawing…';
+  const shows = (plot) => plot && plot.data && (plot.data.length > 0
+    || (plot.layout.annotations || []).some(says));
+  const drawn = (graph) => graph.offsetParent === null
+    || shows(graph.querySelector('.js-plotly-plot'));
   const near = (box) => box.bottom > 0 && box.top < window.innerHeight;
   const filled = (grid) => !near(grid.getBoundingClientRect()) || grid.querySelector('.ag-row');
   const ends = (motion) => motion.effect.getComputedTiming().iterations !== Infinity;
