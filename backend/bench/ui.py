@@ -1,7 +1,8 @@
 """How long a person waits at the dashboard, in a real browser.
 
 A study of 10,000 finished trials: its first picture, and what each control takes. A history of
-200 studies: its first page, paging, filtering. What five watchers cost is in `watchers`.
+200 studies: its first page, paging, filtering. A slider of each illustrated page. What five
+watchers cost is in `watchers`.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,10 +61,22 @@ CHOOSE = """async ([id, value]) => {
   await new Promise(done => requestAnimationFrame(done));
   return performance.now() - start;
 }"""
+#: Sliders of the illustrated pages: page, field, graph.
+SLIDERS = (("toy", "toy-rate", "toy-explicit"), ("updates", "updates-rate", "updates-down"))
+#: From a key to the picture that follows it.
+SLIDE = """async ([field, graph]) => {
+  const thumb = document.querySelector('#' + field + '-slider [role=slider]');
+  const plot = document.querySelector('#' + graph + ' .js-plotly-plot');
+  const drawn = new Promise(done => plot.once('plotly_afterplot', done));
+  const start = performance.now();
+  thumb.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowLeft', bubbles: true}));
+  await drawn;
+  return performance.now() - start;
+}"""
 ROWS = "count => document.querySelectorAll('.history-name').length === count && performance.now()"
 
 
-def measure_ui(*, rounds: int = 5, tell: Tell = lambda _: None) -> list[Row]:
+def measure_ui(*, rounds: int = 3, tell: Tell = lambda _: None) -> list[Row]:
     """Return every row, measured on an installation of its own.
 
     Args:
@@ -82,6 +95,7 @@ def measure_ui(*, rounds: int = 5, tell: Tell = lambda _: None) -> list[Row]:
             _study(web, f"Study {number:03d} {'odd' if number % 2 else 'even'}", SMALL)
         finish_everything(web.engine)
         rows += _history(web, browser, rounds, tell)
+        rows += _sliders(web, browser, rounds, tell)
     return rows
 
 
@@ -177,3 +191,20 @@ def _page_and_filter(page: "Page") -> Sequence[float]:
     start = float(page.evaluate("performance.now()"))
     page.get_by_label("Search").fill("123")
     return paged, _wait(page, ROWS, 1) - start
+
+
+def _sliders(web: WebProcess, browser: "Browser", rounds: int, tell: Tell) -> list[Row]:
+    rows = []
+    for name, field, graph in SLIDERS:
+        tell(f"the sliders of {name}")
+        page = browser.new_page()
+        page.goto(f"{web.http.base_url}/{name}")
+        page.locator(f"#{graph} .main-svg").first.wait_for()
+        page.wait_for_load_state("networkidle")
+        taken = []
+        for _ in range(rounds + 1):
+            taken.append(float(page.evaluate(SLIDE, [field, graph])))
+            page.wait_for_timeout(500)  # one touch, not a drag
+        page.close()
+        rows.append(Row(f"a slider of {name}", tuple(taken[1:]), "ms", REACTION_MS))
+    return rows

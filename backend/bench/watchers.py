@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from statistics import median
 from typing import Any
 
 import httpx
@@ -32,9 +31,9 @@ SWEEP = {
     "task": "digits_mlp",
     "methods": ["eb", "ib"],
     "learning_rates": {"from": 0.01, "to": 100, "count": 13},
-    "epochs": 20,
+    "epochs": 8,
 }
-SEEDS = 8
+SEEDS = 4
 CALLBACK = "/_dash-update-component"
 #: The callbacks of a live page by one of their outputs: the first is asked at every tick, the
 #: others when its answer tells of a new version.
@@ -44,7 +43,7 @@ AFTERWARDS = ("study-drawn.data", "study-scorecard.children", "study-grid.getRow
 Question = dict[str, Any]
 
 
-def measure_watchers(*, rounds: int = 4, tell: Callable[[str], None] = lambda _: None) -> list[Row]:
+def measure_watchers(*, rounds: int = 3, tell: Callable[[str], None] = lambda _: None) -> list[Row]:
     """Return how much longer sweeps take while five people watch, in per cent.
 
     Args:
@@ -59,11 +58,12 @@ def measure_watchers(*, rounds: int = 4, tell: Callable[[str], None] = lambda _:
             for watched in (False, True) if number % 2 else (True, False):
                 tell(f"round {number + 1} of {rounds}, {'watched' if watched else 'unwatched'}")
                 seconds[watched].append(_sweep(web, questions if watched else None))
-    ratios = [100 * (a / b - 1) for a, b in zip(seconds[True], seconds[False], strict=True)]
+    # Whatever else a machine does only adds to a time: the fastest of each is what they take.
+    slower = 100 * (min(seconds[True]) / min(seconds[False]) - 1)
     return [
         Row("a sweep nobody watches", tuple(seconds[False]), "s", None),
         Row("the same with five watchers", tuple(seconds[True]), "s", None),
-        Row("longer with five watchers, median", (median(ratios),), "%", SLOWER_PERCENT),
+        Row("longer with five watchers, fastest of each", (slower,), "%", SLOWER_PERCENT),
     ]
 
 
@@ -120,8 +120,9 @@ def _questions(web: WebProcess) -> dict[str, Question]:
         page = browser.new_page()
         page.on("request", note)
         page.goto(f"{web.http.base_url}/studies/{study}")
+        page.locator("#study-grid .ag-row").first.wait_for(timeout=60_000)
         _wait(web.engine, sweep)
-        page.wait_for_timeout(3000)
+        page.wait_for_timeout(3000)  # two ticks: the end has been noticed
     missing = [output for output in (FOLLOW, *AFTERWARDS) if output not in found]
     if missing:
         raise RuntimeError(f"The page never asked for {', '.join(missing)}.")
