@@ -5,6 +5,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.dashboard import fake_api
+from tests.dashboard.paper_answer import paper_answer
 from tests.e2e.browser import rested, settled, watch
 from tests.e2e.installation import submit, wait_for_study
 from tests.e2e.screenshots import examine, pages_of, window
@@ -71,7 +73,11 @@ def test_a_picture_of_the_paper_can_be_chosen_linked_to_and_gone_back_from(visit
     expect(chosen).to_have_value("JSB Chorales")
 
 
-def test_an_experiment_of_the_paper_runs_with_one_click(browser, fake_site):
+def test_an_experiment_of_the_paper_runs_with_one_click(browser, fake_site, monkeypatch):
+    paper = paper_answer()
+    here = [one.model_copy(update={"present": True}) for one in paper.experiments]
+    answer = paper.model_copy(update={"experiments": here})
+    monkeypatch.setattr(fake_api, "paper_answer", lambda: answer)
     page = browser.new_page()
     seen = watch(page, fake_site.url)
     page.goto(f"{fake_site.url}/paper")
