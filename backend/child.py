@@ -83,7 +83,7 @@ class Child:
                 stderr=subprocess.STDOUT,
                 env=None if self._environment is None else dict(self._environment),
                 process_group=0,  # a Ctrl-C in the terminal reaches us alone; we pass it on
-                preexec_fn=_die_with_parent(self._death_signal),
+                preexec_fn=die_with_parent(self._death_signal),
             )
         self._started, self._due = time.monotonic(), None
 
@@ -174,7 +174,7 @@ def stop_all(
     return late
 
 
-def _die_with_parent(death_signal: signal.Signals) -> Callable[[], None] | None:
+def die_with_parent(death_signal: signal.Signals) -> Callable[[], None] | None:
     """Return what a child calls between fork and exec; everything it needs is looked up before."""
     if not sys.platform.startswith("linux"):
         return None

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import httpx
 
+from backend.child import die_with_parent
 from tests.servers import wait_for
 
 START_SECONDS = 120.0
@@ -50,6 +51,7 @@ class Part:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=die_with_parent(signal.SIGKILL),  # a stopped run leaves nothing
                 env=self.environment,
             )
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from backend.child import LaunchError
+from backend.child import LaunchError, die_with_parent
 from backend.launcher import StopSignals, address, free_port, only_one, why_not_ready
 from backend.settings import Settings
 
@@ -71,6 +71,7 @@ def start(home: Path, **environment: str) -> Up:
             env={**os.environ, **ours, **environment},
             stdout=output,
             stderr=subprocess.STDOUT,
+            preexec_fn=die_with_parent(signal.SIGKILL),  # a stopped run leaves nothing
         )
     return Up(home, process, log)
 

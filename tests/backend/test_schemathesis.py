@@ -19,7 +19,7 @@ from tests.backend.accounts import CHEAP, bearer, new_user, team_settings, token
 from tests.backend.conftest import BODY, NotedQueue
 
 #: A few examples a call in every run, many more in the full one.
-EXAMPLES = 150 if os.environ.get("ETASCOPE_TEST_FULL") else 6
+EXAMPLES = 150 if os.environ.get("ETASCOPE_TEST_FULL") else 4
 
 #: Calls whose values have a meaning no schema can express (a name in the catalogue, a grid that
 #: rises, a cursor some page gave out, a file, a good password): there a refusal that explains

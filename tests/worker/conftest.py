@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from backend.child import die_with_parent
 from backend.db import reading
 from backend.services import workers
 from backend.settings import get_settings
@@ -47,6 +48,7 @@ class WorkerServer:
             stdout=self._file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=die_with_parent(signal.SIGKILL),  # a stopped run leaves nothing
             env={**os.environ, "PYTHONPATH": os.getcwd()},
         )
 
