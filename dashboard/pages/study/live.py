@@ -15,6 +15,7 @@ from dashboard.components.progress import progress_panel, retriable, unfinished
 from dashboard.ids import Study as ids
 from dashboard.markup import Component
 from dashboard.pages.study.listed_sweeps import sweep_list
+from dashboard.pages.study.pace import Pace
 from dashboard.visitor import get_visitor, may_change
 
 MOST_SWEEPS = 100
@@ -36,10 +37,14 @@ browser_callback(
 )
 
 
+PACE = Pace()
+
+
 def version(study: StudyRead) -> str:
-    """Return a text that changes whenever the study's results do."""
+    """Return a text that changes when the study's results do; while it runs, not too often."""
     counts = sorted(study.progress.items())
-    return f"{study.sweep_ids} {counts} {study.state}"
+    newest = f"{study.sweep_ids} {counts} {study.state}"
+    return PACE.shown(study.id, newest, running=unfinished(study.progress) > 0)
 
 
 @callback(

@@ -12,6 +12,7 @@ from dashboard.api_client import ask
 from dashboard.callbacks import callback
 from dashboard.catalog import task_title
 from dashboard.components.live_graph import draw_from
+from dashboard.components.progress import unfinished
 from dashboard.components.scorecard import advice, scorecard_table
 from dashboard.figures.kept import KeptFigures
 from dashboard.figures.sensitivity import Picture
@@ -19,12 +20,14 @@ from dashboard.ids import Study as ids
 from dashboard.markup import html
 from dashboard.pages.study.ahead import draw_ahead
 from dashboard.pages.study.drawing import Drawing, plan
+from dashboard.pages.study.pace import Shared
 from dashboard.pages.study.tasks import of_task, task_shown
 from dashboard.pages.study.view import CONTROLS, StudyView
 from dashboard.theme import scheme_of
 
 VIEW_INPUTS = [Input(control.id, control.property) for control in CONTROLS[:-1]]
 KEPT = KeptFigures()
+WATCHED: Shared[Drawing] = Shared()
 
 draw_from(ids.DRAWN, ids.GRAPH)
 
@@ -59,7 +62,12 @@ async def draw(*values: Any) -> tuple[Any, ...]:
         # Ten thousand seeds take a while to draw; meanwhile the event loop serves others.
         return await asyncio.to_thread(KEPT.get, drawing.mark, drawing.draw)
 
-    drawing = await planned(view)
+    if unfinished(study.progress):
+        # Everybody who looks at this version gets what was found out for the first of them.
+        key = (study_id, version, view, scheme, narrow)
+        drawing = await WATCHED.get(key, lambda: planned(view))
+    else:
+        drawing = await planned(view)
     to_score = [version, view.scored, view.reducer, task]
     rest = (drawing.caption, drawing.mark, no_update if scored == to_score else to_score)
     if drawing.mark == mark:
