@@ -110,17 +110,13 @@ class StackOptimizer:
         The product that makes g adds it to the weights: of the passes over all parameters, which
         are most of a large layer's step besides its products, two fall away.
         """
-        rates = lr.view(-1, 1, 1)
         for layer in self.layers:
             if layer.records:
                 record = merge(layer.records)
                 layer.records.clear()
                 alpha = self._alphas(layer, record, lr)
                 self.slots.of(layer.weight).alpha = alpha
-                step = alpha.mT * -rates
-                layer.weight.baddbmm_(step, record.z)
-                if layer.bias is not None:
-                    layer.bias.add_(step.sum(-1))
+                _add_product(layer, alpha, record.z, lr)
         ordinary = []
         for slot in self.slots:
             if slot.parameter.grad is not None:  # an explicit part: a convolution, say
@@ -253,6 +249,20 @@ class StackOptimizer:
 
     def _tensor_unless(self, values: list[float], nothing: float) -> Tensor | None:
         return None if all(value == nothing for value in values) else self._tensor(values)
+
+
+def _add_product(layer: ImplicitLayer, alpha: Tensor, z: Tensor, lr: Tensor) -> None:
+    """Add `-lr * sum_rows alpha z` to a layer's weights, and likewise to its bias."""
+    if len(lr) == 1:  # the product itself takes one rate, but not one a member
+        rate = float(lr)
+        layer.weight.squeeze(0).addmm_(alpha.squeeze(0).mT, z.squeeze(0), alpha=-rate)
+        if layer.bias is not None:
+            layer.bias.sub_(alpha.sum(-2), alpha=rate)
+        return
+    step = alpha.mT * -lr.view(-1, 1, 1)
+    layer.weight.baddbmm_(step, z)
+    if layer.bias is not None:
+        layer.bias.add_(step.sum(-1))
 
 
 def _runs(keys: Sequence[T]) -> list[tuple[slice, T]]:
