@@ -1,11 +1,11 @@
 """How the cost of a sweep grows: with its trials, with the width of a network, with time steps."""
 
 import math
-import resource
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
-from typing import Any
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from ib_core.bench.steps import StepCase, engine_steps, trials_of
 from ib_core.methods import Member, build_optimizer
 from ib_core.sweep.cost import stack_memory
 from ib_core.sweep.engine import run_trials
-from ib_core.sweep.spec import SweepSpec, TrialSpec
+from ib_core.sweep.spec import SweepSpec
 from ib_core.tasks.losses import LOSSES
 from ib_core.tasks.networks import StackedRNN
 
@@ -105,28 +105,41 @@ def _slope(points: Sequence[tuple[float, float]]) -> float:
     )
 
 
+#: What one measurement of memory may take, in seconds.
+PATIENCE = 120
 MEMORY_CASES = (("digits_autoencoder", 200), ("music/procedural", 40), ("digits_mlp", 400))
 
 
 def _memory() -> str:
     """Return measured over forecast peak memory of some stacks, each in a process of its own."""
-    context, found = get_context("fork"), []
+    found = []
     for task, members in MEMORY_CASES:
-        spec = SweepSpec.create(
-            task, methods=("ib",), learning_rates=[0.01], seeds=range(1, members + 1), epochs=1
-        )
-        trials = spec.expand()
-        here, there = context.Pipe()
-        process = context.Process(target=_peak, args=(there, trials))
-        process.start()
-        found.append(f"{task} {here.recv() / stack_memory(trials):.2f}")
-        process.join()
+        command = [sys.executable, "-m", __name__, task, str(members)]
+        told = subprocess.check_output(command, text=True, timeout=PATIENCE)
+        found.append(f"{task} {float(told):.2f}")
     return ", ".join(found)
 
 
-def _peak(pipe: Any, trials: list[TrialSpec]) -> None:
-    """Send how much more memory this process needed at its peak than before training."""
+def peak_over_forecast(task: str, members: int) -> float:
+    """Train a stack and return the memory it needed at its peak over what was forecast."""
+    spec = SweepSpec.create(
+        task, methods=("ib",), learning_rates=[0.01], seeds=range(1, members + 1), epochs=1
+    )
+    trials = spec.expand()
     run_trials(trials[:1])  # what is loaded once is not the stack's
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = _peak_bytes()
     run_trials(trials)
-    pipe.send((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+    return (_peak_bytes() - before) / stack_memory(trials)
+
+
+def _peak_bytes() -> int:
+    """Return this process's highest memory so far.
+
+    Not `getrusage`, whose highest memory is the parent's where that had more.
+    """
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{peak_over_forecast(sys.argv[1], int(sys.argv[2]))}\n")

@@ -20,6 +20,8 @@ from ib_core.sweep.spec import SweepSpec, TrialSpec
 
 #: What each tool's process may take before it is given up, in seconds.
 PATIENCE = 900
+#: Take minutes for a grid, so only the full benchmark races them.
+SLOW = ("ray",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,17 +135,20 @@ def race_peers(
 
     for case in CASES[:1] if quick else CASES:
         if DATASETS[find_task(case.task).dataset].present():
-            yield from _race(case, rounds=1 if quick else 3, tell=tell)
+            yield from _race(case, rounds=1 if quick else 3, slow=not quick, tell=tell)
 
 
-def _race(case: PeerCase, rounds: int, tell: Callable[[str], None]) -> Iterator[PeerResult]:
-    here = [t for t in TOOLS if t in ("ours", "loop") or importlib.util.find_spec(t)]
+def _race(
+    case: PeerCase, rounds: int, *, slow: bool, tell: Callable[[str], None]
+) -> Iterator[PeerResult]:
+    asked = [tool for tool in TOOLS if slow or tool not in SLOW]
+    here = [t for t in asked if t in ("ours", "loop") or importlib.util.find_spec(t)]
     seconds: dict[str, list[float]] = {name: [] for name in here}
     for _ in range(rounds):
         for name in here:
             tell(f"{case.name}: {name}")
             seconds[name].append(_timed(name, case))
-    for name in TOOLS:
+    for name in asked:
         if name not in seconds:
             yield PeerResult(case.name, name, case.rates * case.seeds, None, None)
         elif name != "ours":

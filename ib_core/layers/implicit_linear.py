@@ -162,7 +162,8 @@ class _LinearPass(torch.autograd.Function):
             weight_grad = delta.mT @ z if ctx.needs_input_grad[1] else None
             bias_grad = delta.sum(-2) if ctx.needs_input_grad[2] else None
         elif ctx.record is None:
-            ctx.record = Record(z, s, b, delta)
+            # Detached: a linear layer's s is its output, whose graph would hold this very record.
+            ctx.record = Record(z.detach(), s.detach(), b, delta)
             layer.records.append(ctx.record)
         else:
             ctx.record.add(b, delta)

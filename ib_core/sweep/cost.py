@@ -15,6 +15,7 @@ from ib_core.methods.base import METHODS
 from ib_core.sweep.spec import TrialSpec
 from ib_core.sweep.speed import Speed, machine_speed
 from ib_core.tasks import CONV_FILTERS, Recipe, Task, find_task, parameter_count
+from ib_core.tasks.base import EVALUATION_NUMBERS, EVALUATION_ROWS
 
 __all__ = ["Speed", "machine_speed", "stack_memory", "stack_seconds"]
 
@@ -86,22 +87,33 @@ def stack_seconds(members: Sequence[TrialSpec], speed: Speed) -> float:
     )
 
 
+#: Numbers that are alive at the peak of a step, per output of a layer and row: measured.
+REMEMBERED, MOST_REMEMBERED = {"relu": 6.8}, 10.3
+#: Likewise, copies of the hidden states while pieces of music are evaluated.
+EVALUATION_COPIES = 7.5
+
+
 def stack_memory(members: Sequence[TrialSpec]) -> int:
     """Return the forecast peak memory of these trials as one stack, in bytes, data apart.
 
-    Weights, gradients and optimizer state; what the layers remember of one batch with the
-    temporaries of a solve; and one evaluation chunk.
+    Weights, gradients and optimizer state; and what the layers remember of one batch with the
+    temporaries of a solve, or one evaluation chunk, whichever is more.
     """
     first, count = members[0], len(members)
     shape = _shape_of(first)
     states = Counter(member.method for member in members)
     copies = 2 * count + states["momentum"] + 2 * states["adam"] + 2 * states["isgd"]
     rows = max(shape.batch, shape.longest)
-    remembered = count * rows * (shape.widths[0] + 12 * shape.outputs)
+    per_output = REMEMBERED.get(first.activation, MOST_REMEMBERED)
+    remembered = count * rows * (shape.widths[0] + per_output * shape.outputs)
     if find_task(first.task).family == "conv":
         remembered += count * rows * 12_000
-    chunk = 20_000 * 4 * max(shape.widths) if not shape.longest else 4 * 8_000_000
-    return int(4 * (copies * shape.parameters + remembered + chunk))
+    if shape.longest:
+        numbers = min(EVALUATION_NUMBERS, count * shape.rows * shape.widths[1])
+        evaluated = EVALUATION_COPIES * numbers
+    else:
+        evaluated = 4 * min(EVALUATION_ROWS, count * shape.rows) * max(shape.widths)
+    return int(4 * (copies * shape.parameters + max(remembered, evaluated)))
 
 
 def _step_seconds(shape: Shape, activation: str, count: int, implicit: int, speed: Speed) -> float:

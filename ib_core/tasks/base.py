@@ -14,6 +14,8 @@ if TYPE_CHECKING:  # a catalogue of tasks needs no torch
 
 #: Filters of the two convolutions of the paper's classifier (App. D.3).
 CONV_FILTERS = (10, 20)
+#: Rows, or hidden states of music, evaluated at once, all members together: bound memory alone.
+EVALUATION_ROWS, EVALUATION_NUMBERS = 20_000, 8_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,9 @@ from torch import Tensor, nn
 
 from ib_core.datasets import Dataset, Pieces
 from ib_core.seeding import streams, tensor_hash
-from ib_core.tasks.base import Evaluation, Recipe, Task
+from ib_core.tasks.base import EVALUATION_NUMBERS, Evaluation, Recipe, Task
 from ib_core.tasks.losses import LOSSES
 from ib_core.tasks.networks import StackedRNN, draw_weights, fill_weights
-
-#: Numbers in one evaluation batch's hidden states; bounds memory, not results.
-EVALUATION_NUMBERS = 8_000_000
 
 
 class PiecesWorkload:

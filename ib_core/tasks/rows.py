@@ -9,12 +9,9 @@ from torch import Tensor, nn
 
 from ib_core.datasets import Dataset, Split
 from ib_core.seeding import Streams, streams, tensor_hash
-from ib_core.tasks.base import CONV_FILTERS, Evaluation, Recipe, Task
+from ib_core.tasks.base import CONV_FILTERS, EVALUATION_ROWS, Evaluation, Recipe, Task
 from ib_core.tasks.losses import LOSSES, accuracy
 from ib_core.tasks.networks import StackedConvNet, StackedMLP, draw_weights, fill_weights
-
-#: Rows evaluated at once, all members together; bounds memory, not results.
-EVALUATION_ROWS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
