@@ -96,7 +96,7 @@ def _folder(bundle: Path | None, *, training: bool) -> "Bundle":
     """Return where results are read from and written to.
 
     A run that names no folder writes to the user's own, which starts as a copy of nothing: what
-    the shipped bundle holds is found there by content, and not trained again.
+    the shipped bundle holds is found there by content, and not trained again. A report shows both.
     """
     from backend.cli_server import read_settings
     from ib_core.reproduction.bundle import SHIPPED, Bundle, find_bundle
@@ -104,7 +104,14 @@ def _folder(bundle: Path | None, *, training: bool) -> "Bundle":
     if bundle is not None:
         return Bundle(bundle) if training else find_bundle(bundle)
     own = read_settings().home / "paper"
-    return Bundle(own) if training or own.is_dir() else find_bundle(SHIPPED)
+    if training:
+        return Bundle(own)
+    shipped = find_bundle(SHIPPED)
+    if not own.is_dir():
+        return shipped
+    both = Bundle(own)
+    both.borrow(shipped)
+    return both
 
 
 def _train(

@@ -79,6 +79,10 @@ class Bundle:
         """Return a study's trials, as far as they are here."""
         return [self.results[trial] for _, trial in study.trials() if trial in self.results]
 
+    def borrow(self, other: "Bundle") -> None:
+        """Show another bundle's results where this one has none; nothing is written."""
+        self.results = {**other.results, **self.results}
+
     def append(self, result: TrialResult) -> None:
         """Keep a result for good, at once."""
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -78,3 +78,15 @@ def test_a_run_goes_into_a_folder_and_reuses_what_is_there(tmp_path, monkeypatch
     assert "4 trials in" in first.output
     second = etascope("report", "paper", "--run", "--bundle", folder)
     assert "4 trials are known, 0 are left" in second.output
+
+
+def test_a_report_shows_one_s_own_runs_and_the_shipped_ones(tmp_path, toy_bundle):
+    from ib_core.reproduction.bundle import Bundle
+
+    own = Bundle(tmp_path / "own")
+    spec, mine = next(iter(toy_bundle.results.items()))
+    own.append(mine)
+    own.borrow(toy_bundle)
+    assert own.results.keys() == toy_bundle.results.keys()
+    assert own.results[spec] is mine
+    assert len(Bundle(own.folder).results) == 1, "nothing borrowed is written"
