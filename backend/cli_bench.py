@@ -59,7 +59,7 @@ def _core(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _sweep(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
-    from ib_core.bench.growth import measure_growth
+    from ib_core.bench.growth import measure_growth, measure_memory
     from ib_core.bench.measure import surroundings
     from ib_core.bench.peers import race_peers
     from ib_core.bench.sweeps import race_sweeps
@@ -88,14 +88,25 @@ def _sweep(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
     ]
     rows += [
         {
-            "sweep": f"cost over {growth.of}, {growth.sizes}",
+            "sweep": f"growth with {growth.of}",
             "trials": "",
-            "we are times faster": f"grows with the power {growth.exponent:.2f}",
+            "we are times faster": f"power {growth.exponent:.2f}",
             "than": "",
             "seconds": growth.seconds,
-            "forecast": growth.memory,
+            "forecast": "",
         }
         for growth in measure_growth(quick=not full, tell=tell)
+    ]
+    rows += [
+        {
+            "sweep": f"peak memory, {name}",
+            "trials": "",
+            "we are times faster": f"{ratio:.2f} of the forecast",
+            "than": "",
+            "seconds": "",
+            "forecast": "",
+        }
+        for name, ratio in measure_memory(tell)
     ]
     return {"benchmark": "sweep", "surroundings": surroundings(), "rows": rows}
 

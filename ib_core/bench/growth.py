@@ -25,24 +25,20 @@ class Growth:
     """Seconds at several sizes and the power of the size they grow with.
 
     Attributes:
-        of: What grows.
-        sizes: The sizes, in words.
+        of: What grows, and from where to where.
         exponent: Slope of a straight line through log(seconds) against log(size).
         seconds: Seconds at every size, in words.
-        memory: Peak memory over its forecast, in words; empty where it was not measured.
     """
 
     of: str
-    sizes: str
     exponent: float
     seconds: str
-    memory: str = ""
 
 
 def measure_growth(
     *, quick: bool = True, tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[Growth]:
-    """Measure all three, and peak memory against its forecast."""
+    """Measure all three."""
     rounds = 3 if quick else 7
     tell("growth with trials")
     counts = (10, 30, 100, 300, 1000)
@@ -56,8 +52,6 @@ def measure_growth(
     lengths = (25, 50, 100, 200, 400)
     long = {str(n): _music_steps(n) for n in lengths}
     yield _growth("time steps (8 music RNNs)", lengths, long, rounds)
-    tell("memory")
-    yield Growth("memory over its forecast", "see the right", math.nan, "", _memory())
 
 
 def _steps(task: str, members: int, width: int | None = None) -> Callable[[], object]:
@@ -88,12 +82,8 @@ def _growth(
     measured = race(work, rounds=rounds)
     seconds = [measured.median(name) for name in work]
     logs = [(math.log(n), math.log(s)) for n, s in zip(sizes, seconds, strict=True)]
-    return Growth(
-        of,
-        ", ".join(map(str, sizes)),
-        _slope(logs),
-        ", ".join(f"{s:.2g}" for s in seconds),
-    )
+    told = f"{of}, {', '.join(map(str, sizes))}"
+    return Growth(told, _slope(logs), ", ".join(f"{s:.2g}" for s in seconds))
 
 
 def _slope(points: Sequence[tuple[float, float]]) -> float:
@@ -110,14 +100,13 @@ PATIENCE = 120
 MEMORY_CASES = (("digits_autoencoder", 200), ("music/procedural", 40), ("digits_mlp", 400))
 
 
-def _memory() -> str:
-    """Return measured over forecast peak memory of some stacks, each in a process of its own."""
-    found = []
+def measure_memory(tell: Callable[[str], None] = lambda _: None) -> Iterator[tuple[str, float]]:
+    """Yield measured over forecast peak memory of some stacks, each in a process of its own."""
     for task, members in MEMORY_CASES:
+        tell(f"memory of {task}")
         command = [sys.executable, "-m", __name__, task, str(members)]
         told = subprocess.check_output(command, text=True, timeout=PATIENCE)
-        found.append(f"{task} {float(told):.2f}")
-    return ", ".join(found)
+        yield f"{members} of {task}", float(told)
 
 
 def peak_over_forecast(task: str, members: int) -> float:

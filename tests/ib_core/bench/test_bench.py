@@ -42,3 +42,10 @@ def test_the_plain_loop_learns_as_the_engine_does():
 @pytest.mark.parametrize("tool", ["ours", "loop"])
 def test_a_tool_trains_the_whole_grid(tool):
     peers.TOOLS[tool](peers.PeerCase("wine", "bundled/wine", 1, 2, 2))
+
+
+def test_a_race_ends_when_its_time_is_over_but_not_before_three_rounds():
+    counted = []
+    measured = race({"a": lambda: counted.append(1)}, rounds=50, seconds=0.0)
+    assert len(measured.seconds["a"]) == 3
+    assert len(counted) == 4, "and a warm-up"

@@ -1,0 +1,43 @@
+"""`etascope bench` puts its tables where people read them."""
+
+from typer.testing import CliRunner
+
+from backend import cli_bench
+from backend.cli import app
+from ib_core.errors import InvalidSpec
+
+FOUND = {
+    "benchmark": "core",
+    "surroundings": {"cores": 2, "torch": "2.13.0+cpu"},
+    "rows": [{"step of": "a net", "over EB": "1.03 (1 to 1.1)"}],
+}
+MARKED = "before\n<!-- bench core -->\nold\n<!-- end of bench core -->\nafter\n"
+
+
+def test_a_table_replaces_the_one_between_its_marks_and_nothing_else(tmp_path, monkeypatch):
+    monkeypatch.setitem(cli_bench.BENCHMARKS, "core", lambda full, tell: FOUND)
+    file = tmp_path / "README.md"
+    file.write_text(MARKED)
+    told = CliRunner().invoke(app, ["bench", "core", "--into", str(file)])
+    assert told.exit_code == 0, told.output
+    text = file.read_text()
+    assert text.startswith("before\n<!-- bench core -->\n")
+    assert text.endswith("<!-- end of bench core -->\nafter\n")
+    assert "| a net | 1.03 (1 to 1.1) |" in text
+    assert "2 cores, torch 2.13.0:" in text
+    assert "old" not in text
+
+
+def test_a_file_without_marks_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setitem(cli_bench.BENCHMARKS, "core", lambda full, tell: FOUND)
+    file = tmp_path / "README.md"
+    file.write_text("nothing here")
+    told = CliRunner().invoke(app, ["bench", "core", "--into", str(file)])
+    assert isinstance(told.exception, InvalidSpec)
+    assert "no marks" in str(told.exception)
+    assert file.read_text() == "nothing here"
+
+
+def test_an_unknown_benchmark_is_said():
+    told = CliRunner().invoke(app, ["bench", "speed"])
+    assert "core" in str(told.exception)
