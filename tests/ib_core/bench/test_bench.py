@@ -6,15 +6,15 @@ import pytest
 
 from ib_core.bench import peers, steps
 from ib_core.bench.growth import _slope
-from ib_core.bench.measure import Race
+from ib_core.bench.measure import Race, race
 from ib_core.bench.plain import train_one
 from ib_core.sweep.engine import run_trials
 from ib_core.sweep.spec import SweepSpec
 
 
 def test_a_ratio_is_the_median_of_the_ratios_within_rounds():
-    race = Race({"slow": (2.0, 30.0, 4.0), "fast": (1.0, 10.0, 1.0)})
-    ratio = race.ratio("slow", "fast")
+    measured = Race({"slow": (2.0, 30.0, 4.0), "fast": (1.0, 10.0, 1.0)})
+    ratio = measured.ratio("slow", "fast")
     assert (ratio.value, ratio.low, ratio.high, ratio.rounds) == (3.0, 2.0, 4.0, 3)
 
 
