@@ -96,11 +96,11 @@ def test_the_shell_gets_exit_code_two_and_no_traceback():
 
 def test_ctrl_c_keeps_what_is_finished(tmp_path):
     file = tmp_path / "out.csv"
-    # Exact ISGD forms a second, long shard; the first is finished quickly.
+    # Exact ISGD forms a second, long shard; the first is finished in a moment.
     arguments = ["digits_mlp", "--methods", "eb,isgd", "--lrs", "0.1", "--seeds", "2"]
     ours, theirs = pty.openpty()  # a terminal, so that the bar is drawn while it runs
     child = subprocess.Popen(
-        command(*arguments, "--epochs", 2, "--csv", file),
+        command(*arguments, "--epochs", 40, "--csv", file),
         stderr=theirs,
         stdout=subprocess.PIPE,
         text=True,

@@ -44,13 +44,18 @@ class Illustration:
         thumb.focus()
         for _ in range(times):
             self.page.keyboard.press(key)
-        shown = float(thumb.get_attribute("aria-valuenow") or 0)
-        assert shown != before
-        # The last of several presses is sent a moment later.
-        self.until(
-            lambda: math.isclose(self.number(field), shown, rel_tol=1e-6), f"{field} to move"
-        )
-        return self.number(field)
+
+        def followed() -> bool:
+            shown = float(thumb.get_attribute("aria-valuenow") or 0)
+            return shown != before and math.isclose(self.number(field), shown, rel_tol=1e-6)
+
+        # Presses are taken in one after another, and the last of several is sent a moment later.
+        number = None
+        while number != self.number(field):
+            self.until(followed, f"{field} to move")
+            number = self.number(field)
+            self.page.wait_for_timeout(400)
+        return number
 
     def resting(self, place: str, milliseconds: int) -> str:
         """Return what is written somewhere once it has not changed for so long."""
