@@ -11,8 +11,8 @@ T = TypeVar("T")
 
 #: While a study runs its pictures follow at most so often: its worker needs the processor, too.
 REDRAW_SECONDS = 3.0
-#: Studies, and answers, that are remembered.
-MOST = 64
+#: Studies that are remembered, and answers: those of a large study take megabytes.
+MOST_STUDIES, MOST_ANSWERS = 64, 8
 
 
 class Pace:
@@ -30,7 +30,7 @@ class Pace:
             before, since = version, now if running else -math.inf
         self._shown[study_id] = (before, since)
         self._shown.move_to_end(study_id)
-        while len(self._shown) > MOST:
+        while len(self._shown) > MOST_STUDIES:
             self._shown.popitem(last=False)
         return before
 
@@ -47,7 +47,7 @@ class Shared(Generic[T]):
         if task is None or task.get_loop() is not asyncio.get_running_loop():
             task = asyncio.ensure_future(_awaited(make))
             self._made[key] = task
-            while len(self._made) > MOST:
+            while len(self._made) > MOST_ANSWERS:
                 self._made.popitem(last=False)
         try:
             return await asyncio.shield(task)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from dashboard.pages.study.pace import REDRAW_SECONDS, Pace, Shared
+from dashboard.pages.study.pace import MOST_ANSWERS, REDRAW_SECONDS, Pace, Shared
 from tests.coroutines import run
 
 
@@ -70,3 +70,20 @@ def test_one_who_leaves_does_not_take_the_work_with_them():
         return await staying
 
     assert run(scene()) == "drawn"
+
+
+def test_only_a_few_answers_are_held():
+    async def scene():
+        shared, made = Shared(), []
+
+        def work(key):
+            async def make():
+                made.append(key)
+
+            return make
+
+        for key in (*range(MOST_ANSWERS + 1), MOST_ANSWERS, 0):
+            await shared.get(key, work(key))
+        return made
+
+    assert run(scene()) == [*range(MOST_ANSWERS + 1), 0], "the oldest was forgotten"
