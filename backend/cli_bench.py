@@ -26,6 +26,8 @@ def bench(
     from rich.console import Console
 
     measure = lookup("benchmark", what, BENCHMARKS)
+    if into is not None:
+        _marks_in(into, what)  # minutes of measuring are not lost for want of a mark
     console = Console()
     with console.status("measuring") as status:
         found = measure(full, lambda name: status.update(f"measuring {name}"))
@@ -37,7 +39,7 @@ def bench(
     if json is not None:
         json.write_text(json_module.dumps(found, indent=1) + "\n")
     if into is not None:
-        into.write_text(_with_table(into.read_text(), found))
+        into.write_text(_with_table(into, found))
 
 
 def _core(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
@@ -146,15 +148,27 @@ def _table(rows: list[dict[str, Any]]) -> "Table":
     return table
 
 
-def _with_table(text: str, found: dict[str, Any]) -> str:
-    """Return a Markdown text whose part between a benchmark's two marks is its new table."""
-    name, where = found["benchmark"], found["surroundings"]
+def _marks_in(file: Path, name: str) -> tuple[str, str]:
+    """Return the marks a benchmark's table stands between, once they are seen to be there."""
     begin, end = f"<!-- bench {name} -->", f"<!-- end of bench {name} -->"
-    if begin not in text or end not in text:
-        raise InvalidSpec(f"The file has no marks {begin} and {end} to put the table between.")
+    text = file.read_text() if file.is_file() else None
+    if text is None:
+        raise InvalidSpec(f"There is no file {file} to put the table into.", field="into")
+    if begin not in text or end not in text.partition(begin)[2]:
+        raise InvalidSpec(
+            f"{file} has no marks {begin} and {end} to put the table between.", field="into"
+        )
+    return begin, end
+
+
+def _with_table(file: Path, found: dict[str, Any]) -> str:
+    """Return a Markdown file's text with the new table between the benchmark's two marks."""
+    begin, end = _marks_in(file, found["benchmark"])
+    where = found["surroundings"]
     machine = f"{where['cores']} cores, torch {where['torch'].partition('+')[0]}"
-    table = f"\n`etascope bench {name}`, {machine}:\n\n{_as_markdown(found['rows'])}\n"
-    before, _, rest = text.partition(begin)
+    command = f"etascope bench {found['benchmark']}"
+    table = f"\n`{command}`, {machine}:\n\n{_as_markdown(found['rows'])}\n"
+    before, _, rest = file.read_text().partition(begin)
     return before + begin + table + end + rest.partition(end)[2]
 
 

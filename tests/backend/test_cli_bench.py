@@ -1,5 +1,6 @@
 """`etascope bench` puts its tables where people read them."""
 
+import pytest
 from typer.testing import CliRunner
 
 from backend import cli_bench
@@ -28,14 +29,18 @@ def test_a_table_replaces_the_one_between_its_marks_and_nothing_else(tmp_path, m
     assert "old" not in text
 
 
-def test_a_file_without_marks_is_left_alone(tmp_path, monkeypatch):
-    monkeypatch.setitem(cli_bench.BENCHMARKS, "core", lambda full, tell: FOUND)
+@pytest.mark.parametrize("text", ["nothing here", "<!-- end of bench core --><!-- bench core -->"])
+def test_a_file_without_marks_is_refused_before_anything_is_measured(tmp_path, monkeypatch, text):
+    measured = []
+    monkeypatch.setitem(cli_bench.BENCHMARKS, "core", lambda full, tell: measured.append(1))
     file = tmp_path / "README.md"
-    file.write_text("nothing here")
-    told = CliRunner().invoke(app, ["bench", "core", "--into", str(file)])
-    assert isinstance(told.exception, InvalidSpec)
-    assert "no marks" in str(told.exception)
-    assert file.read_text() == "nothing here"
+    file.write_text(text)
+    for asked, words in ((file, "no marks"), (tmp_path / "absent.md", "no file")):
+        told = CliRunner().invoke(app, ["bench", "core", "--into", str(asked)])
+        assert isinstance(told.exception, InvalidSpec)
+        assert words in str(told.exception)
+    assert file.read_text() == text
+    assert measured == []
 
 
 def test_an_unknown_benchmark_is_said():
