@@ -8,14 +8,17 @@ from ib_core.metrics import RateCurve, SeedResult, paper_threshold
 from ib_core.reproduction.agreement import Comparison, summary, within
 from ib_core.reproduction.facts import printed_uci_losses
 from ib_core.reproduction.recorded import MUSIC_NAMES, recorded_runs
+from ib_core.reproduction.rounding import Roundings, roundings
 from ib_core.sweep.engine import run_trials
 from ib_core.sweep.local import run_all
 from ib_core.sweep.observer import SILENT, Observer
 from ib_core.sweep.result import TrialResult
-from ib_core.sweep.spec import SweepSpec, TrialSpec
+from ib_core.sweep.spec import SweepSpec
 from ib_core.tasks import MUSIC_RATES
 
 UCI_TOLERANCE = 0.01
+#: How many roundings a result that differs is trained with, alone and as a mean of seeds.
+ROUNDINGS, MEAN_ROUNDINGS = 22, 8
 SMALL_UCI_RATES = (0.001, 0.01, 0.1, 0.5, 1.0)
 
 
@@ -38,32 +41,21 @@ def check_uci(
         cell = (result.spec.task.removeprefix("uci/"), result.spec.method, result.spec.lr)
         theirs = printed[cell]
         agrees = within(result.train_loss, theirs, absolute=UCI_TOLERANCE, relative=UCI_TOLERANCE)
-        reason = "" if agrees else explain(result)
+        reason = "" if agrees else explain(result, theirs)
         name = f"{cell[0]} {cell[1]} {cell[2]:g}"
         found.append(Comparison(name, result.train_loss, theirs, agrees, reason))
     return summary("UCI training losses", "to .01 or 1%", found), found
 
 
-def explain(result: TrialResult) -> str:
-    """Say whether rounding alone moves this result: train it again with another rounding.
-
-    A neighbour in the stack changes the order of sums inside matrix products and nothing else.
-    """
+def explain(result: TrialResult, theirs: float) -> str:
+    """Say whether rounding alone moves this result, and as far as the recorded one."""
     (alone,) = run_trials([result.spec])
-    other = _with_neighbour(result.spec)
-    losses = [result.train_loss, alone.train_loss if alone else result.train_loss, other]
-    spread = max(losses) - min(losses)
-    if not within(max(losses), min(losses), absolute=1e-3, relative=1e-2):
-        return f"(chaotic: rounding alone moves it by {spread:.3g})"
-    return f"(unexplained: our own roundings differ by {spread:.2g} only)"
-
-
-def _with_neighbour(trial: TrialSpec) -> float:
-    """Return the loss at a rate one part in ten million higher: the size of a rounding error."""
-    from dataclasses import replace
-
-    (moved,) = run_trials([replace(trial, lr=trial.lr * (1 + 1e-7))])
-    return moved.train_loss if moved else trial.lr
+    twins = roundings([result.spec], ROUNDINGS).values
+    found = Roundings((result.train_loss, *([alone.train_loss] if alone else []), *twins))
+    if not found.chaotic:
+        return f"(unexplained: {found})"
+    place = "theirs among them" if found.covers(theirs) else "theirs is not among them"
+    return f"(chaotic: {found}, {place})"
 
 
 def check_music_first_epoch(*, observer: Observer = SILENT) -> tuple[str, list[Comparison]]:
@@ -92,14 +84,15 @@ def check_music_first_epoch(*, observer: Observer = SILENT) -> tuple[str, list[C
                 if (run.dataset, run.method, run.lr, run.seed, run.clip)
                 == (dataset, result.spec.method, result.spec.lr, 1, 0.0)
             )
-            for split, ours, theirs in (
+            pairs = (
                 ("train", result.train_loss, recorded.train[0]),
                 ("test", result.test_loss, recorded.test[0]),
-            ):
-                agrees = within(ours, theirs, relative=5e-6)
+            )
+            same = [within(ours, theirs, relative=5e-6) for _, ours, theirs in pairs]
+            reason = "" if all(same) else explain(result, recorded.train[0])
+            for agrees, (split, ours, theirs) in zip(same, pairs, strict=True):
                 what = f"{dataset} {result.spec.method} {result.spec.lr:g} {split}"
-                reason = "" if agrees else explain(result)
-                found.append(Comparison(what, ours, theirs, agrees, reason))
+                found.append(Comparison(what, ours, theirs, agrees, "" if agrees else reason))
     return summary("Music, epoch 1, seed 1", "to 5 significant digits", found), found
 
 
@@ -120,20 +113,19 @@ def check_jsb_means(*, observer: Observer = SILENT) -> tuple[str, list[Compariso
             ]
             mean = fmean(r.train_loss for r in own)
             agrees = min(theirs) <= mean <= max(theirs)
-            reason = "" if agrees else _worst_seed(own, theirs)
+            reason = "" if agrees else _explain_mean(own, theirs)
             what = f"JSB Chorales {method} {lr:g}"
             found.append(Comparison(what, mean, fmean(theirs), agrees, reason))
     return summary("JSB, means of 5 seeds", "within the recorded seeds", found), found
 
 
-def _worst_seed(own: Sequence[TrialResult], theirs: Sequence[float]) -> str:
-    """Say which seed takes a mean away from the recorded ones, and whether rounding moves it."""
-    middle = fmean(theirs)
-    worst = max(own, key=lambda result: abs(result.train_loss - middle))
-    return (
-        f"(recorded seeds {min(theirs):.5f} to {max(theirs):.5f}; our seed {worst.spec.seed} is "
-        f"at {worst.train_loss:.5f}) {explain(worst)}"
-    )
+def _explain_mean(own: Sequence[TrialResult], theirs: Sequence[float]) -> str:
+    """Say how many roundings of the same seeds have a mean between the recorded ones."""
+    found = roundings([result.spec for result in own], MEAN_ROUNDINGS)
+    low, high = min(theirs), max(theirs)
+    kind = "chaotic" if found.chaotic else "unexplained"
+    count = found.between(low, high)
+    return f"({kind}: {found}, {count} of them between the recorded seeds, {low:.5g} to {high:.5g})"
 
 
 def check_classifier(*, observer: Observer = SILENT) -> tuple[str, list[Comparison]]:

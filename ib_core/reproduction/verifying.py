@@ -1,19 +1,18 @@
 """Trains trials of a bundle again and says which numbers hold.
 
-At stable rates a result is the same up to rounding. At high rates training is chaotic: any other
-rounding, a neighbour in the stack or another processor, leads elsewhere. A result that differs
-is therefore trained again at rates a rounding error away; if these alone spread over a tenth of
-the difference or more, the trial is chaotic and says nothing about the bundle.
+A result that differs is trained again at rates a rounding error away; if these alone spread over
+a tenth of the difference or more, the trial is chaotic and says nothing about the bundle.
 """
 
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ib_core.datasets import DATASETS, data_hash
 from ib_core.reproduction.agreement import within
 from ib_core.reproduction.bundle import Bundle
+from ib_core.reproduction.rounding import Roundings, nudged
 from ib_core.sweep.fingerprint import fingerprint
 from ib_core.sweep.local import run_all
 from ib_core.sweep.result import TrialResult
@@ -22,8 +21,8 @@ from ib_core.tasks import find_task
 
 #: Two losses are the same up to rounding if they differ by no more than this share.
 ROUNDING = 1e-3
-#: Nudges to a rate: the size of a rounding error.
-NUDGES = (1e-7, -1e-7, 3e-7)
+#: How many roundings a result that differs is trained with.
+ROUNDINGS = 3
 #: Share of a difference that rounding alone must move for the trial to be chaotic.
 CHAOS = 0.1
 
@@ -62,12 +61,7 @@ class Check:
     @property
     def spread(self) -> float:
         """How far rounding alone moves today's loss; infinite where it decides on NaN."""
-        losses = (self.again, *self.nudged)
-        if all(math.isnan(loss) for loss in losses):
-            return 0.0
-        if not all(map(math.isfinite, losses)):
-            return math.inf
-        return max(losses) - min(losses)
+        return Roundings((self.again, *self.nudged)).spread
 
     @property
     def verdict(self) -> str:
@@ -116,19 +110,17 @@ def check(results: Sequence[TrialResult]) -> list[Check]:
     differing = [
         kept for kept, new in pairs if new is None or not _same(new.train_loss, kept.train_loss)
     ]
-    moved = run_all(
-        [replace(r.spec, lr=r.spec.lr * (1 + nudge)) for r in differing for nudge in NUDGES]
-    )
+    moved = run_all([twin for r in differing for twin in nudged(r.spec, ROUNDINGS)])
     losses = [math.nan if new is None else new.train_loss for new in moved]
-    nudged = {
-        kept.fingerprint: tuple(losses[i * len(NUDGES) : (i + 1) * len(NUDGES)])
+    twins = {
+        kept.fingerprint: tuple(losses[i * ROUNDINGS : (i + 1) * ROUNDINGS])
         for i, kept in enumerate(differing)
     }
     return [
         Check(
             kept=kept,
             again=math.nan if new is None else new.train_loss,
-            nudged=nudged.get(kept.fingerprint, ()),
+            nudged=twins.get(kept.fingerprint, ()),
             same_data=kept.fingerprint == _address(kept),
         )
         for kept, new in pairs

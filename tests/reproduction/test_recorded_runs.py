@@ -48,14 +48,18 @@ def test_musics_first_epochs_agree_where_rounding_does_not_decide(needs_data, ne
     _, found = CHECKS["music"]()
     assert sum(c.agrees for c in found) >= 8
     assert all(c.agrees for c in found if " eb " in c.what)
-    assert all("chaotic" in c.reason for c in found if not c.agrees)
+    assert all("theirs among them" in c.reason for c in found if not c.agrees)
 
 
 @pytest.mark.reproduction
-def test_jsb_means_lie_between_the_recorded_seeds(needs_data, needs_recorded_runs):
+def test_jsb_means_lie_between_the_recorded_seeds_where_rounding_does_not_decide(
+    needs_data, needs_recorded_runs
+):
     needs_data("jsb_chorales")
     _, found = CHECKS["jsb"]()
-    assert all(c.agrees for c in found), summary("JSB", "", found)
+    assert all(c.agrees or "chaotic" in c.reason for c in found), summary("JSB", "", found)
+    assert sum(c.agrees for c in found) >= 13
+    assert not any(" 0 of them" in c.reason for c in found)
 
 
 @pytest.mark.reproduction
