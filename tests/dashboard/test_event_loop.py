@@ -4,7 +4,6 @@ import threading
 
 import pytest
 
-from dashboard.figures.kept import KeptFigures
 from dashboard.pages.study import drawing, picture
 from tests.coroutines import run
 
@@ -33,7 +32,6 @@ def test_what_takes_long_is_done_beside_the_loop(api, monkeypatch, view, slow):
 
     for name in slow:
         monkeypatch.setattr(drawing, name, noting(name))
-    monkeypatch.setattr(picture, "KEPT", KeptFigures())
     values = (*CHOSEN[:4], view, *CHOSEN[5:])
 
     async def draw() -> int:

@@ -1,4 +1,4 @@
-"""What a study's picture will show: asked for, and marked before anything is drawn."""
+"""A study's picture: asked for, and drawn."""
 
 import asyncio
 import hashlib
@@ -31,22 +31,22 @@ COMPARED: dict[DifferenceKind, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
-    """A picture that can be drawn.
+class Drawn:
+    """A picture of a study.
 
     Attributes:
-        mark: Changes whenever the picture would.
-        draw: Draws it.
+        figure: The picture.
         caption: What stands below it.
+        mark: Changes whenever the picture does.
     """
 
-    mark: str
-    draw: Callable[[], go.Figure]
+    figure: go.Figure
     caption: Component
+    mark: str
 
 
-async def plan(study: StudyRead, view: StudyView, picture: Picture) -> Drawing:
-    """Fetch what a view of a study is drawn from."""
+async def drawn(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
+    """Fetch what a view of a study is drawn from, and draw it."""
     if view.view == "curves":
         return await _curves(study, view, picture)
     return await _differences(study, view, picture)
@@ -69,8 +69,10 @@ def blank(words: str = "", scheme: Scheme = "light") -> go.Figure:
     )
 
 
-async def _marked(draw: Callable[[], go.Figure], caption: Component, *told: Any) -> Drawing:
-    return Drawing(await asyncio.to_thread(_mark, told), draw, caption)
+async def _beside(draw: Callable[[], go.Figure], caption: Component, *told: Any) -> Drawn:
+    """Draw in a thread: ten thousand seeds take a while, and the event loop serves others."""
+    figure, mark = await asyncio.to_thread(lambda: (draw(), _mark(told)))
+    return Drawn(figure, caption, mark)
 
 
 def _mark(told: Sequence[Any]) -> str:
@@ -78,7 +80,7 @@ def _mark(told: Sequence[Any]) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
-async def _curves(study: StudyRead, view: StudyView, picture: Picture) -> Drawing:
+async def _curves(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     found, initial = await asyncio.gather(
         ask(calls.sensitivity(study.id, metric=view.metric, reducer=view.reducer, band=view.band)),
         _initial_loss(study) if view.metric == "train_loss" else _none(),
@@ -89,9 +91,9 @@ async def _curves(study: StudyRead, view: StudyView, picture: Picture) -> Drawin
     caption = _caption(found)
     if not any(line.points for line in series):
         words = _why_empty(found, view)
-        return await _marked(partial(blank, words, picture.scheme), caption, words, picture)
+        return await _beside(partial(blank, words, picture.scheme), caption, words, picture)
     draw = partial(sensitivity_figure, series, picture, threshold=threshold, initial=initial)
-    return await _marked(draw, caption, found, view, picture, initial)
+    return await _beside(draw, caption, found, view, picture, initial)
 
 
 def _why_empty(found: SensitivityRead, view: StudyView) -> str:
@@ -137,7 +139,7 @@ async def _initial_loss(study: StudyRead) -> float | None:
     return known.get(key)
 
 
-async def _differences(study: StudyRead, view: StudyView, picture: Picture) -> Drawing:
+async def _differences(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     kind: DifferenceKind = "method" if view.view == "curves" else view.view
     found = await asyncio.gather(
         *(
@@ -151,8 +153,8 @@ async def _differences(study: StudyRead, view: StudyView, picture: Picture) -> D
     if not shown:
         words = f"This needs {COMPARED[kind]} with the same rates and seeds."
         draw = partial(blank, "Nothing to compare.", picture.scheme)
-        return await _marked(draw, html.P(words), words, picture)
+        return await _beside(draw, html.P(words), words, picture)
     words = f"{shown[0].definition} Band: 95 % bootstrap interval of the mean."
     initial = 1.0 if view.quantity == "accuracy" else await _initial_loss(study)
     draw = partial(difference_figure, shown, picture, initial=initial)
-    return await _marked(draw, html.P(words, className="history-meta"), *shown, picture, initial)
+    return await _beside(draw, html.P(words, className="history-meta"), *shown, picture, initial)

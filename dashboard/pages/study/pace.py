@@ -1,4 +1,4 @@
-"""People who watch a running study see one picture of it, drawn once for all of them."""
+"""People who look at a study see one picture of it, drawn once for all of them."""
 
 import asyncio
 import math
@@ -11,8 +11,8 @@ T = TypeVar("T")
 
 #: While a study runs its pictures follow at most so often: its worker needs the processor, too.
 REDRAW_SECONDS = 3.0
-#: Studies that are remembered, and answers: those of a large study take megabytes.
-MOST_STUDIES, MOST_ANSWERS = 64, 8
+#: Studies that are remembered.
+MOST_STUDIES = 64
 
 
 class Pace:
@@ -36,9 +36,14 @@ class Pace:
 
 
 class Shared(Generic[T]):
-    """What was made for one person is handed to all who ask for the same."""
+    """What was made for one person is handed to all who ask for the same.
 
-    def __init__(self) -> None:
+    Args:
+        most: How many answers are kept; the one that was asked for longest ago goes first.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._made: OrderedDict[Hashable, asyncio.Task[T]] = OrderedDict()
 
     async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
@@ -47,8 +52,9 @@ class Shared(Generic[T]):
         if task is None or task.get_loop() is not asyncio.get_running_loop():
             task = asyncio.ensure_future(_awaited(make))
             self._made[key] = task
-            while len(self._made) > MOST_ANSWERS:
+            while len(self._made) > self._most:
                 self._made.popitem(last=False)
+        self._made.move_to_end(key)
         try:
             return await asyncio.shield(task)
         except BaseException:

@@ -1,9 +1,7 @@
 """The picture and its scorecard: fetched when the controls or the results change."""
 
-import asyncio
 from typing import Any
 
-import plotly.graph_objects as go
 from dash import Input, Output, State, no_update
 
 from backend.client import ApiError, calls
@@ -12,22 +10,23 @@ from dashboard.api_client import ask
 from dashboard.callbacks import callback
 from dashboard.catalog import task_title
 from dashboard.components.live_graph import draw_from
-from dashboard.components.progress import unfinished
 from dashboard.components.scorecard import advice, scorecard_table
-from dashboard.figures.kept import KeptFigures
 from dashboard.figures.sensitivity import Picture
 from dashboard.ids import Study as ids
 from dashboard.markup import html
+from dashboard.pages.study import live
 from dashboard.pages.study.ahead import draw_ahead
-from dashboard.pages.study.drawing import Drawing, plan
+from dashboard.pages.study.drawing import Drawn, drawn
 from dashboard.pages.study.pace import Shared
 from dashboard.pages.study.tasks import of_task, task_shown
 from dashboard.pages.study.view import CONTROLS, StudyView
 from dashboard.theme import scheme_of
 
+#: Those of a large study take megabytes each; one has a dozen views that are a control apart.
+MOST_PICTURES = 24
+
 VIEW_INPUTS = [Input(control.id, control.property) for control in CONTROLS[:-1]]
-KEPT = KeptFigures()
-WATCHED: Shared[Drawing] = Shared()
+PICTURES: Shared[Drawn] = Shared(MOST_PICTURES)
 
 draw_from(ids.DRAWN, ids.GRAPH)
 
@@ -54,27 +53,19 @@ async def draw(*values: Any) -> tuple[Any, ...]:
     task = task_shown(view.task, study.tasks)
     title = await task_title([task] if task else study.tasks)
 
-    async def planned(other: StudyView) -> Drawing:
-        return await plan(study, other, picture_of(other, title, scheme, narrow))
+    async def shown(other: StudyView) -> Drawn:
+        picture = picture_of(other, title, scheme, narrow)
+        # Whoever looks at the same version of the study gets what was drawn for the first of them.
+        key = (study.id, live.version(study), other, picture)
+        return await PICTURES.get(key, lambda: drawn(study, other, picture))
 
-    async def drawn(other: StudyView) -> go.Figure:
-        drawing = await planned(other)
-        # Ten thousand seeds take a while to draw; meanwhile the event loop serves others.
-        return await asyncio.to_thread(KEPT.get, drawing.mark, drawing.draw)
-
-    if unfinished(study.progress):
-        # Everybody who looks at this version gets what was found out for the first of them.
-        key = (study_id, version, view, scheme, narrow)
-        drawing = await WATCHED.get(key, lambda: planned(view))
-    else:
-        drawing = await planned(view)
+    found = await shown(view)
     to_score = [version, view.scored, view.reducer, task]
-    rest = (drawing.caption, drawing.mark, no_update if scored == to_score else to_score)
-    if drawing.mark == mark:
+    rest = (found.caption, found.mark, no_update if scored == to_score else to_score)
+    if found.mark == mark:
         return no_update, *rest
-    figure = await asyncio.to_thread(KEPT.get, drawing.mark, drawing.draw)
-    draw_ahead(study, view, drawn, look=f"{scheme} {narrow}")
-    return figure, *rest
+    draw_ahead(study, view, shown, look=f"{scheme} {narrow}")
+    return found.figure, *rest
 
 
 def picture_of(view: StudyView, title: str, scheme: str | None, narrow: bool | None) -> Picture:

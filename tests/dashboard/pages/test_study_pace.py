@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from dashboard.pages.study.pace import MOST_ANSWERS, REDRAW_SECONDS, Pace, Shared
+from dashboard.pages.study.pace import REDRAW_SECONDS, Pace, Shared
 from tests.coroutines import run
 
 
@@ -23,7 +23,7 @@ def test_work_for_one_is_handed_to_all_who_ask_for_the_same():
     calls = []
 
     async def scene():
-        shared = Shared()
+        shared = Shared(8)
 
         async def make():
             calls.append(1)
@@ -39,7 +39,7 @@ def test_work_for_one_is_handed_to_all_who_ask_for_the_same():
 
 def test_a_failure_reaches_all_and_is_not_kept():
     async def scene():
-        shared = Shared()
+        shared = Shared(8)
 
         async def fail():
             raise ValueError("away")
@@ -56,7 +56,7 @@ def test_a_failure_reaches_all_and_is_not_kept():
 
 def test_one_who_leaves_does_not_take_the_work_with_them():
     async def scene():
-        shared, going_on = Shared(), asyncio.Event()
+        shared, going_on = Shared(8), asyncio.Event()
 
         async def make():
             await going_on.wait()
@@ -72,9 +72,9 @@ def test_one_who_leaves_does_not_take_the_work_with_them():
     assert run(scene()) == "drawn"
 
 
-def test_only_a_few_answers_are_held():
+def test_only_so_many_answers_are_held():
     async def scene():
-        shared, made = Shared(), []
+        shared, made = Shared(2), []
 
         def work(key):
             async def make():
@@ -82,8 +82,8 @@ def test_only_a_few_answers_are_held():
 
             return make
 
-        for key in (*range(MOST_ANSWERS + 1), MOST_ANSWERS, 0):
+        for key in "abacab":
             await shared.get(key, work(key))
         return made
 
-    assert run(scene()) == [*range(MOST_ANSWERS + 1), 0], "the oldest was forgotten"
+    assert run(scene()) == ["a", "b", "c", "b"], "the one that was asked for longest ago went"
