@@ -87,6 +87,7 @@ class Study:
     CAPTION = "study-caption"
     MARK = "study-mark"
     SCORECARD = "study-scorecard"
+    SCORES = "study-scores"
     SCORED = "study-scored"
     DRAWN = "study-drawn"
     TRIALS = "study-trials"

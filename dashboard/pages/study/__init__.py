@@ -10,6 +10,7 @@ from backend.schemas import MeRead, StudyRead, SweepRead
 from dashboard.api_client import ask
 from dashboard.components.elements import button_link, card, guide_link
 from dashboard.components.error_panel import empty_state
+from dashboard.components.planted import planted
 from dashboard.components.progress import unfinished
 from dashboard.components.url_state import read_controls
 from dashboard.ids import Study as ids
@@ -107,7 +108,7 @@ async def _content(
         [
             card(*view.control_panel(values, sweeps, study.tasks), className="controls"),
             card(
-                html.Div(dmc.Skeleton(h=280), id=ids.SCORECARD),
+                planted(ids.SCORES, ids.SCORECARD, dmc.Skeleton(h=280)),
                 guide_link("scorecard"),
                 title="Scorecard",
             ),

@@ -10,6 +10,7 @@ from dashboard.api_client import ask
 from dashboard.callbacks import callback
 from dashboard.catalog import task_title
 from dashboard.components.live_graph import draw_from
+from dashboard.components.planted import plant_from
 from dashboard.components.scorecard import advice, scorecard_table
 from dashboard.figures.sensitivity import Picture
 from dashboard.ids import Study as ids
@@ -29,6 +30,7 @@ VIEW_INPUTS = [Input(control.id, control.property) for control in CONTROLS[:-1]]
 PICTURES: Shared[Drawn] = Shared(MOST_PICTURES)
 
 draw_from(ids.DRAWN, ids.GRAPH)
+plant_from(ids.SCORES, ids.SCORECARD)
 
 
 @callback(
@@ -84,7 +86,7 @@ def picture_of(view: StudyView, title: str, scheme: str | None, narrow: bool | N
 
 
 @callback(
-    Output(ids.SCORECARD, "children"),
+    Output(ids.SCORES, "data"),
     Input(ids.SCORED, "data"),
     State(ids.ID, "data"),
     prevent_initial_call=True,
