@@ -38,7 +38,7 @@ CALLBACK = "/_dash-update-component"
 #: The callbacks of a live page by one of their outputs: the first is asked at every tick, the
 #: others when its answer tells of a new version.
 FOLLOW = "study-status.children"
-AFTERWARDS = ("study-drawn.data", "study-scorecard.children", "study-grid.getRowsResponse")
+AFTERWARDS = ("study-drawn.data", "study-scores.data", "study-grid.getRowsResponse")
 
 Question = dict[str, Any]
 

@@ -11,7 +11,7 @@ import platform
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, quantiles
 from typing import Any
 
 import torch
@@ -23,8 +23,8 @@ class Ratio:
 
     Attributes:
         value: Median over rounds.
-        low: Lowest round.
-        high: Highest round.
+        low: Lower quartile: half of the rounds lie between the two.
+        high: Upper quartile.
         rounds: How many.
     """
 
@@ -46,7 +46,8 @@ class Race:
     def ratio(self, slower: str, faster: str) -> Ratio:
         """Return how many times longer `slower` takes than `faster`."""
         rounds = [a / b for a, b in zip(self.seconds[slower], self.seconds[faster], strict=True)]
-        return Ratio(median(rounds), min(rounds), max(rounds), len(rounds))
+        low, middle, high = quantiles(rounds, n=4, method="inclusive") if rounds[1:] else rounds * 3
+        return Ratio(middle, low, high, len(rounds))
 
     def median(self, name: str) -> float:
         """Return a contestant's median seconds."""
@@ -72,6 +73,8 @@ def race(
     """
     for work in contestants.values():
         work()
+    gc.collect()
+    gc.freeze()  # what stays is not looked at again before every turn
     taken: dict[str, list[float]] = {name: [] for name in contestants}
     order, begin = list(contestants), time.perf_counter()
     for done in range(rounds):
@@ -83,6 +86,7 @@ def race(
             contestants[name]()
             taken[name].append(time.perf_counter() - start)
         order.reverse()  # nobody always runs on a cache that another one has filled
+    gc.unfreeze()
     return Race({name: tuple(each) for name, each in taken.items()})
 
 

@@ -19,6 +19,7 @@ from ib_core.methods.base import METHODS, Member
 from ib_core.methods.moving import Mover, Plain, mover_kind
 from ib_core.methods.slots import Slots
 from ib_core.updates import alpha_rule
+from ib_core.updates.compiled import solved_layer
 from ib_core.updates.step import OUTPUT_ALPHAS, batch_alpha
 
 T = TypeVar("T")
@@ -180,16 +181,24 @@ class StackOptimizer:
         exact = output and layer is self.layers[-1] and self.output_loss is not None
         if layer.activation.name == "linear" and self._mu is None and not exact:
             return record.b
-        rate, scale = lr.view(-1, 1, 1), self._rows_scale(run, record.rows)
-        z_sq = record.z_squared(layer.bias is not None)
+        scale, bias = self._rows_scale(run, record.rows), layer.bias is not None
+        if len(lr) == 1 and self._mu is None and not exact:
+            rate = float(lr) * float(scale)
+            alpha = solved_layer(
+                layer.activation.name, record.s, record.b, record.z, rate, bias=bias
+            )
+            if alpha is not None:
+                return alpha
+        rates = lr.view(-1, 1, 1)
+        z_sq = record.z_squared(bias)
         if exact:
             solve = OUTPUT_ALPHAS[self.output_loss or ""]
-            return solve(record.s, record.b, z_sq, rate, mu, divisor=record.rows, scale=scale)
+            return solve(record.s, record.b, z_sq, rates, mu, divisor=record.rows, scale=scale)
         rule, s = alpha_rule(layer.activation.name), record.s.mT
         # Rules are element-wise; handed over as the layer left it in memory, nothing is copied.
         if s.is_contiguous():
-            return batch_alpha(rule, s, record.b.mT, z_sq.mT, rate, mu, scale=scale).mT
-        return batch_alpha(rule, record.s, record.b, z_sq, rate, mu, scale=scale)
+            return batch_alpha(rule, s, record.b.mT, z_sq.mT, rates, mu, scale=scale).mT
+        return batch_alpha(rule, record.s, record.b, z_sq, rates, mu, scale=scale)
 
     def _rows_scale(self, run: slice, rows: int) -> float | Tensor:
         """Return `rows_scale` of a run: a number where all its members use one batch rule."""

@@ -30,11 +30,7 @@ def solved(rule: str, s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar
     |z|^2 belongs to rows. They are the last dimension, as a stack lies in memory
     ([members, out, rows]), or the one before it ([..., rows, out]). It may also be a node's own.
     """
-    if s.device.type != "cpu" or s.shape != b.shape or isinstance(mu, Tensor) or mu != 0:
-        return None
-    if not s.dtype == b.dtype == z_sq.dtype == torch.float32 or s.requires_grad or b.requires_grad:
-        return None
-    kernel = None if _torch_only.get() else find_kernel(rule)
+    kernel = None if isinstance(mu, Tensor) or mu != 0 else _kernel_for(rule, s, b, z_sq)
     if kernel is None:
         return None
     k = lr * z_sq
@@ -50,6 +46,44 @@ def solved(rule: str, s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar
     out = torch.empty_like(s)
     kernel(s.data_ptr(), b.data_ptr(), k.data_ptr(), out.data_ptr(), *lengths)
     return out
+
+
+def solved_layer(
+    rule: str, s: Tensor, b: Tensor, z: Tensor, rate: float, *, bias: bool
+) -> Tensor | None:
+    """Return the alphas of one layer straight from its input z, or None where no kernel does it.
+
+    A large layer's step is a few products of matrices, each of which empties the caches; whatever
+    is called between them is slow, so that two calls are well worth having in place of ten.
+
+    Args:
+        rule: The activation.
+        s: Pre-activation, [..., rows, out].
+        b: Gradient of the loss at the output, likewise.
+        z: Input, [..., rows, in].
+        rate: What |z|^2 is multiplied with: learning rate times `rows_scale`.
+        bias: Whether the bias's 1 counts in |z|^2.
+    """
+    kernel = _kernel_for(rule, s, b, z)
+    if kernel is None or not s.is_contiguous() or not z.is_contiguous():
+        return None
+    from ib_core.updates.kernels import travels
+
+    b, (nodes, inputs) = b.contiguous(), (s.shape[-1], z.shape[-1])
+    rows = s.numel() // nodes
+    k, out = s.new_empty(rows), torch.empty_like(s)
+    travels()(z.data_ptr(), k.data_ptr(), rows, inputs, rate, 1.0 if bias else 0.0)
+    kernel(s.data_ptr(), b.data_ptr(), k.data_ptr(), out.data_ptr(), rows, 1, nodes, 1)
+    return out
+
+
+def _kernel_for(rule: str, s: Tensor, b: Tensor, z: Tensor) -> Kernel | None:
+    """Return the kernel of a rule if it can read these tensors."""
+    if s.device.type != "cpu" or s.shape != b.shape or s.requires_grad or b.requires_grad:
+        return None
+    if not s.dtype == b.dtype == z.dtype == torch.float32 or _torch_only.get():
+        return None
+    return find_kernel(rule)
 
 
 @contextmanager

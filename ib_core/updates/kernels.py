@@ -116,6 +116,21 @@ def _arctan_layer(s: Any, b: Any, k: Any, out: Any, a: int, o: int, r: int, r_of
     _layer(False, s, b, carray(k, (a, r_of_k)), out)
 
 
+@numba.njit(fastmath={"contract", "reassoc"})  # sums in any order: eight at a time
+def _squared_norm(z: Any) -> Any:
+    total = _ZERO
+    for i in range(len(z)):  # an index, not `for x in z`: only this becomes wide instructions
+        total += z[i] * z[i]
+    return total
+
+
+def _travels(z: Any, k: Any, rows: int, inputs: int, rate: Any, bias: Any) -> None:
+    """Write `rate * (|z|^2 + bias)` for every row."""
+    z, k = carray(z, (rows, inputs)), carray(k, (rows,))
+    for row in range(rows):
+        k[row] = rate * (_squared_norm(z[row]) + bias)
+
+
 #: By rule, what `compiled.Kernel` describes.
 LAYERS: dict[str, Callable[..., None]] = {"relu": _relu_layer, "arctan": _arctan_layer}
 
@@ -123,11 +138,11 @@ LAYERS: dict[str, Callable[..., None]] = {"relu": _relu_layer, "arctan": _arctan
 def build(rule: str) -> Callable[..., None] | None:
     """Return a rule's kernel, or None if it has none."""
     if rule in LAYERS:
-        return _as_c_function(LAYERS[rule])
+        return _as_c_function(LAYERS[rule], _SOLVES)
     table = table_of(APPROXIMATIONS[rule]) if rule in APPROXIMATIONS else None
     if table is None:
         return None
-    solve, address = _as_c_function(cubic_layer, table=True), table.ctypes.data
+    solve, address = _as_c_function(cubic_layer, (*_SOLVES, _ADDRESS, _LENGTH)), table.ctypes.data
 
     def kernel(*arguments: int) -> None:
         solve(*arguments, address, len(table))
@@ -135,15 +150,27 @@ def build(rule: str) -> Callable[..., None] | None:
     return kernel
 
 
+#: What C functions take: a name for numba, a type for ctypes.
+_ADDRESS, _LENGTH = ("CPointer(float32)", ctypes.c_void_p), ("int64", ctypes.c_int64)
+_NUMBER = ("float32", ctypes.c_float)
+_SOLVES = (_ADDRESS,) * 4 + (_LENGTH,) * 4
+
+
 @cache
-def _as_c_function(body: Callable[..., None], *, table: bool = False) -> Callable[..., None]:
+def travels() -> Callable[..., None]:
+    """Return `_travels` as a C function."""
+    return _as_c_function(_travels, (_ADDRESS, _ADDRESS, _LENGTH, _LENGTH, _NUMBER, _NUMBER))
+
+
+@cache
+def _as_c_function(
+    body: Callable[..., None], arguments: tuple[tuple[str, Any], ...]
+) -> Callable[..., None]:
     """Return a loop as a C function: compiled once, then read from disk.
 
     Called through ctypes it takes addresses and costs a microsecond; called as a numba function
     it takes arrays and costs ten, as much as the work itself for a small layer.
     """
-    address, length = ("CPointer(float32)", ctypes.c_void_p), ("int64", ctypes.c_int64)
-    arguments = [address] * 4 + [length] * 4 + ([address, length] if table else [])
     signature = f"void({', '.join(name for name, _ in arguments)})"
     in_c = numba.cfunc(signature, cache=True, error_model="numpy", fastmath={"contract"})
     compiled: Any = in_c(body)

@@ -15,7 +15,7 @@ from ib_core.sweep.spec import SweepSpec
 def test_a_ratio_is_the_median_of_the_ratios_within_rounds():
     measured = Race({"slow": (2.0, 30.0, 4.0), "fast": (1.0, 10.0, 1.0)})
     ratio = measured.ratio("slow", "fast")
-    assert (ratio.value, ratio.low, ratio.high, ratio.rounds) == (3.0, 2.0, 4.0, 3)
+    assert (ratio.value, ratio.low, ratio.high, ratio.rounds) == (3.0, 2.5, 3.5, 3)
 
 
 def test_the_fitted_exponent_of_a_power_law_is_its_power():
