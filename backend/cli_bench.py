@@ -12,6 +12,8 @@ from ib_core.errors import InvalidSpec, lookup
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from ib_core.bench.peers import PeerResult
+
 
 def bench(
     what: Annotated[str, typer.Argument(help="core, sweep, service or ui")] = "sweep",
@@ -61,9 +63,10 @@ def _core(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _sweep(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    from backend.bench.submitted import submitted_seconds
     from ib_core.bench.growth import measure_growth, measure_memory
     from ib_core.bench.measure import surroundings
-    from ib_core.bench.peers import race_peers
+    from ib_core.bench.peers import CASES, race_peers
     from ib_core.bench.sweeps import race_sweeps
 
     rows = [
@@ -77,17 +80,14 @@ def _sweep(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
         }
         for result in race_sweeps(quick=not full, tell=tell)
     ]
-    rows += [
-        {
-            "sweep": f"{result.name}, with start-up",
-            "trials": result.trials,
-            "we are times faster": str(result.times or "not installed: extra `bench`"),
-            "than": result.tool,
-            "seconds": "" if result.seconds is None else f"{result.seconds:.3g}",
-            "forecast": "",
-        }
-        for result in race_peers(quick=not full, tell=tell)
-    ]
+    peers = list(race_peers(quick=not full, tell=tell))
+    tell("a server that is up")
+    submitted = submitted_seconds(CASES[0].sweep()) if peers else None
+    for result in peers:
+        rows.append(_peer_row(f"{result.name}, with start-up", result, str(result.times)))
+        if submitted and result.seconds and result.name == CASES[0].name:
+            times = f"{result.seconds / submitted:.3g}"
+            rows.append(_peer_row(f"{result.name}, submitted to a server", result, times))
     rows += [
         {
             "sweep": f"growth with {growth.of}",
@@ -111,6 +111,18 @@ def _sweep(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
         for name, ratio in measure_memory(tell)
     ]
     return {"benchmark": "sweep", "surroundings": surroundings(), "rows": rows}
+
+
+def _peer_row(name: str, result: "PeerResult", times: str) -> dict[str, Any]:
+    here = result.seconds is not None
+    return {
+        "sweep": name,
+        "trials": result.trials,
+        "we are times faster": times if here else "not installed: extra `bench`",
+        "than": f"{result.tool}, with start-up" if here else result.tool,
+        "seconds": f"{result.seconds:.3g}" if here else "",
+        "forecast": "",
+    }
 
 
 def _service(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:

@@ -13,14 +13,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx
-from sqlalchemy import Engine, func, select
 
 from backend.bench.browser import open_browser
 from backend.bench.service import Row
 from backend.bench.web_process import WebProcess, web_process
-from backend.db import reading
-from backend.models import SweepTrialRow, TrialRow
-from backend.services.progress import UNFINISHED
 
 WATCHERS = 5
 #: What is promised: so many per cent longer at most.
@@ -67,13 +63,6 @@ def measure_watchers(*, rounds: int = 3, tell: Callable[[str], None] = lambda _:
     ]
 
 
-def _submit(web: WebProcess, seeds: list[int]) -> tuple[int, int]:
-    study = web.http.post("/api/studies", json={"name": "Watched"}).raise_for_status().json()["id"]
-    body = {**SWEEP, "seeds": seeds}
-    sweep = web.http.post(f"/api/studies/{study}/sweeps", json=body).raise_for_status().json()["id"]
-    return int(study), int(sweep)
-
-
 _used_seeds = iter(range(1, 1_000_000, SEEDS))
 
 
@@ -81,32 +70,17 @@ def _sweep(web: WebProcess, questions: dict[str, Question] | None) -> float:
     """Return how long a fresh sweep takes, in seconds."""
     first = next(_used_seeds)
     began = time.perf_counter()
-    study, sweep = _submit(web, list(range(first, first + SEEDS)))
+    study, sweep = web.submit({**SWEEP, "seeds": list(range(first, first + SEEDS))})
     if questions is None:
-        return _wait(web.engine, sweep) - began
+        return web.wait_for(sweep) - began
     with _watching(str(web.http.base_url), study, questions):
-        return _wait(web.engine, sweep) - began
-
-
-def _wait(engine: Engine, sweep_id: int) -> float:
-    """Return when the last trial of a sweep had ended; asks the database, not the web process."""
-    left = (
-        select(func.count())
-        .select_from(SweepTrialRow)
-        .join(TrialRow, TrialRow.id == SweepTrialRow.trial_id)
-        .where(SweepTrialRow.sweep_id == sweep_id, TrialRow.state.in_(UNFINISHED))
-    )
-    while True:
-        with reading(engine) as session:
-            if not session.scalar(left):
-                return time.perf_counter()
-        time.sleep(0.1)
+        return web.wait_for(sweep) - began
 
 
 def _questions(web: WebProcess) -> dict[str, Question]:
     """Return what a page asks while a study runs, by output, as a real browser sent it."""
     first = next(_used_seeds)
-    study, sweep = _submit(web, list(range(first, first + SEEDS)))
+    study, sweep = web.submit({**SWEEP, "seeds": list(range(first, first + SEEDS))})
     found: dict[str, Question] = {}
 
     def note(request: Any) -> None:
@@ -121,7 +95,7 @@ def _questions(web: WebProcess) -> dict[str, Question]:
         page.on("request", note)
         page.goto(f"{web.http.base_url}/studies/{study}")
         page.locator("#study-grid .ag-row").first.wait_for(timeout=60_000)
-        _wait(web.engine, sweep)
+        web.wait_for(sweep)
         page.wait_for_timeout(3000)  # two ticks: the end has been noticed
     missing = [output for output in (FOLLOW, *AFTERWARDS) if output not in found]
     if missing:

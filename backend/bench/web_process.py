@@ -3,20 +3,23 @@
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
-from sqlalchemy import Engine
+from sqlalchemy import Engine, func, select
 
 from backend.broker import EmbeddedBroker, find_server
 from backend.child import Child, LaunchError, stop_all
-from backend.db import build_engine
+from backend.db import build_engine, reading
 from backend.launcher import address, environment, free_port
 from backend.migrate import upgrade
+from backend.models import SweepTrialRow, TrialRow
+from backend.services.progress import UNFINISHED
 from backend.settings import Settings
 
 START_SECONDS = 60.0
@@ -37,6 +40,27 @@ class WebProcess:
     http: httpx.Client
     engine: Engine
     pid: int
+
+    def submit(self, sweep: Mapping[str, Any]) -> tuple[int, int]:
+        """Submit a sweep in a study of its own and return the ids of both."""
+        made = self.http.post("/api/studies", json={"name": "Measured"}).raise_for_status()
+        study = int(made.json()["id"])
+        answer = self.http.post(f"/api/studies/{study}/sweeps", json=sweep).raise_for_status()
+        return study, int(answer.json()["id"])
+
+    def wait_for(self, sweep_id: int) -> float:
+        """Return when a sweep's last trial had ended; asks the database, not the web process."""
+        left = (
+            select(func.count())
+            .select_from(SweepTrialRow)
+            .join(TrialRow, TrialRow.id == SweepTrialRow.trial_id)
+            .where(SweepTrialRow.sweep_id == sweep_id, TrialRow.state.in_(UNFINISHED))
+        )
+        while True:
+            with reading(self.engine) as session:
+                if not session.scalar(left):
+                    return time.perf_counter()
+            time.sleep(0.05)
 
     def megabytes(self) -> float:
         """Return the memory it has in use (resident set)."""

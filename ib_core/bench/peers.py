@@ -20,8 +20,8 @@ from ib_core.sweep.spec import SweepSpec, TrialSpec
 
 #: What each tool's process may take before it is given up, in seconds.
 PATIENCE = 900
-#: Take minutes for a grid, so only the full benchmark races them.
-SLOW = ("ray",)
+#: Take a minute or more for a grid, so only the full benchmark races them.
+SLOW = ("loop", "ray")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,19 @@ class PeerCase:
     rates: int
     seeds: int
 
+    def sweep(self) -> dict[str, Any]:
+        """Return the grid as a sweep's body, all of it EB."""
+        return {
+            "task": self.task,
+            "methods": ["eb"],
+            "learning_rates": [float(f"{0.001 * 1.5**i:.4g}") for i in range(self.rates)],
+            "seeds": list(range(1, self.seeds + 1)),
+            "epochs": self.epochs,
+        }
+
     def trials(self) -> list[TrialSpec]:
-        """Return the grid's trials, all of them EB."""
-        rates = [float(f"{0.001 * 1.5**i:.4g}") for i in range(self.rates)]
-        seeds = range(1, self.seeds + 1)
-        spec = SweepSpec.create(
-            self.task, methods=("eb",), learning_rates=rates, seeds=seeds, epochs=self.epochs
-        )
-        return spec.expand()
+        """Return the grid's trials."""
+        return SweepSpec.create(**self.sweep()).expand()
 
 
 CASES = (

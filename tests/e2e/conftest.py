@@ -24,8 +24,8 @@ expect.set_options(timeout=PATIENCE_MS)  # two cores train, serve and draw at on
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Iterator[str]:
     """Run `etascope up` in a home of its own."""
-    with installation(tmp_path_factory.mktemp("home")) as url:
-        yield url
+    with installation(tmp_path_factory.mktemp("home"), "--no-paper") as started:
+        yield started.url
 
 
 @pytest.fixture(scope="session")

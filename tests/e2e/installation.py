@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,30 +26,46 @@ def free_port() -> int:
         return line.getsockname()[1]
 
 
+@dataclass(frozen=True)
+class Installation:
+    """Where it answers, what it was started with, and what it prints."""
+
+    url: str
+    environment: dict[str, str]
+    log: Path
+
+
 @contextmanager
-def installation(home: Path) -> Iterator[str]:
-    """Start everything and return its address once it is ready; its first study runs."""
+def installation(home: Path, *options: str, **settings: str) -> Iterator[Installation]:
+    """Start everything and wait until it is ready; without accounts its first study runs.
+
+    Args:
+        home: Its folder.
+        options: Of `etascope up`.
+        settings: As in the environment, without their prefix.
+    """
     port = free_port()
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("ETASCOPE_")},
         "PYTHONPATH": str(ROOT),
         "ETASCOPE_HOME": str(home),
         "ETASCOPE_PORT": str(port),
+        **{f"ETASCOPE_{name}": value for name, value in settings.items()},
     }
-    log = (home / "up.log").open("wb")
-    command = [sys.executable, "-P", "-m", "backend.cli", "up", "--no-paper"]
-    process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=home)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        wait_for(lambda: answers(f"{url}/api/ready"), seconds=START_SECONDS, what="etascope up")
-        yield url
-    finally:
-        process.send_signal(signal.SIGINT)
+    started = Installation(f"http://127.0.0.1:{port}", environment, home / "up.log")
+    ready = f"{started.url}/api/ready"
+    command = [sys.executable, "-P", "-m", "backend.cli", "up", *options]
+    with started.log.open("wb") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=home)
         try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-        log.close()
+            wait_for(lambda: answers(ready), seconds=START_SECONDS, what="etascope up")
+            yield started
+        finally:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 def wait_for_study(url: str, study_id: int = 1) -> None:

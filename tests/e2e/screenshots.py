@@ -94,7 +94,8 @@ CLIPPED = {
 @contextmanager
 def fresh_site() -> Iterator[str]:
     """Start an installation with two finished studies."""
-    with tempfile.TemporaryDirectory() as home, installation(Path(home)) as url:
+    with tempfile.TemporaryDirectory() as home, installation(Path(home), "--no-paper") as started:
+        url = started.url
         wait_for_study(url)
         name = "Digits with and without clipping"
         wait_for_study(url, submit(url, name, CLIPPED, tags=["clipping"]))

@@ -1,14 +1,10 @@
 """A team in real browsers: in by the first link, a study, a colleague, and out again."""
 
-import os
 import re
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -16,58 +12,26 @@ from playwright.sync_api import Browser, Page, expect
 from tests.backend.accounts import PASSWORD, SECRET
 from tests.e2e.browser import settled, watch
 from tests.e2e.conftest import PATIENCE_MS
-from tests.e2e.installation import ROOT, START_SECONDS, answers, free_port
+from tests.e2e.installation import Installation, installation
 from tests.servers import wait_for
 
 
-@dataclass
-class Team:
-    """An installation with accounts."""
-
-    url: str
-    environment: dict[str, str]
-    log: Path
-
-    def etascope(self, *words: str) -> str:
-        command = [sys.executable, "-P", "-m", "backend.cli", *words]
-        done = subprocess.run(
-            command, env=self.environment, capture_output=True, text=True, check=True
-        )
-        return done.stdout.strip()
-
-
 @pytest.fixture(scope="module")
-def team(tmp_path_factory) -> Iterator[Team]:
+def team(tmp_path_factory) -> Iterator[Installation]:
     """Run `etascope up` with accounts on."""
-    home, port = tmp_path_factory.mktemp("team"), free_port()
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("ETASCOPE_")},
-        "PYTHONPATH": str(ROOT),
-        "ETASCOPE_HOME": str(home),
-        "ETASCOPE_PORT": str(port),
-        "ETASCOPE_AUTH": "on",
-        "ETASCOPE_SECRET": SECRET,
-    }
-    team = Team(f"http://127.0.0.1:{port}", environment, home / "up.log")
-    with team.log.open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "backend.cli", "up"],
-            env=environment, stdout=log, stderr=log, cwd=home,
-        )  # fmt: skip
-        try:
-            ready = f"{team.url}/api/ready"
-            wait_for(lambda: answers(ready), seconds=START_SECONDS, what="etascope up")
-            yield team
-        finally:
-            process.send_signal(signal.SIGINT)
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                process.kill()
+    with installation(tmp_path_factory.mktemp("team"), AUTH="on", SECRET=SECRET) as team:
+        yield team
+
+
+def etascope(team: Installation, *words: str) -> str:
+    """Run a command on the team's machine."""
+    command = [sys.executable, "-P", "-m", "backend.cli", *words]
+    done = subprocess.run(command, env=team.environment, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 @contextmanager
-def visit(browser: Browser, team: Team, width: int = 1280) -> Iterator[Page]:
+def visit(browser: Browser, team: Installation, width: int = 1280) -> Iterator[Page]:
     """Open a browser of one's own; whatever its pages complained about fails the test."""
     context = browser.new_context(viewport={"width": width, "height": 900})
     context.set_default_timeout(PATIENCE_MS)
@@ -107,8 +71,8 @@ def test_from_the_first_link_to_a_shared_study_and_out_again(browser, team):
         expect(page.get_by_text("Look at <b>0.5</b>.")).to_be_visible()
         shared = f"{page.url}?split=test"
 
-        team.etascope("user", "create", "bob", "--generate")
-        password = team.etascope("user", "password", "bob", "--generate").split()[-1]
+        etascope(team, "user", "create", "bob", "--generate")
+        password = etascope(team, "user", "password", "bob", "--generate").split()[-1]
         with visit(browser, team, width=390) as other:
             other.goto(shared)
             assert "/login?next=" in other.url
@@ -121,7 +85,7 @@ def test_from_the_first_link_to_a_shared_study_and_out_again(browser, team):
             expect(other.get_by_role("button", name="Edit")).to_have_count(0)
             wide, room = other.evaluate("[document.documentElement.scrollWidth, innerWidth]")
             assert wide <= room
-            team.etascope("user", "disable", "bob")
+            etascope(team, "user", "disable", "bob")
             expect(other).to_have_url(re.compile(r"/login\?next="))  # the next thing asked shows it
 
         page.goto(team.url)
@@ -134,6 +98,6 @@ def test_from_the_first_link_to_a_shared_study_and_out_again(browser, team):
         assert "/login?next=" in page.url
 
 
-def _link(team: Team) -> str | None:
+def _link(team: Installation) -> str | None:
     words = team.log.read_text().split()
     return next((word for word in words if "/welcome#" in word), None)
