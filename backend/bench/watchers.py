@@ -6,6 +6,7 @@ Sweeps with and without watchers take turns, so that a slow minute slows both.
 """
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -50,15 +51,22 @@ def measure_watchers(*, rounds: int = 3, tell: Callable[[str], None] = lambda _:
         tell("what a page asks")
         questions = _questions(web)
         seconds: dict[bool, list[float]] = {False: [], True: []}
+        shares: list[float] = []
         for number in range(rounds):
             for watched in (False, True) if number % 2 else (True, False):
                 tell(f"round {number + 1} of {rounds}, {'watched' if watched else 'unwatched'}")
+                used = web.processor_seconds()
                 seconds[watched].append(_sweep(web, questions if watched else None))
+                if watched:
+                    used = web.processor_seconds() - used
+                    shares.append(100 * used / seconds[True][-1] / (os.cpu_count() or 1))
     # Whatever else a machine does only adds to a time: the fastest of each is what they take.
     slower = 100 * (min(seconds[True]) / min(seconds[False]) - 1)
     return [
         Row("a sweep nobody watches", tuple(seconds[False]), "s", None),
         Row("the same with five watchers", tuple(seconds[True]), "s", None),
+        # Sharper than the clock, which neighbours on the machine move by more than this.
+        Row("of the processors, for five watchers", tuple(shares), "%", SLOWER_PERCENT),
         Row("longer with five watchers, fastest of each", (slower,), "%", SLOWER_PERCENT),
     ]
 

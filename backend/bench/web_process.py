@@ -66,6 +66,11 @@ class WebProcess:
         """Return the memory it has in use (resident set)."""
         return float(psutil.Process(self.pid).memory_info().rss) / 1e6
 
+    def processor_seconds(self) -> float:
+        """Return the processor time it has used."""
+        times = psutil.Process(self.pid).cpu_times()
+        return float(times.user + times.system)
+
     def most_megabytes(self) -> float:
         """Return the most it has ever had in use; where only Linux would tell, what it has now."""
         try:

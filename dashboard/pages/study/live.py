@@ -1,13 +1,14 @@
 """How far a study is, while it runs."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from dash import Input, Output, State, no_update
 
 from backend.client import calls
-from backend.schemas import StudyRead, SweepRead
+from backend.schemas import Page, StudyRead, SweepRead
 from dashboard.api_client import ask
 from dashboard.callbacks import browser_callback, callback
 from dashboard.components.elements import state_badge
@@ -15,7 +16,7 @@ from dashboard.components.progress import progress_panel, retriable, unfinished
 from dashboard.ids import Study as ids
 from dashboard.markup import Component
 from dashboard.pages.study.listed_sweeps import sweep_list
-from dashboard.pages.study.pace import Pace
+from dashboard.pages.study.pace import Pace, Shared
 from dashboard.visitor import get_visitor, may_change
 
 MOST_SWEEPS = 100
@@ -38,6 +39,11 @@ browser_callback(
 
 
 PACE = Pace()
+#: A study and its sweeps, as the API told them.
+Asked = tuple[StudyRead, Page[SweepRead]]
+#: For so long everybody who watches a study is told the same.
+SHARED_SECONDS = 1.0
+ASKED: Shared[Asked] = Shared(64)
 
 
 def version(study: StudyRead) -> str:
@@ -67,9 +73,7 @@ async def follow(_tick: Any, _done: Any, study_id: int, known: str | None) -> tu
     outside the page is changed: Dash would then call this when the page opens, and let the first
     picture wait for it.
     """
-    study, sweeps, visitor = await asyncio.gather(
-        ask(calls.study(study_id)), ask(calls.sweeps(study_id, limit=MOST_SWEEPS)), get_visitor()
-    )
+    visitor, (study, sweeps) = await asyncio.gather(get_visitor(), _just_now(study_id))
     running = unfinished(study.progress) > 0
     mark = sweeps_mark(sweeps.items)
     own = may_change(visitor, study)
@@ -82,6 +86,23 @@ async def follow(_tick: Any, _done: Any, study_id: int, known: str | None) -> tu
         version(study),
         not running,
     )
+
+
+async def _just_now(study_id: int) -> Asked:
+    """Return a study and its sweeps; those of a running one may be a second old.
+
+    Five people who watch would otherwise ask the same five times a tick, at the worker's expense.
+    """
+
+    async def asked() -> Asked:
+        study, sweeps = await asyncio.gather(
+            ask(calls.study(study_id)), ask(calls.sweeps(study_id, limit=MOST_SWEEPS))
+        )
+        return study, sweeps
+
+    study, sweeps = await ASKED.get((study_id, time.monotonic() // SHARED_SECONDS), asked)
+    # One that has ended may just have been taken up again: then a second is too old.
+    return (study, sweeps) if unfinished(study.progress) else await asked()
 
 
 def sweeps_mark(sweeps: Sequence[SweepRead]) -> str:

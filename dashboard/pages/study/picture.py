@@ -5,6 +5,7 @@ from typing import Any
 from dash import Input, Output, State, no_update
 
 from backend.client import ApiError, calls
+from backend.schemas import ScorecardRead
 from dashboard import ids as shared
 from dashboard.api_client import ask
 from dashboard.callbacks import callback
@@ -28,6 +29,7 @@ MOST_PICTURES = 24
 
 VIEW_INPUTS = [Input(control.id, control.property) for control in CONTROLS[:-1]]
 PICTURES: Shared[Drawn] = Shared(MOST_PICTURES)
+SCORES: Shared[ScorecardRead] = Shared(MOST_PICTURES)
 
 draw_from(ids.DRAWN, ids.GRAPH)
 plant_from(ids.SCORES, ids.SCORECARD)
@@ -49,16 +51,16 @@ plant_from(ids.SCORES, ids.SCORECARD)
 )
 async def draw(*values: Any) -> tuple[Any, ...]:
     """Draw the study; a figure that did not change is not sent again."""
-    version, *chosen, scheme, narrow, study_id, mark, scored = values
+    _version, *chosen, scheme, narrow, study_id, mark, scored = values
     view = StudyView(*chosen)
     study = await ask(calls.study(study_id))
-    task = task_shown(view.task, study.tasks)
+    task, version = task_shown(view.task, study.tasks), live.version(study)
     title = await task_title([task] if task else study.tasks)
 
     async def shown(other: StudyView) -> Drawn:
         picture = picture_of(other, title, scheme, narrow)
         # Whoever looks at the same version of the study gets what was drawn for the first of them.
-        key = (study.id, live.version(study), other, picture)
+        key = (study.id, version, other, picture)
         return await PICTURES.get(key, lambda: drawn(study, other, picture))
 
     found = await shown(view)
@@ -93,9 +95,10 @@ def picture_of(view: StudyView, title: str, scheme: str | None, narrow: bool | N
 )
 async def score(scored: list[Any], study_id: int) -> Any:
     """Fetch the robustness numbers, after the picture: that is what one looks at first."""
-    _version, metric, reducer, task = scored
+    version, metric, reducer, task = scored
+    call = calls.scorecard(study_id, metric=metric, reducer=reducer)
     try:
-        found = await ask(calls.scorecard(study_id, metric=metric, reducer=reducer))
+        found = await SCORES.get((study_id, version, metric, reducer), lambda: ask(call))
     except ApiError as error:
         return html.P(error.message, className="muted")
     rows = of_task(found.rows, task)
