@@ -96,7 +96,7 @@ class DatasetInfo:
             f"The data set {self.name!r} is not in {folder}. Looked for {wanted}. "
             f"Run `etascope data fetch {self.name}`.",
             field="dataset",
-            hint=self.how_to_get,
+            hint="Or copy the files there.",
         )
 
     def read(self, layout: Layout, folder: Path) -> Dataset:
