@@ -51,11 +51,13 @@ SETTLED = """() => {
     || (plot.layout.annotations || []).some(says));
   const drawn = (graph) => graph.offsetParent === null
     || shows(graph.querySelector('.js-plotly-plot'));
+  const seen = (part) => part.offsetParent !== null;
   const near = (box) => box.bottom > 0 && box.top < window.innerHeight;
   const filled = (grid) => !near(grid.getBoundingClientRect()) || grid.querySelector('.ag-row');
   const ends = (motion) => motion.effect.getComputedTiming().iterations !== Infinity;
   return document.querySelector('#page > *')
-    && !document.querySelector('.page-skeleton, .mantine-Skeleton-root, .ag-row-loading')
+    && ![...document.querySelectorAll('.page-skeleton, .mantine-Skeleton-root')].some(seen)
+    && !document.querySelector('.ag-row-loading')
     && !document.querySelector('.dash-graph--pending')
     && [...document.querySelectorAll('.dash-graph')].every(drawn)
     && [...document.querySelectorAll('.trial-grid')].every(filled)
