@@ -15,7 +15,7 @@ from ib_core.methods.base import METHODS
 from ib_core.sweep.spec import TrialSpec
 from ib_core.sweep.speed import Speed, machine_speed
 from ib_core.tasks import CONV_FILTERS, Recipe, Task, find_task, parameter_count
-from ib_core.tasks.base import EVALUATION_NUMBERS, EVALUATION_ROWS
+from ib_core.tasks.base import EVALUATION_OUTPUTS, EVALUATION_ROWS, EVALUATION_STATES
 
 __all__ = ["Speed", "machine_speed", "stack_memory", "stack_seconds"]
 
@@ -109,10 +109,11 @@ def stack_memory(members: Sequence[TrialSpec]) -> int:
     if find_task(first.task).family == "conv":
         remembered += count * rows * 12_000
     if shape.longest:
-        numbers = min(EVALUATION_NUMBERS, count * shape.rows * shape.widths[1])
+        numbers = min(EVALUATION_STATES, count * shape.rows * shape.widths[1])
         evaluated = EVALUATION_COPIES * numbers
     else:
-        evaluated = 4 * min(EVALUATION_ROWS, count * shape.rows) * max(shape.widths)
+        rows = min(EVALUATION_ROWS, count * shape.rows)
+        evaluated = 4 * min(EVALUATION_OUTPUTS, rows * max(shape.widths))
     return int(4 * (copies * shape.parameters + max(remembered, evaluated)))
 
 
@@ -158,14 +159,10 @@ def _evaluation_seconds(task: Task, shape: Shape, count: int, speed: Speed) -> f
 
 def _convolutions(task: Task) -> tuple[int, int]:
     """Return the multiplications and the outputs a row of both convolutions."""
-    side = {"mnist": 28}.get(task.dataset, 8)
-    total, outputs, channels = 0, 0, 1
-    for filters, size in zip(CONV_FILTERS, task.filter_sizes, strict=True):
-        side = side - size + 1
-        total += side * side * channels * filters * size * size
-        outputs += side * side * filters
-        side, channels = side // 2, filters
-    return total, outputs
+    maps, sizes = task.feature_maps(), task.filter_sizes
+    channels = (1, *CONV_FILTERS)
+    products = (n * c * size * size for n, c, size in zip(maps, channels, sizes, strict=False))
+    return sum(products), sum(maps)
 
 
 def _shape_of(trial: TrialSpec) -> Shape:

@@ -14,8 +14,11 @@ if TYPE_CHECKING:  # a catalogue of tasks needs no torch
 
 #: Filters of the two convolutions of the paper's classifier (App. D.3).
 CONV_FILTERS = (10, 20)
-#: Rows, or hidden states of music, evaluated at once, all members together: bound memory alone.
-EVALUATION_ROWS, EVALUATION_NUMBERS = 20_000, 8_000_000
+#: Rows evaluated at once, all members together, and at most so many numbers of the widest layer:
+#: of larger tensors the system gives and takes every page anew, which takes as long as the work.
+EVALUATION_ROWS, EVALUATION_OUTPUTS = 20_000, 1_000_000
+#: Hidden states of music evaluated at once, all members together.
+EVALUATION_STATES = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +152,15 @@ class Task:
             return self.layers(*self.sizes, recipe)
         card = data_card(self.dataset)
         return self.layers(card.inputs, card.outputs, recipe)
+
+    def feature_maps(self) -> tuple[int, ...]:
+        """Return the outputs of every convolution, a row; none without convolutions."""
+        side, maps = {"mnist": 28}.get(self.dataset, 8), []
+        for filters, size in zip(CONV_FILTERS, self.filter_sizes, strict=False):
+            side = side - size + 1
+            maps.append(side * side * filters)
+            side //= 2
+        return tuple(maps)
 
     def recipe(
         self,

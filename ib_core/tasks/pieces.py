@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ib_core.datasets import Dataset, Pieces
 from ib_core.seeding import streams, tensor_hash
-from ib_core.tasks.base import EVALUATION_NUMBERS, Evaluation, Recipe, Task
+from ib_core.tasks.base import EVALUATION_STATES, Evaluation, Recipe, Task
 from ib_core.tasks.losses import LOSSES
 from ib_core.tasks.networks import StackedRNN, draw_weights, fill_weights
 
@@ -124,7 +124,7 @@ class PiecesWorkload:
         total = torch.zeros(members, device=self.device)
         while by_length:
             longest = len(by_length[-1]) - 1
-            room = EVALUATION_NUMBERS // (members * longest * max(self.hidden, 1))
+            room = EVALUATION_STATES // (members * longest * max(self.hidden, 1))
             batch, by_length = by_length[-max(1, room) :], by_length[: -max(1, room)]
             padded = nn.utils.rnn.pad_sequence(batch, batch_first=True)
             x, y = padded[:, :-1], padded[:, 1:]

@@ -9,7 +9,14 @@ from torch import Tensor, nn
 
 from ib_core.datasets import Dataset, Split
 from ib_core.seeding import Streams, streams, tensor_hash
-from ib_core.tasks.base import CONV_FILTERS, EVALUATION_ROWS, Evaluation, Recipe, Task
+from ib_core.tasks.base import (
+    CONV_FILTERS,
+    EVALUATION_OUTPUTS,
+    EVALUATION_ROWS,
+    Evaluation,
+    Recipe,
+    Task,
+)
 from ib_core.tasks.losses import LOSSES, accuracy
 from ib_core.tasks.networks import StackedConvNet, StackedMLP, draw_weights, fill_weights
 
@@ -41,6 +48,7 @@ class RowsWorkload:
         self.train = feed(dataset.train, task, authors=self.authors, device=device)
         self.test = feed(dataset.test, task, authors=self.authors, device=device)
         self.widths = task.widths(recipe)
+        self._widest = max(*self.widths, *task.feature_maps())
         self.steps_per_epoch = -(-len(self.train.x) // recipe.batch_size)
         self.streams: dict[int, Streams] = {seed: _streams(seed, self.authors) for seed in seeds}
         self.shuffled = not self.authors or task.family == "conv"
@@ -164,7 +172,7 @@ class RowsWorkload:
         return loss, torch.stack(hits).sum(0) / sum(sizes) if hits else None
 
     def _chunks(self, fed: Fed, members: int) -> Iterator[tuple[Tensor, Tensor]]:
-        rows = max(1, EVALUATION_ROWS // members)
+        rows = max(1, min(EVALUATION_ROWS, EVALUATION_OUTPUTS // self._widest) // members)
         for x, y in zip(fed.x.split(rows), fed.y.split(rows), strict=True):
             yield x.expand(members, *x.shape), y.expand(members, *y.shape)
 
