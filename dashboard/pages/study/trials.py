@@ -24,11 +24,11 @@ COLUMNS = [
     {"field": "lr", "headerName": "Rate", "type": "rightAligned", "minWidth": 62},
     {"field": "seed", "headerName": "Seed", "type": "rightAligned", "minWidth": 50},
     {"field": "clip", "headerName": "Clip", "type": "rightAligned", "minWidth": 46},
-    {"field": "state", "headerName": "State", "minWidth": 84},
+    {"field": "state", "headerName": "State", "minWidth": 98},
     {"field": "train_loss", "headerName": "Train loss", "type": "rightAligned", "minWidth": 80},
     {"field": "test_loss", "headerName": "Test loss", "type": "rightAligned", "minWidth": 76},
     {"field": "accuracy", "headerName": "Test acc.", "type": "rightAligned", "minWidth": 76},
-    {"field": "diverged", "headerName": "Diverged at", "type": "rightAligned", "minWidth": 100},
+    {"field": "diverged", "headerName": "Diverged at", "type": "rightAligned", "minWidth": 96},
     {"field": "seconds", "headerName": "Time", "type": "rightAligned", "minWidth": 84},
 ]
 #: The grid brings its own looks; these are the page's.
