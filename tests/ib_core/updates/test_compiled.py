@@ -74,7 +74,7 @@ def test_a_layer_is_solved_from_its_input_as_from_its_norms(rule, seed, rows, in
     assert expected is not None
     # |z|^2 is summed in another order; where two minima are equally deep, that may decide.
     far = (found - expected).abs() > 1e-4 * (1e-3 + expected.abs())
-    assert far.float().mean() <= 0.01
+    assert far.sum() <= 1 + 0.01 * far.numel()
 
 
 def test_a_layer_that_no_kernel_reads_is_left_to_the_formulas():
