@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 #: While a study runs its pictures follow at most so often: its worker needs the processor, too.
-REDRAW_SECONDS = 3.0
+REDRAW_SECONDS = 4.0
 #: Studies that are remembered.
 MOST_STUDIES = 64
 
