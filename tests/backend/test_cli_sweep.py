@@ -112,6 +112,8 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
+        # Whoever starts the tests in the background of a shell has Ctrl-C ignored, and hands it on.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     os.close(theirs)
     seen = bytearray()
