@@ -20,12 +20,12 @@
   /* While a thumb is dragged the server is asked some eight times a second, not sixty. */
   const PAUSE = 120;
 
-  /* Per field: what the slider wants it to be, what it was made by the slider and has yet to tell,
-     and where it put the slider itself. */
+  /* Per field: what the slider wants it to be, what it was made by the slider and has yet to tell
+     (on a busy machine long after), its last number, and where it put the slider itself. */
   const fields = {};
 
   function fieldOf(id) {
-    fields[id] = fields[id] || { wanted: null, mine: new Set(), placed: null, timer: null };
+    fields[id] = fields[id] || { wanted: null, mine: [], value: null, placed: null, timer: null };
     return fields[id];
   }
 
@@ -35,12 +35,14 @@
   function send(id, field) {
     if (field.wanted === null) {
       field.timer = null;
-      field.mine.clear();
       return;
     }
     const value = field.wanted;
     field.wanted = null;
-    field.mine.add(value);
+    if (value !== field.value) {
+      field.mine.push(value); // the field will tell of it, sooner or later
+    }
+    field.value = value;
     window.dash_clientside.set_props(id, { value });
     field.timer = window.setTimeout(() => send(id, field), PAUSE);
   }
@@ -59,14 +61,21 @@
   }
 
   /* A typed number moves the slider; one that came from the slider must not move it back. */
-  function typed(id, value, log, low, high) {
+  function typed(id, value, log, low, high, place) {
     const field = fieldOf(id);
-    if (typeof value !== "number" || field.mine.delete(value)) {
+    const told = field.mine.lastIndexOf(value);
+    field.mine.splice(0, told + 1); // what came before it was replaced before it could be told
+    if (typeof value !== "number" || told >= 0) {
       return keep();
     }
+    field.value = value;
     const inside = Math.min(Math.max(value, low), high);
-    field.placed = log ? Math.log10(inside) : inside;
-    return field.placed;
+    const target = log ? Math.log10(inside) : inside;
+    if (target === place) {
+      return keep(); // the slider would not move, and not tell that it was placed
+    }
+    field.placed = target;
+    return target;
   }
 
   /* --- Paths step by step ----------------------------------------------------------------- */

@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 
 import dash_mantine_components as dmc
-from dash import Input, Output, html
+from dash import Input, Output, State, html
 from dash.development.base_component import Component
 
 from dashboard.callbacks import browser_callback
@@ -130,9 +130,10 @@ class NumberSlider:
         )
         low, high = json.dumps(self.low), json.dumps(self.high)
         browser_callback(
-            f"function(value) {{ return window.etascope.typed({field}, value, {log}, "
-            f"{low}, {high}); }}",
+            f"function(value, place) {{ return window.etascope.typed({field}, value, {log}, "
+            f"{low}, {high}, place); }}",
             Output(self.slider_id, "value"),
             Input(self.id, "value"),
+            State(self.slider_id, "value"),
             prevent_initial_call=True,
         )

@@ -52,19 +52,10 @@ class Illustration:
         # Presses are taken in one after another, and the last of several is sent a moment later.
         number = None
         while number != self.number(field):
-            self._until_followed(followed, key, field)
+            self.until(followed, f"{field} to move")
             number = self.number(field)
             self.page.wait_for_timeout(400)
         return number
-
-    def _until_followed(self, followed: Callable[[], bool], key: str, field: str) -> None:
-        """Wait for a slider and its field to agree; a person would press once more, too."""
-        for _ in range(20):
-            if followed():
-                return
-            self.page.wait_for_timeout(500)
-        self.page.keyboard.press(key)
-        self.until(followed, f"{field} to move")
 
     def resting(self, place: str, milliseconds: int) -> str:
         """Return what is written somewhere once it has not changed for so long."""
