@@ -1,6 +1,5 @@
 """A simple recurrent layer whose time steps are solved together after the backward pass."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -8,14 +7,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ib_core.errors import InvalidSpec
+from ib_core.layers.along_time import deltas, states
 from ib_core.layers.record import ImplicitLayer, Record
-
-#: Activations that torch can write where the next time step reads them.
-_WRITES: dict[str, Callable[..., Tensor]] = {
-    "arctan": torch.atan,
-    "tanh": torch.tanh,
-    "sigmoid": torch.sigmoid,
-}
 
 
 class ImplicitRNN(ImplicitLayer):
@@ -84,6 +77,16 @@ class ImplicitRNN(ImplicitLayer):
             h = _run(full, self.weight, self.bias, self)[1]
         return h.permute(1, 2, 0, 3).reshape(*x.shape[:-1], self.hidden_size)
 
+    @torch.no_grad()
+    def carry_on(self, x: Tensor, before: Tensor | None) -> Tensor:
+        """Return the hidden states of a stack that has read earlier parts of the same pieces.
+
+        Args:
+            x: The next part, [members, batch, time, input].
+            before: The state after the part before, [members, batch, hidden]; None is 0.
+        """
+        return _run(x, self.weight, self.bias, self, before)[1].permute(1, 2, 0, 3)
+
 
 def _as_stack(weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """View one plain layer as a stack of one."""
@@ -93,7 +96,11 @@ def _as_stack(weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | Non
 
 
 def _run(
-    x: Tensor, weight: Tensor, bias: Tensor | None, layer: ImplicitRNN
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    layer: ImplicitRNN,
+    before: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Return s and h in time-major order, both [time, members, batch, hidden].
 
@@ -105,17 +112,10 @@ def _run(
     if bias is not None:
         inputs += bias.unsqueeze(-2)
     s = inputs.view(members, batch, time, -1).permute(2, 0, 1, 3).contiguous()
-    h = torch.empty_like(s)
-    recurrent = weight[..., layer.input_size :].mT
-    write, before = _WRITES.get(layer.activation.name), None
-    for s_t, h_t in zip(s.unbind(), h.unbind(), strict=True):
-        if before is not None:
-            s_t.baddbmm_(before, recurrent)
-        if write is None:
-            h_t.copy_(layer.activation.value(s_t))
-        else:
-            write(s_t, out=h_t)
-        before = h_t
+    recurrent = weight[..., layer.input_size :]
+    if before is not None:
+        s[0].baddbmm_(before, recurrent.mT)
+    h = states(s, recurrent, layer.activation)
     return s, h
 
 
@@ -164,16 +164,7 @@ def _through_time(
 ) -> tuple[Tensor, Tensor]:
     """Return b_t (what later time steps send back included) and delta_t, time-major."""
     b = grad_h.clone(memory_format=torch.contiguous_format)
-    slope = layer.activation.slope(s)
-    delta = torch.empty_like(b)
-    later = None
-    steps = zip(b.unbind(), slope.unbind(), delta.unbind(), strict=True)
-    for b_t, slope_t, delta_t in reversed(list(steps)):
-        if later is not None:
-            b_t.baddbmm_(later, recurrent)
-        torch.mul(b_t, slope_t, out=delta_t)
-        later = delta_t
-    return b, delta
+    return b, deltas(b, layer.activation.slope(s), recurrent)
 
 
 def _inputs_seen(x: Tensor, h: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -20,6 +21,8 @@ from ib_core.updates.node import Scalar
 #: Takes the addresses of s [a, o, r], b [a, o, r], k [a, r or 1] and out [a, o, r], then the
 #: lengths a, o, r and the last one of k.
 Kernel = Callable[[int, int, int, int, int, int, int, int], None]
+
+Built = TypeVar("Built")
 
 _torch_only = ContextVar("_torch_only", default=False)
 
@@ -79,11 +82,16 @@ def solved_layer(
 
 def _kernel_for(rule: str, s: Tensor, b: Tensor, z: Tensor) -> Kernel | None:
     """Return the kernel of a rule if it can read these tensors."""
-    if s.device.type != "cpu" or s.shape != b.shape or s.requires_grad or b.requires_grad:
+    if s.shape != b.shape or s.requires_grad or b.requires_grad:
         return None
-    if not s.dtype == b.dtype == z.dtype == torch.float32 or _torch_only.get():
-        return None
-    return find_kernel(rule)
+    return find_kernel(rule) if compilable(s, b, z) else None
+
+
+def compilable(*tensors: Tensor) -> bool:
+    """Tell whether kernels can read these tensors, and may."""
+    return not _torch_only.get() and all(
+        t.dtype == torch.float32 and t.device.type == "cpu" for t in tensors
+    )
 
 
 @contextmanager
@@ -98,12 +106,21 @@ def torch_formulas() -> Iterator[None]:
 
 @cache
 def find_kernel(rule: str) -> Kernel | None:
-    """Return a rule's kernel; None without numba, a place to keep it, or if it is switched off."""
-    if os.environ.get("ETASCOPE_COMPILED", "on") == "off":
-        return None
-    try:
+    """Return a rule's kernel, None if it has none here."""
+
+    def build() -> Kernel | None:
         from ib_core.updates import kernels
 
         return kernels.build(rule)
+
+    return built(build)
+
+
+def built(build: Callable[[], Built]) -> Built | None:
+    """Return what `build` compiles; None without numba, a place to keep it, or if switched off."""
+    if os.environ.get("ETASCOPE_COMPILED", "on") == "off":
+        return None
+    try:
+        return build()
     except (ImportError, RuntimeError):
         return None

@@ -5,7 +5,6 @@ pass over memory does it. Everything is float32, constants included: one float64
 halve the speed.
 """
 
-import ctypes
 import math
 from collections.abc import Callable
 from functools import cache
@@ -18,6 +17,7 @@ from numba.np.numpy_support import carray
 
 from ib_core.updates.approximations import APPROXIMATIONS
 from ib_core.updates.arctan_start import ONE_AS_INTEGER, SCALE, SHARE_OF_M, SHARE_OF_U
+from ib_core.updates.c_function import ADDRESS, LENGTH, NUMBER, as_c_function
 from ib_core.updates.cubic_kernel import cubic_layer, table_of
 
 _LIMITS = torch.finfo(torch.float32)
@@ -138,11 +138,11 @@ LAYERS: dict[str, Callable[..., None]] = {"relu": _relu_layer, "arctan": _arctan
 def build(rule: str) -> Callable[..., None] | None:
     """Return a rule's kernel, or None if it has none."""
     if rule in LAYERS:
-        return _as_c_function(LAYERS[rule], _SOLVES)
+        return as_c_function(LAYERS[rule], _SOLVES)
     table = table_of(APPROXIMATIONS[rule]) if rule in APPROXIMATIONS else None
     if table is None:
         return None
-    solve, address = _as_c_function(cubic_layer, (*_SOLVES, _ADDRESS, _LENGTH)), table.ctypes.data
+    solve, address = as_c_function(cubic_layer, (*_SOLVES, ADDRESS, LENGTH)), table.ctypes.data
 
     def kernel(*arguments: int) -> None:
         solve(*arguments, address, len(table))
@@ -150,31 +150,10 @@ def build(rule: str) -> Callable[..., None] | None:
     return kernel
 
 
-#: What C functions take: a name for numba, a type for ctypes.
-_ADDRESS, _LENGTH = ("CPointer(float32)", ctypes.c_void_p), ("int64", ctypes.c_int64)
-_NUMBER = ("float32", ctypes.c_float)
-_SOLVES = (_ADDRESS,) * 4 + (_LENGTH,) * 4
+_SOLVES = (ADDRESS,) * 4 + (LENGTH,) * 4
 
 
 @cache
 def travels() -> Callable[..., None]:
     """Return `_travels` as a C function."""
-    return _as_c_function(_travels, (_ADDRESS, _ADDRESS, _LENGTH, _LENGTH, _NUMBER, _NUMBER))
-
-
-@cache
-def _as_c_function(
-    body: Callable[..., None], arguments: tuple[tuple[str, Any], ...]
-) -> Callable[..., None]:
-    """Return a loop as a C function: compiled once, then read from disk.
-
-    Called through ctypes it takes addresses and costs a microsecond; called as a numba function
-    it takes arrays and costs ten, as much as the work itself for a small layer.
-    """
-    signature = f"void({', '.join(name for name, _ in arguments)})"
-    in_c = numba.cfunc(signature, cache=True, error_model="numpy", fastmath={"contract"})
-    compiled: Any = in_c(body)
-    function: Any = ctypes.CFUNCTYPE(None, *(kind for _, kind in arguments))(compiled.address)
-    function.code = compiled  # which lives as long as somebody holds it
-    called: Callable[..., None] = function
-    return called
+    return as_c_function(_travels, (ADDRESS, ADDRESS, LENGTH, LENGTH, NUMBER, NUMBER))
