@@ -55,10 +55,25 @@ class StackedRNN(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [members, pieces, time, notes] to outputs of the same shape."""
-        h = self.hidden(x)
+        return self._read(x, self.hidden(x), None)
+
+    @torch.no_grad()
+    def carry_on(self, x: Tensor, before: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return the outputs of the pieces' next part and the state after it.
+
+        Args:
+            x: The part, [members, pieces, time, notes].
+            before: The state after the part before, [members, pieces, hidden]; None is 0.
+        """
+        h = self.hidden.carry_on(x, before)
+        return self._read(x, h, before), h[..., -1, :]
+
+    def _read(self, x: Tensor, h: Tensor, before: Tensor | None) -> Tensor:
         if self.authors:
-            before = F.pad(h, (0, 0, 1, 0))[..., :-1, :]
-            h = torch.cat([x, before], dim=-1)
+            earlier = F.pad(h, (0, 0, 1, 0))[..., :-1, :]
+            if before is not None:
+                earlier[..., 0, :] = before
+            h = torch.cat([x, earlier], dim=-1)
         out: Tensor = self.output(h)
         return out
 

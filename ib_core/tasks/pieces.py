@@ -66,11 +66,12 @@ class PiecesWorkload:
         """Return every member's loss on the present piece, [members], with its graph."""
         x, y = self._piece[:-1], self._piece[1:]
         outputs = model(x.expand(len(self.seeds), 1, *x.shape)).squeeze(1)
-        return self._over_time(self.loss.per_row(outputs, y), torch.tensor([len(y)]))
+        return self.loss.per_row(outputs, y) @ self._weights(torch.tensor([len(y)]), 0, len(y))[0]
 
     @torch.no_grad()
     def evaluate(self, model: nn.Module) -> Evaluation:
         """Return the mean over pieces of each piece's loss."""
+        assert isinstance(model, StackedRNN)
         return Evaluation(self._measure(model, self.train), self._measure(model, self.test))
 
     @torch.no_grad()
@@ -90,7 +91,7 @@ class PiecesWorkload:
         """Keep only these members (indices, rising)."""
         self.seeds = [self.seeds[i] for i in kept.tolist()]
 
-    def _build(self, members: int) -> nn.Module:
+    def _build(self, members: int) -> StackedRNN:
         return StackedRNN(
             self.notes,
             self.hidden,
@@ -100,35 +101,45 @@ class PiecesWorkload:
             authors=self.authors,
         )
 
-    def _over_time(self, per_frame: Tensor, steps: Tensor) -> Tensor:
-        """Weigh frames [..., time] into one loss a piece, given the T of each, [pieces].
+    def _weights(self, steps: Tensor, start: int, stop: int) -> Tensor:
+        """Return what frames start .. stop - 1 count in a piece's loss, [pieces, frames].
 
         Text: the mean over T. Authors: `loss = (loss + l_t) / T` inside their loop gives frame t
         the weight T^-(T-t+1), in effect the last frame's loss divided by T.
-        """
-        steps = steps.to(per_frame.device).unsqueeze(-1)
-        t = torch.arange(1, per_frame.shape[-1] + 1, device=per_frame.device)
-        if self.authors:
-            weights = steps.double() ** -(steps - t + 1.0)
-        else:
-            weights = 1.0 / steps.double().expand(-1, len(t))
-        weights = torch.where(t <= steps, weights, 0.0).to(per_frame.dtype)
-        if per_frame.dim() == 2:
-            return per_frame @ weights[0]
-        return torch.where(weights > 0, per_frame * weights, 0.0).sum(-1)
 
-    def _measure(self, model: nn.Module, pieces: list[Tensor]) -> Tensor:
-        """Return every member's mean loss over pieces; similar lengths are evaluated together."""
+        Args:
+            steps: The T of each piece, [pieces].
+            start: The first frame, from 0.
+            stop: The frame after the last; what lies behind a piece's end counts nothing.
+        """
+        steps = steps.double().unsqueeze(-1)
+        t = torch.arange(start + 1, stop + 1)
+        weights = steps ** -(steps - t + 1.0) if self.authors else (1.0 / steps).expand(-1, len(t))
+        return torch.where(t <= steps, weights, 0.0).to(self.device, torch.float32)
+
+    def _measure(self, model: StackedRNN, pieces: list[Tensor]) -> Tensor:
+        """Return every member's mean loss over pieces.
+
+        All pieces are read side by side, a few frames at a time, so that products of matrices do
+        the work; from the longest to the shortest, so that those which have ended fall away.
+        """
         members = next(model.parameters()).shape[0]
-        by_length = sorted(pieces, key=len)
-        total = torch.zeros(members, device=self.device)
-        while by_length:
-            longest = len(by_length[-1]) - 1
-            room = EVALUATION_STATES // (members * longest * max(self.hidden, 1))
-            batch, by_length = by_length[-max(1, room) :], by_length[: -max(1, room)]
-            padded = nn.utils.rnn.pad_sequence(batch, batch_first=True)
-            x, y = padded[:, :-1], padded[:, 1:]
-            outputs = model(x.expand(members, *x.shape))
-            steps = torch.tensor([len(piece) - 1 for piece in batch])
-            total += self._over_time(self.loss.per_row(outputs, y), steps).sum(-1)
+        pieces = sorted(pieces, key=len, reverse=True)
+        steps = torch.tensor([len(piece) - 1 for piece in pieces])
+        total, before, start = torch.zeros(members, device=self.device), None, 0
+        while start < steps[0]:
+            going = int((steps > start).sum())
+            frames = max(1, EVALUATION_STATES // (members * going * self.hidden))
+            stop = min(start + frames, int(steps[0]))
+            part = nn.utils.rnn.pad_sequence(
+                [piece[start : stop + 1] for piece in pieces[:going]], batch_first=True
+            )
+            x, y = part[:, :-1], part[:, 1:]
+            outputs, before = model.carry_on(
+                x.expand(members, *x.shape), None if before is None else before[:, :going]
+            )
+            weights = self._weights(steps[:going], start, stop)
+            counted = torch.where(weights > 0, self.loss.per_row(outputs, y) * weights, 0.0)
+            total += counted.sum((-1, -2))
+            start = stop
         return total / len(pieces)

@@ -122,7 +122,24 @@ def test_the_authors_music_loss_is_in_effect_the_last_frames_divided_by_the_leng
     task = find_task("music/procedural")
     dataset = load_dataset(task.dataset)
     workload = build_workload(task, dataset, task.recipe("authors"), [1], torch.device("cpu"))
-    frames = torch.tensor([[3.0, 5.0, 7.0]])
-    loss = workload._over_time(frames, torch.tensor([3]))
+    weights = workload._weights(torch.tensor([3]), 0, 3)[0]
+    loss = torch.tensor([3.0, 5.0, 7.0]) @ weights
     expected = ((3.0 / 3 + 5.0) / 3 + 7.0) / 3
     assert loss.item() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("profile", ["text", "authors"])
+@pytest.mark.parametrize("room", [1, 3_000, 10**7])
+def test_music_is_measured_as_piece_by_piece_however_many_frames_fit(profile, room, monkeypatch):
+    task = find_task("music/procedural")
+    dataset, seeds = load_dataset(task.dataset), [1, 2]
+    workload = build_workload(task, dataset, task.recipe(profile), seeds, torch.device("cpu"))
+    model = workload.model()
+    pieces = [piece[:length] for piece, length in zip(workload.train, (9, 4, 30, 2), strict=False)]
+    alone = []
+    for piece in pieces:
+        workload._piece = piece
+        alone.append(workload.losses(model).detach())
+    monkeypatch.setattr("ib_core.tasks.pieces.EVALUATION_STATES", room)
+    together = workload._measure(model, pieces)
+    torch.testing.assert_close(together, torch.stack(alone).mean(0))
