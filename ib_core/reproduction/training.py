@@ -19,6 +19,9 @@ from ib_core.tasks import find_task
 #: Finds results elsewhere, by content address: a database, another bundle.
 Finder = Callable[[Sequence[str]], Mapping[str, TrialResult]]
 
+#: A run of hours is cut coarser than one that is watched: full stacks, and little lost by a stop.
+STACK_SECONDS = 240.0
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
@@ -130,7 +133,8 @@ def forecast(
     units = []
     order = {study.name: position for position, study in enumerate(studies)}
     for (stage, name), trials in sorted(groups.items(), key=lambda i: (i[0][0], order[i[0][1]])):
-        cost = sum(shard.seconds for shard in plan_shards(trials, lanes=lanes)) / lanes
+        shards = plan_shards(trials, lanes=lanes, seconds=STACK_SECONDS)
+        cost = sum(shard.seconds for shard in shards) / lanes
         units.append(Unit(name, stage, tuple(trials), cost))
     return Forecast(tuple(units), len(wanted) - len(unknown), missing)
 
@@ -181,7 +185,8 @@ def train(
             continue
         progress.begin(unit)
         try:
-            run_all(unit.trials, observer=_Keeper(bundle, unit, progress, deadline))
+            keeper = _Keeper(bundle, unit, progress, deadline)
+            run_all(unit.trials, observer=keeper, seconds=STACK_SECONDS)
         except OutOfTime:
             left.append(unit)
             continue

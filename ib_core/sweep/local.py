@@ -59,6 +59,7 @@ def run_all(
     device: str = "cpu",
     observer: Observer = SILENT,
     lanes: int | None = None,
+    seconds: float | None = None,
 ) -> list[TrialResult | None]:
     """Train any list of trials, grouped into shards, and return their results in order.
 
@@ -67,9 +68,10 @@ def run_all(
         device: As for `run_trials`.
         observer: Told about points, ends and progress of the whole list; may drop trials.
         lanes: Processes to train in; by default one a processor where that pays.
+        seconds: As for `plan_shards`.
     """
     wanted = lanes_here(device) if lanes is None else lanes
-    shards = plan_shards(trials, device=device, lanes=wanted)
+    shards = plan_shards(trials, device=device, lanes=wanted, seconds=seconds)
     results: list[TrialResult | None] = [None] * len(trials)
     whole = _Whole(shards)
     watchers = [

@@ -56,14 +56,23 @@ def stack_key(trial: TrialSpec) -> Hashable:
 
 
 def plan_shards(
-    trials: Sequence[TrialSpec], *, device: str = "cpu", lanes: int = 1
+    trials: Sequence[TrialSpec],
+    *,
+    device: str = "cpu",
+    lanes: int = 1,
+    seconds: float | None = None,
 ) -> list[PlannedShard]:
     """Group trials into shards of about `SHARD_SECONDS` each, within `SHARD_BYTES`.
 
     A group that takes less than a few such shards is cut finer, so that its curves grow before
     one's eyes. Pairs that differ in the method only stay neighbours, so that a half-finished
-    sweep can already be compared. Where `lanes` processes will train them side by side, a group
-    is cut into a multiple of so many.
+    sweep can already be compared.
+
+    Args:
+        trials: What will be trained.
+        device: Where.
+        lanes: How many processes will train them side by side: a group is cut into a multiple.
+        seconds: Where nobody watches: shards of so many seconds, and no finer.
     """
     groups: dict[Hashable, list[int]] = {}
     for index, trial in enumerate(trials):
@@ -72,7 +81,7 @@ def plan_shards(
     planned = []
     for indices in groups.values():
         indices.sort(key=lambda i: (trials[i].seed, trials[i].lr, trials[i].method))
-        parts, count = _parts([trials[i] for i in indices], speed, lanes), len(indices)
+        parts, count = _parts([trials[i] for i in indices], speed, lanes, seconds), len(indices)
         for number in range(parts):
             part = indices[number * count // parts : (number + 1) * count // parts]
             members = [trials[i] for i in part]
@@ -86,11 +95,11 @@ def plan_shards(
     return planned
 
 
-def _parts(group: list[TrialSpec], speed: Speed, lanes: int) -> int:
+def _parts(group: list[TrialSpec], speed: Speed, lanes: int, seconds: float | None) -> int:
     """Return into how many shards a group is cut to fit the time target and the memory."""
     count = len(group)
     whole = stack_seconds(group, speed)
-    target = min(SHARD_SECONDS, max(LEAST_SECONDS, whole / LIVELY_PARTS))
+    target = seconds or min(SHARD_SECONDS, max(LEAST_SECONDS, whole / LIVELY_PARTS))
     fits = min(count, MOST_MEMBERS)
     while fits > 1:
         sample = group[:fits]

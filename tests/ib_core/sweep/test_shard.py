@@ -52,6 +52,12 @@ def test_a_long_group_is_cut_into_equal_shards_of_about_the_target():
         assert shard.memory_bytes <= SHARD_BYTES
 
 
+def test_where_nobody_watches_a_short_group_is_cut_for_its_processes_only():
+    trials = trials_of("digits_autoencoder", epochs=50)
+    assert len(plan_shards(trials, lanes=2)) > 2
+    assert len(plan_shards(trials, lanes=2, seconds=240)) == 2
+
+
 def test_pairs_stay_together():
     trials = trials_of(learning_rates=[0.01 * (i + 1) for i in range(100)], seeds=range(1, 101))
     for shard in plan_shards(trials):
