@@ -134,9 +134,7 @@ def _step_seconds(shape: Shape, activation: str, count: int, implicit: int, spee
 def _loop_seconds(task: Task, shape: Shape, count: int, speed: Speed) -> float:
     """Return what a step spends in loops: time steps of a recurrent layer, convolutions."""
     if task.family == "music":
-        hidden = shape.widths[1]
-        streamed = 2 * count * hidden * hidden / speed.streamed_per_second
-        return shape.batch * (streamed + 5 * speed.call_seconds)
+        return 2 * count * shape.batch * shape.widths[1] ** 2 / speed.unrolled_per_second
     if task.family == "conv":
         products, outputs = _convolutions(task)
         calls = CALLS_PER_CONVOLUTION * len(task.filter_sizes) * speed.call_seconds
@@ -150,6 +148,8 @@ def _evaluation_seconds(task: Task, shape: Shape, count: int, speed: Speed) -> f
     seconds = rows * shape.products / speed.products_per_second(shape.products)
     seconds += rows * FORWARD_PASSES * shape.outputs / speed.elements_per_second
     seconds += CALLS_PER_FORWARD * len(shape.widths) * (rows / 20_000 + 2) * speed.call_seconds
+    if task.family == "music":
+        seconds += rows * shape.widths[1] ** 2 / speed.unrolled_per_second
     if task.family == "conv":
         products, outputs = _convolutions(task)
         seconds += rows * products / speed.convolved_per_second
