@@ -80,15 +80,14 @@ def better(evidence: Evidence) -> Judgement:
     """Count the experiments in which IB's mean over the grid is lower than EB's."""
     won: list[str] = []
     lost: list[str] = []
-    for name, (eb, ib) in _pairs(evidence, evidence.curves):
+    for name, (eb, ib) in _pairs(evidence, sorted(evidence.curves)):
         value = robustness({"eb": eb, "ib": ib})["ib"]["better_than_eb"].value
-        if value is not None:
-            (won if value else lost).append(name)
+        (won if value else lost).append(name)  # where nobody can tell, IB is not better either
     if not won and not lost:
         return not_tested("No experiment was run.")
     numbers = published_claims()["better"].numbers
     allowed = numbers["of"] - numbers["count"]
-    exceptions = f"; not in {', '.join(map(_short, lost))}" if lost else ""
+    exceptions = f", not in {'; '.join(map(_short, lost))}" if lost else ""
     return Judgement(
         verdict_of(len(lost) <= allowed), f"{len(won)} of {len(won) + len(lost)}{exceptions}."
     )

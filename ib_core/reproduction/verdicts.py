@@ -25,7 +25,8 @@ CELLS_NEEDED = 0.8
 TEXT_RULE = (
     "Reproduced if the method the paper calls better has the lower mean over the grid of mean "
     "losses and, without clipping, IB diverges at a rate at least 20% above EB's wherever EB "
-    "diverges on the grid and the grid goes on far enough to tell."
+    "diverges on the grid and the grid goes on far enough to tell. A mean that is not finite is "
+    "higher than any other; if each method has one where the other has not, neither is lower."
 )
 RECORDED_RULE = (
     "A cell is one method at one rate; it agrees if our mean lies between the recorded lowest and "
@@ -66,14 +67,15 @@ def judge_text(evidence: Evidence, experiment: str) -> Judgement:
     eb, ib = pair
     numbers = robustness({"eb": eb, "ib": ib})["ib"]
     better = numbers["better_than_eb"]
-    if better.value is None:
-        return not_tested(better.note)
-    expected = published_better(experiment)
-    holds = bool(better.value) == expected
+    holds = better.value == float(published_better(experiment))
+    whose = "Neither's losses are"
+    if better.value is not None:
+        whose = "IB's losses are" if better.value else "IB's losses are not"
     parts = [
-        f"IB's losses are {'lower' if better.value else 'not lower'} over the grid"
-        f" ({'as published' if holds else 'the paper says otherwise'})"
+        f"{whose} lower over the grid ({'as published' if holds else 'the paper says otherwise'})"
     ]
+    if better.value is None:  # it was run, and bears nobody out
+        parts.append(f"{better.note[0].lower()}{better.note[1:].rstrip('.')}")
     if experiment in UNCLIPPED:
         headroom = numbers["headroom"]
         ample = enough_headroom(headroom)

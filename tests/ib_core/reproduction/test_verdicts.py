@@ -53,6 +53,16 @@ def test_a_loss_that_is_not_finite_loses():
     assert text(EB, ib).verdict is Verdict.DIFFERS
 
 
+@pytest.mark.parametrize("experiment", [JSB, PIANO_CLIPPED])
+def test_where_each_loses_at_a_rate_of_its_own_nobody_is_better_and_that_differs(experiment):
+    found = text({**EB, 50: math.inf}, {**IB, 500: math.inf}, experiment)
+    assert found.verdict is Verdict.DIFFERS
+    assert found.reason.startswith("Neither's losses are lower over the grid")
+    assert "each has a learning rate at which only its own mean is not finite" in found.reason
+    both = evidence(**{experiment: {"eb": {**EB, 50: math.inf}, "ib": {**IB, 500: math.inf}}})
+    assert CLAIMS["better"].judge(both).reason.startswith("0 of 1, not in ")
+
+
 def curves(eb, ib):
     return evidence(**{JSB: {"eb": eb, "ib": ib}}).curves[JSB]
 
