@@ -72,26 +72,33 @@ def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value, default=lambda item: item.to_plotly_json()))
 
 
+def methods_of(rows: Sequence[TableNumbers]) -> list[str]:
+    """Return the methods in the order every picture shows them."""
+    return [name for name in METHOD_STYLE if any(row.method == name for row in rows)]
+
+
+#: Ticks as the grid of rates goes, 1 and 3 a decade: headroom is a ratio of two of them.
+_ONE_AND_THREE = [digit * 10.0**power for power in range(-4, 5) for digit in (1, 3)]
+
+
 def _tables_figure(rows: Sequence[TableNumbers], scheme: Scheme, narrow: bool) -> go.Figure:
     palette = PALETTE[scheme]
     titles = ("Robust range, decades of rate", "Headroom over EB, times")
     grid = {"rows": 2, "cols": 1} if narrow else {"rows": 1, "cols": 2}
     figure = make_subplots(**grid, subplot_titles=titles, vertical_spacing=0.16)
-    methods = [name for name in METHOD_STYLE if any(row.method == name for row in rows)]
-    for method in methods:
+    for method in methods_of(rows):
         own = [row for row in rows if row.method == method]
         ranges, times = [row.robust_range for row in own], [row.headroom for row in own]
         figure.add_trace(_box(own, ranges, method, scheme), row=1, col=1)
         if method != "eb":
             place = {"row": 2, "col": 1} if narrow else {"row": 1, "col": 2}
             figure.add_trace(_box(own, times, method, scheme), **place)
-    last = "yaxis2"
     figure.update_layout(
         template=template(scheme),
         showlegend=False,
         height=760 if narrow else 460,
         margin={"t": 48, "l": 48, "r": 16, "b": 48},
-        **{last: {"type": "log", "tickformat": "~g"}},
+        yaxis2={"type": "log", "tickvals": _ONE_AND_THREE, "tickformat": "~g"},
     )
     figure.update_annotations(font={"size": 14, "color": palette.text})
     return figure

@@ -13,7 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from backend.paper.pictures import Variants, curve_picture, tables_picture, templates
+from backend.paper.pictures import Variants, curve_picture, methods_of, tables_picture, templates
 from backend.paper.reading import read_findings
 from backend.paper.study_series import Panel, panels_of
 from backend.schemas.paper import ExperimentRead, PaperRead
@@ -119,7 +119,7 @@ def _beyond(study: Study, bundle: Bundle, figures: dict[str, Variants]) -> Beyon
 def _medians(tables: Sequence[TableNumbers]) -> list[dict[str, Any]]:
     """Return each method's medians over the tables; a bound counts as its value."""
     rows = []
-    for method in dict.fromkeys(row.method for row in tables):
+    for method in methods_of(tables):
         own = [row for row in tables if row.method == method]
         ranges = [row.robust_range for row in own if row.robust_range.value is not None]
         times = [row.headroom for row in own if row.headroom.value is not None]
