@@ -78,7 +78,7 @@ class RunBar(RunProgress):
 
     def begin(self, unit: Unit) -> None:
         """Show the unit's name."""
-        self._bar.update(self._task, study=unit.study)
+        self._bar.update(self._task, study=unit.name)
 
     def moved(self, unit: Unit, fraction: float) -> None:
         """Move the bar."""
@@ -92,7 +92,7 @@ class RunBar(RunProgress):
         if not self._console.is_terminal:
             clock = time.strftime("%H:%M:%S")
             self._console.print(
-                f"{clock} {unit.study} stage {unit.stage}: {len(unit.trials)} trials in "
+                f"{clock} {unit.name}: {len(unit.trials)} trials in "
                 f"{duration(seconds)} (forecast {duration(unit.seconds)}); "
                 f"{100 * share:.0f}%, {self._left(share)}",
                 soft_wrap=True,

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ib_core.datasets import DATASETS, data_hash
 from ib_core.reproduction.bundle import Bundle
@@ -20,24 +20,44 @@ from ib_core.tasks import find_task
 Finder = Callable[[Sequence[str]], Mapping[str, TrialResult]]
 
 #: A run of hours is cut coarser than one that is watched: full stacks, and little lost by a stop.
-STACK_SECONDS = 240.0
+STACK_SECONDS = 150.0
+#: Neighbours are trained together up to so long: studies share stacks, and processors wait less
+#: for each other's last.
+ROUND_SECONDS = 900.0
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What is trained in one go: the trials of one study at one stage.
+    """What is trained in one go: the trials of one study at one stage, or of several.
 
     Attributes:
-        study: The study's name.
-        stage: Its place in the order.
+        study: The study's name, or the first one's.
+        stage: Its place in the order, or the first one's.
         trials: What is still to train.
         seconds: Forecast on this machine, all processors at work.
+        more: How many units were joined to it.
     """
 
     study: str
     stage: int
     trials: tuple[TrialSpec, ...]
     seconds: float
+    more: int = 0
+
+    def with_(self, other: "Unit") -> "Unit":
+        """Return this unit with another behind it."""
+        return replace(
+            self,
+            trials=self.trials + other.trials,
+            seconds=self.seconds + other.seconds,
+            more=self.more + 1,
+        )
+
+    @property
+    def name(self) -> str:
+        """Its study and stage, as people read it."""
+        more = f" and {self.more} more" if self.more else ""
+        return f"{self.study} stage {self.stage}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +179,17 @@ def _unknown(
     return [trial for trial in unknown if addresses[trial] not in found]
 
 
+def rounds(units: Iterable[Unit], seconds: float) -> list[Unit]:
+    """Return the units with neighbours joined, up to so many seconds each."""
+    joined: list[Unit] = []
+    for unit in units:
+        if joined and joined[-1].seconds + unit.seconds <= seconds:
+            joined[-1] = joined[-1].with_(unit)
+        else:
+            joined.append(unit)
+    return joined
+
+
 def train(
     units: Iterable[Unit],
     bundle: Bundle,
@@ -168,8 +199,8 @@ def train(
 ) -> list[Unit]:
     """Train units in order and return those that there was no time for.
 
-    A unit whose forecast does not fit before the deadline is passed over, so that the time left
-    goes to those that do.
+    With a deadline they go one by one, and a unit whose forecast does not fit is passed over, so
+    that the time left goes to those that do.
 
     Args:
         units: What to train.
@@ -178,7 +209,7 @@ def train(
         deadline: When to stop, by `time.monotonic`.
     """
     left = []
-    for unit in units:
+    for unit in units if deadline < float("inf") else rounds(units, ROUND_SECONDS):
         began = time.monotonic()
         if began + unit.seconds > deadline:
             left.append(unit)

@@ -9,7 +9,7 @@ from ib_core.errors import InvalidSpec
 from ib_core.reproduction.bundle import Bundle, find_bundle
 from ib_core.reproduction.codec import decode, encode
 from ib_core.reproduction.studies import Portion, Study
-from ib_core.reproduction.training import Progress, forecast, train
+from ib_core.reproduction.training import Progress, forecast, rounds, train
 from ib_core.sweep.local import run_all
 
 TOY = {
@@ -94,7 +94,8 @@ class Killed(Progress):
             raise KeyboardInterrupt
 
 
-def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    monkeypatch.setattr("ib_core.reproduction.training.ROUND_SECONDS", 0.0)
     bundle = Bundle(tmp_path)
     first = forecast([STUDY], bundle)
     assert [unit.stage for unit in first.units] == [0, 1]  # a stage a seed
@@ -104,6 +105,17 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path):
     assert again.known == 4
     assert {trial.seed for unit in again.units for trial in unit.trials} == {2}
     assert train(again.units, bundle, progress=Progress()) == []
+    assert forecast([STUDY], Bundle(tmp_path)).units == ()
+
+
+def test_neighbours_are_trained_together_up_to_a_round(tmp_path):
+    one, two = (replace(unit, seconds=60.0) for unit in forecast([STUDY], Bundle(tmp_path)).units)
+    assert rounds([one, two], 100.0) == [one, two]
+    (both,) = rounds([one, two], 120.0)
+    assert both.trials == one.trials + two.trials
+    assert both.seconds == 120.0
+    assert both.name.endswith("stage 0 and 1 more")
+    assert train([both], Bundle(tmp_path), progress=Progress()) == []
     assert forecast([STUDY], Bundle(tmp_path)).units == ()
 
 
