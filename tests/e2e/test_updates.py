@@ -45,6 +45,30 @@ def test_it_opens_with_the_papers_relu_figure(updates: Illustration) -> None:
     assert jumps["IB jumps"] == pytest.approx(-0.5, abs=0.03)
 
 
+def test_a_number_the_slider_sent_never_moves_it_back_however_late_it_is_told(
+    updates: Illustration,
+) -> None:
+    told = updates.page.evaluate(
+        """async () => {
+          const { slid, typed } = window.etascope, dash = window.dash_clientside;
+          const sent = [], own = dash.set_props;
+          const kept = (answer) => answer === dash.no_update;
+          const told = (value, place) => typed("late", value, false, 0, 10, place);
+          dash.set_props = (id, { value }) => sent.push(value);
+          slid("late", 1, false, false);
+          slid("late", 2, false, false);
+          await new Promise((done) => setTimeout(done, 400)); // both are sent by then
+          const late = [told(1, 2), told(2, 2)].map(kept);
+          const byHand = told(5, 2);
+          slid("late", 5, false, false); // where the field itself has put it
+          await new Promise((done) => setTimeout(done, 400));
+          dash.set_props = own;
+          return { sent, late, byHand };
+        }"""
+    )
+    assert told == {"sent": [1, 2], "late": [True, True], "byHand": 5}
+
+
 def test_every_slider_moves_the_numbers_it_should(updates: Illustration) -> None:
     s = updates.press("updates-place", "ArrowRight", 3)
     assert s > 0.3
