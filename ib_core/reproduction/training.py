@@ -44,7 +44,7 @@ class Unit:
     seconds: float
     more: int = 0
 
-    def with_(self, other: "Unit") -> "Unit":
+    def followed_by(self, other: "Unit") -> "Unit":
         """Return this unit with another behind it."""
         return replace(
             self,
@@ -184,7 +184,7 @@ def rounds(units: Iterable[Unit], seconds: float) -> list[Unit]:
     joined: list[Unit] = []
     for unit in units:
         if joined and joined[-1].seconds + unit.seconds <= seconds:
-            joined[-1] = joined[-1].with_(unit)
+            joined[-1] = joined[-1].followed_by(unit)
         else:
             joined.append(unit)
     return joined
