@@ -23,6 +23,10 @@ from dashboard.theme import graph_config, scheme_of
 
 FIRST = "05_jsb_chorales"
 PROFILES = (("text", "Text"), ("authors", "Authors and recorded"))
+NOT_RUN = (
+    "Nothing of it was run here yet. The table below runs it with one click; "
+    "`etascope import-bundle` brings in the trials that came with Etascope."
+)
 CONTROLS = (
     Control("experiment", ids.EXPERIMENT, FIRST),
     Control("profile", ids.PROFILE, "text", choices=controls.values(PROFILES)),
@@ -91,8 +95,7 @@ async def draw(experiment: str, profile: str, scheme: Any, narrow: Any) -> tuple
     one = next((found for found in paper.experiments if found.id == experiment), None)
     series = curves_of(one, profile) if one else []
     if one is None or not series:
-        words = "Nothing of it was run here yet. The table below runs it with one click."
-        return NOTHING_YET, {"display": "none"}, words
+        return NOTHING_YET, {"display": "none"}, NOT_RUN
     look = Picture(
         title=f"{one.title}, {profile} profile",
         scheme=scheme_of(scheme),
