@@ -90,7 +90,7 @@ def stack_seconds(members: Sequence[TrialSpec], speed: Speed) -> float:
 #: Numbers that are alive at the peak of a step, per output of a layer and row: measured.
 REMEMBERED, MOST_REMEMBERED = {"relu": 6.8}, 10.3
 #: Likewise, copies of the hidden states while pieces of music are evaluated.
-EVALUATION_COPIES = 7.5
+EVALUATION_COPIES = 6.0
 
 
 def stack_memory(members: Sequence[TrialSpec]) -> int:

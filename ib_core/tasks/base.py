@@ -17,7 +17,7 @@ CONV_FILTERS = (10, 20)
 #: Rows evaluated at once, all members together, and at most so many numbers of the widest layer:
 #: of larger tensors the system gives and takes every page anew, which takes as long as the work.
 EVALUATION_ROWS, EVALUATION_OUTPUTS = 20_000, 1_000_000
-#: Hidden states of music evaluated at once, all members together.
+#: Notes and hidden states of music evaluated at once, all members together.
 EVALUATION_STATES = 2_000_000
 
 

@@ -129,7 +129,7 @@ class PiecesWorkload:
         total, before, start = torch.zeros(members, device=self.device), None, 0
         while start < steps[0]:
             going = int((steps > start).sum())
-            frames = max(1, EVALUATION_STATES // (members * going * self.hidden))
+            frames = max(1, EVALUATION_STATES // (members * going * (self.hidden + self.notes)))
             stop = min(start + frames, int(steps[0]))
             part = nn.utils.rnn.pad_sequence(
                 [piece[start : stop + 1] for piece in pieces[:going]], batch_first=True
