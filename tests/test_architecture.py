@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "ib_core.datasets",
         "ib_core.tasks",
     ),
+    "ib_core.sweep.speed": ("ib_core.updates", "ib_core.layers"),  # what it measures
     "ib_core.metrics": ("ib_core.errors", "ib_core.sweep.result"),
     "ib_core": ("ib_core",),
     "backend.schemas": (),
