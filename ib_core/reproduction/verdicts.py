@@ -19,6 +19,8 @@ class Verdict(StrEnum):
 
 #: Our mean may be this share away from the recorded one where it is outside its seeds.
 CELL_TOLERANCE = 0.1
+#: A miss by so many times is not told in percent.
+BEYOND_WORDS = 100.0
 #: Share of a curve's cells that must agree with the recorded runs.
 CELLS_NEEDED = 0.8
 
@@ -122,7 +124,9 @@ def judge_recorded(ours: Mapping[str, RateCurve], recorded: Mapping[str, RateCur
     agreeing = sum(agrees for agrees, _ in cells)
     worst = max((gap for agrees, gap in cells if not agrees), default=0.0)
     reason = f"{agreeing} of {len(cells)} means agree with the recorded runs"
-    if worst:
+    if worst >= BEYOND_WORDS:
+        reason += "; at the largest miss one mean is not finite or over a hundred times the other"
+    elif worst:
         reason += f"; the largest miss is {100 * worst:.0f}%"
     return Judgement(verdict_of(agreeing >= CELLS_NEEDED * len(cells)), reason + ".")
 
@@ -135,7 +139,7 @@ def _cell(ours: RateCurve, recorded: RateCurve, lr: float) -> tuple[bool, float]
         return True, 0.0
     gap = abs(mean - theirs) / abs(theirs) if theirs not in (0.0, float("inf")) else float("inf")
     inside = bool(seeds) and min(seeds) <= mean <= max(seeds)
-    return inside or gap <= CELL_TOLERANCE, min(gap, 99.99)
+    return inside or gap <= CELL_TOLERANCE, gap
 
 
 def percent(share: float) -> str:

@@ -76,6 +76,12 @@ def test_our_own_curve_agrees_with_itself_and_a_wrong_one_differs():
     assert judge_recorded(curves(EB, IB), {}).verdict is Verdict.NOT_TESTED
 
 
+def test_a_mean_that_is_finite_only_here_is_not_told_in_percent():
+    found = judge_recorded(curves(EB, IB), curves({**EB, 500: math.nan}, IB))
+    assert "7 of 8" in found.reason
+    assert found.reason.endswith("one mean is not finite or over a hundred times the other.")
+
+
 def test_two_means_that_are_not_finite_agree():
     lost = {**EB, 500: math.nan}
     assert judge_recorded(curves(lost, IB), curves(lost, IB)).verdict is Verdict.REPRODUCED
