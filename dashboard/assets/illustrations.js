@@ -20,41 +20,46 @@
   /* While a thumb is dragged the server is asked some eight times a second, not sixty. */
   const PAUSE = 120;
 
-  /* Per field: what the slider wants it to be, what it was made by the slider and has yet to tell
-     (on a busy machine long after), its last number, and where it put the slider itself. */
+  /* Per field: what the slider wants it to be, what the slider made it last, and the next sending. */
   const fields = {};
 
   function fieldOf(id) {
-    fields[id] = fields[id] || { wanted: null, mine: [], value: null, placed: null, timer: null };
+    fields[id] = fields[id] || { wanted: null, sent: null, timer: null };
     return fields[id];
   }
 
+  /* What a field holds now; a callback may tell of it late, or twice. */
+  const held = (id) => window.dash_component_api.getLayout(id).props.value;
+
   const numberAt = (place, log, whole) =>
     whole ? Math.round(place) : log ? short(Math.pow(10, place)) : Number(place.toFixed(4));
+
+  function placeOf(value, log, low, high) {
+    const inside = Math.min(Math.max(value, low), high);
+    return log ? Math.log10(inside) : inside;
+  }
 
   function send(id, field) {
     if (field.wanted === null) {
       field.timer = null;
       return;
     }
-    const value = field.wanted;
+    field.sent = field.wanted;
     field.wanted = null;
-    if (value !== field.value) {
-      field.mine.push(value); // the field will tell of it, sooner or later
-    }
-    field.value = value;
-    window.dash_clientside.set_props(id, { value });
+    window.dash_clientside.set_props(id, { value: field.sent });
     field.timer = window.setTimeout(() => send(id, field), PAUSE);
   }
 
-  function slid(id, place, log, whole) {
+  /* A slider that stands where its field put it has nothing to say. */
+  function slid(id, place, log, whole, low, high) {
     const field = fieldOf(id);
-    const byField = field.placed === place;
-    field.placed = null;
-    if (byField) {
+    const value = numberAt(place, log, whole);
+    const now = held(id);
+    if (typeof now === "number" && value === numberAt(placeOf(now, log, low, high), log, whole)) {
+      field.wanted = null;
       return;
     }
-    field.wanted = numberAt(place, log, whole);
+    field.wanted = value;
     if (field.timer === null) {
       send(id, field);
     }
@@ -63,19 +68,13 @@
   /* A typed number moves the slider; one that came from the slider must not move it back. */
   function typed(id, value, log, low, high, place) {
     const field = fieldOf(id);
-    const told = field.mine.lastIndexOf(value);
-    field.mine.splice(0, told + 1); // what came before it was replaced before it could be told
-    if (typeof value !== "number" || told >= 0) {
+    if (typeof value !== "number" || value === field.sent || value !== held(id)) {
       return keep();
     }
-    field.value = value;
-    const inside = Math.min(Math.max(value, low), high);
-    const target = log ? Math.log10(inside) : inside;
-    if (target === place) {
-      return keep(); // the slider would not move, and not tell that it was placed
-    }
-    field.placed = target;
-    return target;
+    field.wanted = null;
+    field.sent = null;
+    const target = placeOf(value, log, low, high);
+    return target === place ? keep() : target;
   }
 
   /* --- Paths step by step ----------------------------------------------------------------- */

@@ -122,13 +122,15 @@ class NumberSlider:
 
     def connect(self) -> None:
         """Let field and slider follow each other, in the browser."""
-        field, log, whole = json.dumps(self.id), json.dumps(self.log), json.dumps(self.whole)
+        field, log, whole, low, high = map(
+            json.dumps, (self.id, self.log, self.whole, self.low, self.high)
+        )
         browser_callback(
-            f"function(place) {{ window.etascope.slid({field}, place, {log}, {whole}); }}",
+            f"function(place) {{ window.etascope.slid({field}, place, {log}, {whole}, "
+            f"{low}, {high}); }}",
             Input(self.slider_id, "value"),
             prevent_initial_call=True,
         )
-        low, high = json.dumps(self.low), json.dumps(self.high)
         browser_callback(
             f"function(value, place) {{ return window.etascope.typed({field}, value, {log}, "
             f"{low}, {high}, place); }}",

@@ -50,23 +50,26 @@ def test_a_number_the_slider_sent_never_moves_it_back_however_late_it_is_told(
 ) -> None:
     told = updates.page.evaluate(
         """async () => {
-          const { slid, typed } = window.etascope, dash = window.dash_clientside;
-          const sent = [], own = dash.set_props;
-          const kept = (answer) => answer === dash.no_update;
-          const told = (value, place) => typed("late", value, false, 0, 10, place);
-          dash.set_props = (id, { value }) => sent.push(value);
-          slid("late", 1, false, false);
-          slid("late", 2, false, false);
-          await new Promise((done) => setTimeout(done, 400)); // both are sent by then
-          const late = [told(1, 2), told(2, 2)].map(kept);
-          const byHand = told(5, 2);
-          slid("late", 5, false, false); // where the field itself has put it
-          await new Promise((done) => setTimeout(done, 400));
-          dash.set_props = own;
-          return { sent, late, byHand };
+          const id = "updates-push", { slid, typed } = window.etascope;
+          const kept = (answer) => answer === window.dash_clientside.no_update;
+          const told = (value) => typed(id, value, true, 0.01, 100, Math.log10(4));
+          const slide = (value) => slid(id, Math.log10(value), true, false, 0.01, 100);
+          const sent = () => new Promise((done) => setTimeout(done, 400));
+          slide(2);
+          slide(3);
+          await sent();
+          const late = [told(2), told(3), told(3), told(2)].map(kept);
+          slide(4); // the field is told of 3 once more while 4 is on its way
+          const between = kept(told(3));
+          await sent();
+          return { late, between, held: window.dash_component_api.getLayout(id).props.value };
         }"""
     )
-    assert told == {"sent": [1, 2], "late": [True, True], "byHand": 5}
+    assert told == {"late": [True] * 4, "between": True, "held": 4}
+    updates.page.fill("#updates-push", "0.123456")
+    thumb = updates.page.locator("#updates-push-slider [role=slider]")
+    updates.until(lambda: thumb.get_attribute("aria-valuenow") == "0.123", "the slider to follow")
+    assert updates.number("updates-push") == 0.123456
 
 
 def test_every_slider_moves_the_numbers_it_should(updates: Illustration) -> None:
