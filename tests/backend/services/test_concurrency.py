@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -199,7 +200,8 @@ def test_a_busy_service_ends_with_every_trial_counted_once(database) -> None:
         if number % 2:
             with transaction() as session:
                 sweeps.cancel(session, sweep_id=made.sweep.id)
-            with transaction() as session:
+            # Workers may have been faster than the cancel; a sweep left cancelled is found below.
+            with suppress(Conflict), transaction() as session:
                 sweeps.retry(session, sweep_id=made.sweep.id)
 
     def worker(number: int) -> None:
