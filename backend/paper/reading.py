@@ -113,7 +113,7 @@ def _profile(name: str, found: ProfileFindings) -> ProfileRead:
 
 
 def coverage_words(found: Coverage, *, tables: bool = False) -> str:
-    """Return what was run, and what the paper has more of."""
+    """Return what was run, and of how much."""
     if not found.trials:
         return "not run"
     if tables:
@@ -124,7 +124,7 @@ def coverage_words(found: Coverage, *, tables: bool = False) -> str:
     plural = "" if seeds == "1" else "s"
     return (
         f"{found.rates} of {found.of_rates} rates, {seeds} seed{plural}; "
-        f"{found.trials} of the paper's {found.of} trials"
+        f"{found.trials} of the preset's {found.of} trials"
     )
 
 
@@ -230,6 +230,7 @@ def _run_time(row: RunTimeFindings) -> RunTimeRead:
         printed_bound=row.printed.bound,
         printed=row.printed.measured,
         recorded=percent(row.recorded),
+        recorded_results=percent(row.recorded_results),
         here=percent(row.here),
     )
 

@@ -8,7 +8,7 @@ from backend.paper.reading import method_numbers, read_point
 from backend.schemas import SeriesRead
 from backend.schemas.paper import MethodNumbersRead
 from ib_core.metrics import RateCurve, SeedResult, paper_threshold
-from ib_core.reproduction.verdicts import robustness
+from ib_core.reproduction.verdicts import far_robustness
 from ib_core.sweep.result import TrialResult
 from ib_core.tasks import find_task
 
@@ -47,9 +47,9 @@ def _panel(title: str, results: Sequence[TrialResult]) -> Panel:
         for label in curves
     }
     by_name = {names[label]: curve for label, curve in curves.items()}
-    found = robustness(by_name)
+    found = far_robustness(by_name)
     rows = {name: found[name] for name in by_name}
-    threshold = paper_threshold(by_name["eb"]) if "eb" in by_name else None
+    threshold = paper_threshold(by_name["eb"].capped()) if "eb" in by_name else None
     first = results[0].spec
     series = [
         SeriesRead(

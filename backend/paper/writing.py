@@ -17,6 +17,8 @@ from backend.paper.pictures import Variants, curve_picture, methods_of, tables_p
 from backend.paper.reading import read_findings
 from backend.paper.study_series import Panel, panels_of
 from backend.schemas.paper import ExperimentRead, PaperRead
+from ib_core.datasets import data_dir
+from ib_core.metrics import MetricValue, number_text
 from ib_core.reproduction.bundle import Bundle
 from ib_core.reproduction.evidence import Evidence, runs_of
 from ib_core.reproduction.findings import find
@@ -36,6 +38,7 @@ class BeyondSection:
     study: Study
     panels: list[tuple[str, Panel]]
     trials: int
+    planned: int
 
 
 def write_report(bundle: Bundle, out: Path) -> PaperRead:
@@ -53,7 +56,7 @@ def judge(bundle: Bundle) -> PaperRead:
     return read_findings(
         find(
             text=Evidence.of(runs_of(results, "text"), measured),
-            authors=Evidence.of(runs_of(results, "authors"), measured),
+            authors=Evidence.of(runs_of(results, "authors")),
             recorded=recorded_evidence(),
         )
     )
@@ -87,6 +90,7 @@ def _render(bundle: Bundle, paper: PaperRead) -> str:
         templates=_script(templates()),
         plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),  # noqa: S704
         command=COMMAND,
+        data_folder=str(data_dir()),
     )
 
 
@@ -113,35 +117,50 @@ def _beyond(study: Study, bundle: Bundle, figures: dict[str, Variants]) -> Beyon
         name = f"{study.name.replace('/', '-')}-{number}"
         figures[name] = curve_picture(panel.series, panel.title, initial=panel.initial)
         panels.append((name, panel))
-    return BeyondSection(study, panels, len(results))
+    return BeyondSection(study, panels, len(results), sum(1 for _ in study.trials()))
 
 
 def _medians(tables: Sequence[TableNumbers]) -> list[dict[str, Any]]:
-    """Return each method's medians over the tables; a bound counts as its value."""
+    """Return each method's medians over the tables."""
     rows = []
     for method in methods_of(tables):
         own = [row for row in tables if row.method == method]
-        ranges = [row.robust_range for row in own if row.robust_range.value is not None]
-        times = [row.headroom for row in own if row.headroom.value is not None]
+        ranges, times = [row.robust_range for row in own], [row.headroom for row in own]
         rows.append(
             {
                 "method": method,
                 "tables": len(own),
-                "robust_range": median(v.value or 0.0 for v in ranges) if ranges else None,
+                "robust_range": _median(ranges),
                 "range_bounds": sum(v.censored != "none" for v in ranges),
-                "headroom": median(v.value or 0.0 for v in times) if times else None,
+                "headroom": _median(times),
                 "headroom_bounds": sum(v.censored == "above" for v in times),
             }
         )
     return rows
 
 
+def _median(values: Sequence[MetricValue]) -> str:
+    """Return a median in words; one that a bound could move is a bound itself."""
+    known = [(value.value, value.censored) for value in values if value.value is not None]
+    if not known:
+        return "–"
+    middle = median(value for value, _ in known)
+    low = any(side == "above" and value <= middle for value, side in known)
+    high = any(side == "below" and value >= middle for value, side in known)
+    words = {(True, False): "at least ", (False, True): "at most ", (True, True): "about "}
+    return f"{words.get((low, high), '')}{number_text(middle)}"
+
+
 def _made(bundle: Bundle) -> dict[str, Any]:
     """Return what the results were made with, and how many there are."""
     records = [result.record for result in bundle.results.values()]
+    times = bundle.run_times()
 
     def values(name: str) -> list[str]:
-        return [str(value) for value, _ in Counter(r.get(name) for r in records).most_common(3)]
+        counts = Counter(str(record.get(name)) for record in records).most_common()
+        if len(counts) == 1:
+            return [counts[0][0]]
+        return [f"{value} ({count:,})" for value, count in counts]
 
     return {
         "trials": len(records),
@@ -149,7 +168,8 @@ def _made(bundle: Bundle) -> dict[str, Any]:
         "torch": values("torch"),
         "device": values("device_name"),
         "git": values("git"),
-        "measured_on": bundle.run_times().get("measured_on", {}),
+        "measured_on": times.get("measured_on", {}),
+        "quartiles": times.get("quartiles", {}),
     }
 
 

@@ -75,7 +75,10 @@ class RunTimeRead(Output):
     bound: float | None = Field(description="Flop bound of our network.")
     printed_bound: float | None
     printed: float
-    recorded: float | None = Field(description="From the recorded runs' own times.")
+    recorded: float | None = Field(description="Of recorded runs that hold only a time.")
+    recorded_results: float | None = Field(
+        description="Of the recorded runs behind the paper's results, with an older, slower solver."
+    )
     here: float | None = Field(description="Measured on this project's machine.")
 
 

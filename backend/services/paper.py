@@ -12,6 +12,7 @@ from backend.models import TrialRow
 from backend.paper.reading import read_findings
 from backend.schemas import TrialState
 from backend.schemas.paper import PaperRead
+from ib_core.datasets import DATASETS
 from ib_core.reproduction.bundle import shipped_run_times
 from ib_core.reproduction.evidence import (
     SETTINGS,
@@ -19,11 +20,14 @@ from ib_core.reproduction.evidence import (
     Run,
     experiment_of,
     on_the_grid,
-    overheads_of,
 )
 from ib_core.reproduction.findings import find
 from ib_core.reproduction.plan import experiments
-from ib_core.reproduction.recorded import recorded_evidence, recorded_file
+from ib_core.reproduction.recorded import (
+    recorded_evidence,
+    recorded_file,
+    recorded_overheads,
+)
 from ib_core.sweep.fingerprint import ENGINE_VERSION
 from ib_core.sweep.spec import Options, read_options
 
@@ -37,7 +41,13 @@ def version(session: Session) -> str:
         func.sum(TrialRow.id),
         func.max(TrialRow.finished_at, type_=TrialRow.finished_at.type),
     ).where(TrialRow.state.in_(ENDED))
-    facts = [tuple(session.execute(trials).one()), str(recorded_file()), ENGINE_VERSION]
+    recorded = recorded_file()
+    facts = [
+        tuple(session.execute(trials).one()),
+        (recorded, recorded.stat().st_mtime_ns if recorded else None),
+        [name for name, info in DATASETS.items() if info.present()],
+        ENGINE_VERSION,
+    ]
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
 
 
@@ -52,8 +62,8 @@ def read(session: Session) -> PaperRead:
         runs[profile].append(run)
     return read_findings(
         find(
-            text=Evidence.of(runs["text"], measured),
-            authors=Evidence.of(runs["authors"], measured),
+            text=Evidence.of(runs["text"], measured),  # the text's networks are what was timed
+            authors=Evidence.of(runs["authors"]),
             recorded=_recorded(session),
         )
     )
@@ -71,6 +81,7 @@ def _own_runs(session: Session) -> Iterator[tuple[str, Run]]:
         )
         .where(TrialRow.state.in_(ENDED), TrialRow.imported.is_(False))
         .where(TrialRow.engine_version == ENGINE_VERSION)
+        .order_by(TrialRow.id)
     )
     # Through the connection: the session's own machinery is for rows that are entities.
     for row in session.connection().execute(query):
@@ -124,4 +135,4 @@ def _recorded(session: Session) -> Evidence:
         if row.options.get("experiment") in known
     ]
     plotted = [run for run in runs if on_the_grid(run)]
-    return Evidence.of(plotted, overheads_of(plotted)) if plotted else recorded_evidence()
+    return Evidence.of(plotted, recorded_overheads()) if plotted else recorded_evidence()

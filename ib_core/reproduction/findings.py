@@ -74,11 +74,20 @@ class ClaimFindings:
 
 @dataclass(frozen=True, slots=True)
 class RunTimeFindings:
-    """One row of the run time table; shares, None where nothing is known."""
+    """One row of the run time table; shares, None where nothing is known.
+
+    Attributes:
+        printed: What the paper prints.
+        bound: Of our network.
+        recorded: Of the recorded runs that hold only a time.
+        recorded_results: Of the recorded runs behind the paper's results, with an older solver.
+        here: Of ours.
+    """
 
     printed: PrintedRunTime
     bound: float | None
     recorded: float | None
+    recorded_results: float | None
     here: float | None
 
 
@@ -112,6 +121,7 @@ def find(text: Evidence, authors: Evidence, recorded: Evidence) -> Findings:
                 printed=row,
                 bound=limits.get(row.dataset),
                 recorded=recorded.overheads.get(row.dataset),
+                recorded_results=recorded.result_overheads.get(row.dataset),
                 here=text.overheads.get(row.dataset),
             )
             for row in printed_run_times()

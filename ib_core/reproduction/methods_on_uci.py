@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ib_core.metrics import MetricValue, RateCurve, SeedResult
-from ib_core.reproduction.verdicts import robustness
+from ib_core.reproduction.verdicts import far_robustness
 from ib_core.sweep.result import TrialResult
 
 
@@ -32,7 +32,7 @@ def by_table(results: Iterable[TrialResult]) -> list[TableNumbers]:
     found = []
     for dataset, methods in sorted(runs.items()):
         curves = {name: RateCurve.from_results(pairs) for name, pairs in methods.items()}
-        for method, numbers in robustness(curves).items():
+        for method, numbers in far_robustness(curves).items():
             found.append(
                 TableNumbers(
                     dataset=dataset,

@@ -1,12 +1,15 @@
 """Whether an experiment is reproduced: stated rules, applied to curves, never typed in."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import fmean
 
 from ib_core.metrics import MetricValue, RateCurve, number_text, scorecard
 from ib_core.reproduction.evidence import Evidence, means
 from ib_core.reproduction.facts import UNCLIPPED, published_better, published_claims
+from ib_core.sweep.presets import PRESETS
 
 
 class Verdict(StrEnum):
@@ -17,6 +20,10 @@ class Verdict(StrEnum):
     NOT_TESTED = "not tested"
 
 
+#: One mean is "at or below" another up to this share.
+EQUAL = 0.01
+#: A count over fewer than this share of the paper's experiments says nothing.
+COUNTED_SHARE = 0.5
 #: Our mean may be this share away from the recorded one where it is outside its seeds.
 CELL_TOLERANCE = 0.1
 #: A miss by so many times is not told in percent.
@@ -50,6 +57,17 @@ def not_tested(reason: str) -> Judgement:
     return Judgement(Verdict.NOT_TESTED, reason)
 
 
+def too_few(count: str) -> Judgement:
+    """Return that a count is over too few of the paper's experiments."""
+    return not_tested(f"{count} Fewer than half of the paper's experiments say nothing of it.")
+
+
+def title_of(experiment: str) -> str:
+    """Return an experiment's title."""
+    preset = PRESETS.get(f"paper/{experiment}")
+    return preset.title if preset else experiment
+
+
 def verdict_of(holds: bool) -> Verdict:
     """Return the verdict of a rule that could be applied."""
     return Verdict.REPRODUCED if holds else Verdict.DIFFERS
@@ -59,6 +77,20 @@ def robustness(curves: Mapping[str, RateCurve]) -> dict[str, dict[str, MetricVal
     """Return every method's robustness numbers, without intervals, EB first."""
     ordered = sorted(curves, key=lambda method: (method != "eb", method))
     return scorecard({method: curves[method] for method in ordered}, resamples=0)
+
+
+def far_robustness(curves: Mapping[str, RateCurve]) -> dict[str, dict[str, MetricValue]]:
+    """Return robustness numbers for grids that go on far past the rate at which EB breaks.
+
+    There half of EB's highest loss bounds nothing, so where methods diverge is read from losses
+    capped at the initial one.
+    """
+    capped = robustness({method: curve.capped() for method, curve in curves.items()})
+    names = ("divergence_rate", "divergence_rate_interpolated", "headroom")
+    return {
+        method: row | {name: capped[method][name] for name in names}
+        for method, row in robustness(curves).items()
+    }
 
 
 def judge_text(evidence: Evidence, experiment: str) -> Judgement:
@@ -74,16 +106,57 @@ def judge_text(evidence: Evidence, experiment: str) -> Judgement:
     if better.value is not None:
         whose = "IB's losses are" if better.value else "IB's losses are not"
     parts = [
-        f"{whose} lower over the grid ({'as published' if holds else 'the paper says otherwise'})"
+        f"{whose} lower over the grid ({'as published' if holds else 'the paper says otherwise'})",
+        _grid_words(eb, ib),
     ]
-    if better.value is None:  # it was run, and bears nobody out
-        parts.append(f"{better.note[0].lower()}{better.note[1:].rstrip('.')}")
     if experiment in UNCLIPPED:
         headroom = numbers["headroom"]
         ample = enough_headroom(headroom)
         holds = holds and ample is not False
-        parts.append(headroom_words(headroom))
+        parts.append(headroom_words(headroom) + _between_rates(eb, ib))
     return Judgement(verdict_of(holds), "; ".join(parts) + ".")
+
+
+def _grid_words(eb: RateCurve, ib: RateCurve) -> str:
+    """Return what decides who is lower: the means over the grid, or the rates without a mean."""
+    by_method = {"EB": means(eb), "IB": means(ib)}
+    lost = {
+        name: {lr for lr in found if math.isinf(found[lr])} for name, found in by_method.items()
+    }
+    decisive = {name: lost[name] - lost[other] for name, other in (("EB", "IB"), ("IB", "EB"))}
+    if any(decisive.values()):
+        return " and ".join(
+            f"{name}'s mean is not finite at {_rates_without_mean(curve, decisive[name])}"
+            for name, curve in (("EB", eb), ("IB", ib))
+            if decisive[name]
+        )
+    kept = sorted(by_method["EB"].keys() - lost["EB"])
+    if not kept:
+        return "no mean of either is finite"
+    words = [
+        f"{name} {number_text(fmean(found[lr] for lr in kept), 4)}"
+        for name, found in by_method.items()
+    ]
+    return f"mean over it: {', '.join(words)}"
+
+
+def _rates_without_mean(curve: RateCurve, rates: set[float]) -> str:
+    points = [point for point in curve.points if point.lr in rates]
+    return ", ".join(
+        f"{number_text(point.lr)} ({point.n - point.n_finite} of {point.n} seeds)"
+        for point in points
+    )
+
+
+def _between_rates(eb: RateCurve, ib: RateCurve) -> str:
+    """Return IB's headroom interpolated: one step of a coarse grid may be most of it."""
+    rows = robustness({"eb": eb, "ib": ib})
+    ends = [rows[name]["divergence_rate_interpolated"] for name in ("eb", "ib")]
+    low, high = (end.value if end.censored == "none" else None for end in ends)
+    if low is None or high is None:
+        return ""
+    between, on_grid = number_text(high / low), number_text(rows["ib"]["headroom"].value or 0.0)
+    return f" ({between} times between the rates of the grid)" if between != on_grid else ""
 
 
 def enough_headroom(headroom: MetricValue) -> bool | None:
@@ -102,6 +175,12 @@ def headroom_words(headroom: MetricValue) -> str:
     if headroom.value is None:
         return headroom.note.rstrip(".").replace("Neither this method nor", "neither IB nor")
     times = number_text(headroom.value)
+    if headroom.value == 1:
+        return {
+            "none": "IB diverges at EB's rate",
+            "above": "IB outlasts the grid, which ends where EB diverges",
+            "below": "IB diverges where EB outlasts the grid",
+        }[headroom.censored]
     return {
         "none": f"IB diverges at {times} times EB's rate",
         "above": f"IB outlasts the grid, which ends at {times} times EB's rate",

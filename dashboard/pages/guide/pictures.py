@@ -155,7 +155,7 @@ def _paper() -> Section:
         (
             prose(
                 "The paper's experiments, each a preset that one click fills in. Beside what the "
-                "paper reports stands what the newest study of that preset found here."
+                "paper reports stands what all trials of that preset found here."
             ),
             points(
                 "The divergence rate of a method is its first rate above its best one whose mean "

@@ -31,7 +31,7 @@ def test_a_bundle_like_the_paper_is_reproduced_and_a_wrong_one_differs(tmp_path)
 
 def test_what_was_not_run_is_said(tmp_path):
     found = experiment(judge(make_bundle(tmp_path, good_ib)))
-    assert found.text.coverage == "7 of 7 rates, 2 seeds; 28 of the paper's 70 trials"
+    assert found.text.coverage == "7 of 7 rates, 2 seeds; 28 of the preset's 70 trials"
     assert found.authors.coverage == "not run"
     assert not found.present
     assert found.how_to_get
