@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help up test full screenshots
+.PHONY: help up test full screenshots picture
 
 help:  ## print this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -15,3 +15,6 @@ full:  ## test, and the long ones: chaos, load, reproduction
 
 screenshots:  ## every page, light and dark, wide and narrow, into the folder screenshots
 	.venv/bin/python -m tests.e2e.screenshots screenshots
+
+picture:  ## the README's first picture, from the bundle that comes with the project
+	.venv/bin/python -m tests.e2e.readme_picture
