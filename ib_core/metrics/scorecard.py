@@ -112,8 +112,21 @@ def _against(method: MeanCurves, eb: MeanCurves | None, missing: str) -> dict[st
     threshold: Floats = divergence_threshold(eb)
     rate = divergence_rate(method, threshold)
     ratio = headroom(rate.grid, divergence_rate(eb, threshold).grid)
-    return dict(
-        zip(names, (rate.grid, rate.interpolated, ratio, better_than(method, eb)), strict=True)
+    caveat = _caveat(eb, threshold)
+    found = [
+        reading if np.isnan(reading.value[0]) else reading.noted(caveat)
+        for reading in (rate.grid, rate.interpolated, ratio)
+    ]
+    return dict(zip(names, (*found, better_than(method, eb)), strict=True))
+
+
+def _caveat(eb: MeanCurves, threshold: Floats) -> str:
+    """Return what to bear in mind where EB's losses have exploded before the grid ends."""
+    if not threshold[0] > eb.initial[0]:  # nor if one of them is unknown
+        return ""
+    return (
+        "EB's highest mean is so high that the mid-point exceeds the initial loss: EB has stopped "
+        "learning well below this rate. A grid that ends sooner, or the robust range, says more."
     )
 
 
