@@ -151,27 +151,24 @@ def test_a_large_study_is_scored_while_one_waits():
     assert min(elapsed) < 0.15
 
 
-def exploding(seed: int = 1) -> dict[str, RateCurve]:
-    """Return EB and IB that start at 2; EB is lost from rate 1 on and explodes ever higher."""
-    losses = {
-        "eb": {0.1: 0.5, 1.0: 50.0, 10.0: 1e4, 100.0: 1e8},
-        "ib": {0.1: 0.5, 1.0: 0.4, 10.0: 1.9, 100.0: 1e8},
-    }
+@pytest.fixture
+def exploding(make_curve) -> dict[str, RateCurve]:
+    """EB and IB that start at loss 2; EB is lost from rate 1 on and explodes ever higher."""
     return {
-        method: RateCurve.from_results((lr, SeedResult(seed, loss, 2.0)) for lr, loss in by.items())
-        for method, by in losses.items()
+        "eb": make_curve({0.1: [0.5], 1.0: [50.0], 10.0: [1e4], 100.0: [1e8]}),
+        "ib": make_curve({0.1: [0.5], 1.0: [0.4], 10.0: [1.9], 100.0: [1e8]}),
     }
 
 
-def test_a_threshold_above_the_initial_loss_is_owned_up_to():
-    row = scorecard(exploding())["ib"]
+def test_a_threshold_above_the_initial_loss_is_owned_up_to(exploding):
+    row = scorecard(exploding)["ib"]
     assert row["headroom"].value == 1.0  # the paper's rule: both cross half of 1e8 at 100
     assert "exceeds the initial loss" in row["headroom"].note
     assert "exceeds the initial loss" in row["divergence_rate"].note
 
 
-def test_capped_losses_find_where_a_curve_that_explodes_broke():
-    capped = {method: curve.capped() for method, curve in exploding().items()}
+def test_capped_losses_find_where_a_curve_that_explodes_broke(exploding):
+    capped = {method: curve.capped() for method, curve in exploding.items()}
     row = scorecard(capped)["ib"]
     assert row["divergence_rate"].value == 10.0
     assert row["headroom"].value == 10.0
