@@ -1,5 +1,6 @@
 """`etascope report paper`: the paper's experiments, trained as far as time allows, and judged."""
 
+import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,6 @@ from ib_core.errors import InvalidSpec
 if TYPE_CHECKING:  # torch, a second that `--help` must not cost
     from ib_core.reproduction.bundle import Bundle
     from ib_core.reproduction.studies import Study
-    from ib_core.reproduction.training import Finder, Forecast
 
 #: Reports there are.
 REPORTS = ("paper",)
@@ -26,7 +26,7 @@ def report(
         bool, typer.Option("--run", help="First train what is missing; resumes, reuses.")
     ] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Print what is left to train, and its cost.")
+        bool, typer.Option("--plan", help="Only print what is left to train, and its cost.")
     ] = False,
     bundle: Annotated[
         Path | None,
@@ -39,29 +39,41 @@ def report(
     tasks: Annotated[
         str | None, typer.Option(help="Only these tasks of the studies, as uci/iris,uci/wine.")
     ] = None,
-    seeds: Annotated[int | None, typer.Option(help="At most so many seeds.")] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="At most so many seeds.")] = None,
     max_minutes: Annotated[
         float | None, typer.Option(help="Stop after so long; what is finished is kept.")
     ] = None,
 ) -> None:
     """Reproduce the paper: train (--run), resume where it stopped, and report (--out)."""
-    if what not in REPORTS:
-        raise InvalidSpec(f"There is no report {what!r}. Known: {', '.join(REPORTS)}.")
+    _check(what, out, max_minutes)
     if not (out or run or plan):
         raise InvalidSpec(
             "Say what to do: --out FILE.html writes the report, --run trains what is missing, "
             "--plan prints what that would take."
         )
-    results = _folder(bundle, training=run or plan)
     wanted = chosen(only, tasks)
-    interrupted = _train(results, wanted, seeds, max_minutes, run) if run or plan else False
+    interrupted = False
+    if run:
+        interrupted = _train(_folder(bundle), wanted, seeds, max_minutes or math.inf)
+    elif plan:
+        _print_plan(_folder(bundle), wanted, seeds)
     if out is not None:
         from backend.paper.writing import write_report
 
-        write_report(results, out)
+        write_report(_reported(bundle, trained=run), out)
         typer.echo(f"Wrote {out} ({out.stat().st_size / 1e6:.1f} MB).")
     if interrupted:
         raise typer.Exit(130)
+
+
+def _check(what: str, out: Path | None, max_minutes: float | None) -> None:
+    """Refuse now what could not be done after hours of training."""
+    if what not in REPORTS:
+        raise InvalidSpec(f"There is no report {what!r}. Known: {', '.join(REPORTS)}.")
+    if max_minutes is not None and not max_minutes > 0:
+        raise InvalidSpec(f"--max-minutes must be above 0; got {max_minutes:g}.")
+    if out is not None:
+        _refuse_unwritable(out)
 
 
 def chosen(only: str | None, tasks: str | None = None) -> "list[Study]":
@@ -92,21 +104,45 @@ def _words(text: str | None) -> list[str]:
     return [word.strip() for word in (text or "").split(",") if word.strip()]
 
 
-def _folder(bundle: Path | None, *, training: bool) -> "Bundle":
-    """Return where results are read from and written to.
+def _refuse_unwritable(out: Path) -> None:
+    """Try whether the report can be written; nothing is left behind but its folder."""
+    if out.is_dir():
+        raise InvalidSpec(
+            f"{out} is a folder; --out names the file to write.",
+            hint=f"For example --out {out / 'paper.html'}.",
+        )
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not out.exists()
+        out.open("ab").close()
+        if is_new:
+            out.unlink()
+    except OSError as error:
+        raise InvalidSpec(
+            f"The report cannot be written to {out}: {error.strerror}.",
+            hint="Name another place with --out.",
+        ) from None
 
-    A run that names no folder writes to the user's own, which starts as a copy of nothing: what
-    the shipped bundle holds is found there by content, and not trained again. A report shows both.
+
+def _folder(bundle: Path | None) -> Path:
+    """Return where results are kept: the folder that was named, else the user's own.
+
+    One's own starts empty: what the shipped bundle holds is found by content, and not trained
+    again.
     """
     from backend.cli_server import read_settings
+
+    return bundle if bundle is not None else read_settings().home / "paper"
+
+
+def _reported(bundle: Path | None, *, trained: bool) -> "Bundle":
+    """Return what to report: the folder that was named, else one's own runs and the shipped."""
     from ib_core.reproduction.bundle import SHIPPED, Bundle, find_bundle
 
     if bundle is not None:
-        return Bundle(bundle) if training else find_bundle(bundle)
-    own = read_settings().home / "paper"
-    if training:
-        return Bundle(own)
-    shipped = find_bundle(SHIPPED)
+        # What was trained into a folder called `paper` is not the shipped bundle of that name.
+        return Bundle(bundle) if trained else find_bundle(bundle)
+    shipped, own = find_bundle(SHIPPED), _folder(None)
     if not own.is_dir():
         return shipped
     both = Bundle(own)
@@ -114,32 +150,43 @@ def _folder(bundle: Path | None, *, training: bool) -> "Bundle":
     return both
 
 
-def _train(
-    bundle: "Bundle",
-    studies: "list[Study]",
-    seeds: int | None,
-    max_minutes: float | None,
-    run: bool,
-) -> bool:
+def _print_plan(folder: Path, studies: "list[Study]", seeds: int | None) -> None:
+    """Print what is left to train; the folder is only read, even while a run writes to it."""
+    from backend.paper.known import everywhere
+    from backend.paper.run_bar import print_plan
+    from ib_core.reproduction.bundle import Bundle
+    from ib_core.reproduction.training import forecast
+    from ib_core.sweep.speed import calibrate
+
+    calibrate()
+    own = Bundle(folder)
+    print_plan(forecast(studies, own, elsewhere=everywhere(own), seeds=seeds))
+
+
+def _train(folder: Path, studies: "list[Study]", seeds: int | None, minutes: float) -> bool:
     """Train what is missing; return whether Ctrl-C ended it."""
     from backend.paper.known import everywhere
     from backend.paper.run_bar import RunBar, print_plan
+    from ib_core.reproduction.bundle import Bundle, locked
     from ib_core.reproduction.plan import PLAN
     from ib_core.reproduction.timing import measure_overheads
     from ib_core.reproduction.training import forecast, train
     from ib_core.sweep.speed import calibrate
 
+    def say_waiting() -> None:
+        typer.echo(f"Another run writes to {folder}; waiting until it ends.", err=True)
+
     calibrate()
-    with bundle.locked():
-        finder: Finder = everywhere(bundle)
-        wanted: Forecast = forecast(studies, bundle, elsewhere=finder, seeds=seeds)
+    with locked(folder, waiting=say_waiting):
+        bundle = Bundle(folder)
+        wanted = forecast(studies, bundle, elsewhere=everywhere(bundle), seeds=seeds)
+        for result in wanted.found:
+            bundle.append(result)
         print_plan(wanted)
-        if not run:
-            return False
-        deadline = time.monotonic() + 60 * max_minutes if max_minutes else float("inf")
         interrupted = False
         try:
             with RunBar(wanted) as bar:
+                deadline = time.monotonic() + 60 * minutes
                 left = train(wanted.units, bundle, progress=bar, deadline=deadline)
             bar.print_end(left)
         except KeyboardInterrupt:

@@ -8,24 +8,30 @@ folds these journals into the compressed files.
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 from ib_core.datasets.locking import exclusive
-from ib_core.errors import InvalidSpec
+from ib_core.errors import CorruptData, InvalidSpec
 from ib_core.reproduction.codec import decode, encode
-from ib_core.reproduction.studies import Body, Portion, Study
+from ib_core.reproduction.studies import FORMAT, Body, Study, read_list, read_studies
+from ib_core.sweep.fingerprint import ENGINE_VERSION
 from ib_core.sweep.result import TrialResult
 from ib_core.sweep.spec import TrialSpec
 
 #: The name of the bundle that comes with the program.
 SHIPPED = "paper"
-FORMAT = 1
 PACKED, JOURNAL, STUDIES = ".jsonl.gz", ".jsonl", "studies.json"
 RUN_TIMES = "run_times.json"
+#: A lock that takes longer than this is held by another run, and waiting for it is worth a word.
+PATIENCE_SECONDS = 1.0
+_REMEDY = "Get the bundle again, or delete the file: `report paper --run` makes its content anew."
 
 
 def shipped_folder() -> Path:
@@ -55,39 +61,104 @@ def shipped_run_times() -> dict[str, Any]:
 
 def _run_times(folder: Path) -> dict[str, Any]:
     path = folder / RUN_TIMES
-    found: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
-    return found
+    try:
+        found = json.loads(path.read_text()) if path.is_file() else {}
+    except ValueError as error:
+        raise CorruptData(f"{path} is not JSON ({error}).", hint=_REMEDY) from None
+    return found if isinstance(found, dict) else {}
+
+
+@contextmanager
+def locked(folder: Path, *, waiting: Callable[[], object]) -> Iterator[None]:
+    """Keep other runs from writing to a folder while the body runs; wait for one that does.
+
+    Open the bundle inside: before, another run may still be adding to it.
+
+    Args:
+        folder: Where results are kept; made if it is not there.
+        waiting: Called once if another run holds it.
+
+    Raises:
+        InvalidSpec: If nothing can be written there.
+    """
+    lock = folder / ".lock"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.touch()
+    except OSError as error:
+        raise InvalidSpec(
+            f"Results cannot be kept in {folder}: {error.strerror}.",
+            hint="Name another folder with --bundle.",
+        ) from None
+    notice = Timer(PATIENCE_SECONDS, waiting)
+    notice.daemon = True
+    notice.start()
+    try:
+        with exclusive(lock):
+            notice.cancel()
+            yield
+    finally:
+        notice.cancel()
 
 
 class Bundle:
     """The results in a folder, all in memory: a bundle is a few megabytes."""
 
     def __init__(self, folder: Path) -> None:
+        """Read a folder; one that is not there yet is an empty bundle.
+
+        Raises:
+            IBError: If a file is broken or of another format; names the file and the line.
+        """
         self.folder = folder
         self.results: dict[TrialSpec, TrialResult] = {}
-        for result in self._stored():
+        self._lent_run_times: dict[str, Any] = {}
+        self._whole_journals: set[Path] = set()
+        if (folder / STUDIES).is_file():
+            read_list(folder / STUDIES)  # before trials of a format that is not ours are read
+        for _, _, result in self._stored():
             self.results[result.spec] = result
 
     def studies(self) -> tuple[Study, ...]:
         """Return the studies, as they were when the bundle was last packed."""
         path = self.folder / STUDIES
-        if not path.is_file():
-            return ()
-        return tuple(_read_study(found) for found in json.loads(path.read_text())["studies"])
+        return read_studies(path) if path.is_file() else ()
 
     def results_of(self, study: Study) -> list[TrialResult]:
         """Return a study's trials, as far as they are here."""
         return [self.results[trial] for _, trial in study.trials() if trial in self.results]
 
+    def place_of(self, result: TrialResult) -> str:
+        """Return the file and line a result stands in, read anew: for error messages."""
+        found = f"{self.folder}"
+        for path, number, stored in self._stored():
+            if stored.fingerprint == result.fingerprint and stored.spec == result.spec:
+                found = f"{path}, line {number}"
+        return found
+
     def borrow(self, other: "Bundle") -> None:
-        """Show another bundle's results where this one has none; nothing is written."""
-        self.results = {**other.results, **self.results}
+        """Show another bundle's results and run times where this one has none; writes nothing.
+
+        Own results of another engine version are hidden: they may not share a mean with the rest,
+        and would stand before results that may.
+        """
+        own = {
+            spec: result
+            for spec, result in self.results.items()
+            if result.record.get("engine") == ENGINE_VERSION
+        }
+        self.results = {**other.results, **own}
+        self._lent_run_times = other.run_times()
 
     def append(self, result: TrialResult) -> None:
         """Keep a result for good, at once."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        journal = self._path(result.spec.task, JOURNAL)
+        if journal not in self._whole_journals:
+            _cut_torn_line(journal)
+            self._whole_journals.add(journal)
         self.results[result.spec] = result
-        with self._path(result.spec.task, JOURNAL).open("a") as file:
+        with journal.open("a") as file:
             file.write(encode(result) + "\n")
 
     def pack(self, studies: Iterable[Study]) -> None:
@@ -106,38 +177,74 @@ class Bundle:
 
     def run_times(self) -> dict[str, Any]:
         """Return IB's measured overheads and what they were measured on; empty: not measured."""
-        return _run_times(self.folder)
+        return _run_times(self.folder) or self._lent_run_times
 
     def keep_run_times(self, measured: Mapping[str, Any]) -> None:
         """Keep measured overheads."""
         _replace(self.folder / RUN_TIMES, (json.dumps(measured, indent=1) + "\n").encode())
 
-    def locked(self) -> AbstractContextManager[None]:
-        """Return a context in which no other run writes here."""
-        return exclusive(self.folder / ".lock")
-
-    def size(self) -> int:
-        """Return the bytes of all its files."""
-        return sum(path.stat().st_size for path in self.folder.glob("*.*") if path.is_file())
-
     def _path(self, task: str, suffix: str) -> Path:
         return self.folder / (task.replace("/", ".") + suffix)
 
-    def _stored(self) -> Iterator[TrialResult]:
-        for path in sorted(self.folder.glob(f"*{PACKED}")):
-            with gzip.open(path, "rt") as file:
-                yield from map(decode, file)
-        for path in sorted(self.folder.glob(f"*{JOURNAL}")):
-            yield from _whole_lines(path)
+    def _stored(self) -> Iterator[tuple[Path, int, TrialResult]]:
+        """Yield every result with its file and line; of a trial's results the newest comes last.
+
+        The journals are read first, though newer: a run may fold one into a packed file meanwhile,
+        and what has left the journals by then is found there.
+        """
+        journals = [
+            (path, text)
+            for path in sorted(self.folder.glob(f"*{JOURNAL}"))
+            if (text := _journal_text(path)) is not None
+        ]
+        packed = ((path, _packed_text(path)) for path in sorted(self.folder.glob(f"*{PACKED}")))
+        for path, text in chain(packed, journals):
+            for number, line in enumerate(text.split("\n"), 1):
+                if line:
+                    yield path, number, _decode(path, number, line)
 
 
-def _whole_lines(path: Path) -> Iterator[TrialResult]:
-    """Yield a journal's results; a last line torn by a power cut is no result."""
-    for line in path.read_text().splitlines():
-        try:
-            yield decode(line)
-        except (ValueError, KeyError):
-            continue
+def _packed_text(path: Path) -> str:
+    try:
+        return gzip.decompress(path.read_bytes()).decode()
+    except (EOFError, OSError, zlib.error, UnicodeDecodeError) as error:
+        raise CorruptData(
+            f"{path} cannot be read, it is cut short or no gzip file ({error}).", hint=_REMEDY
+        ) from None
+
+
+def _journal_text(path: Path) -> str | None:
+    """Return a journal's whole lines; a last one torn by a power cut is no result.
+
+    None: the journal has just been folded into its packed file.
+    """
+    try:
+        text = path.read_bytes().decode(errors="replace")
+    except FileNotFoundError:
+        return None
+    return text[: text.rfind("\n") + 1]
+
+
+def _cut_torn_line(journal: Path) -> None:
+    """Cut what a power cut left of a line, so that the next result starts a line of its own."""
+    if journal.is_file():
+        content = journal.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            with journal.open("r+b") as file:
+                file.truncate(whole)
+
+
+def _decode(path: Path, number: int, line: str) -> TrialResult:
+    try:
+        return decode(line)
+    except CorruptData as error:
+        hint = "Get the bundle again, or delete the line: its trial will be trained again."
+        if path.name.endswith(PACKED):
+            hint = _REMEDY
+        raise CorruptData(
+            f"{path}, line {number} is no result: {error.message}.", hint=hint
+        ) from None
 
 
 def _write(path: Path, results: list[TrialResult]) -> None:
@@ -162,13 +269,3 @@ def _study_content(study: Study) -> dict[str, Any]:
         "preset": study.preset,
         "sweeps": bodies,
     }
-
-
-def _read_study(content: dict[str, Any]) -> Study:
-    return Study(
-        name=content["name"],
-        title=content["title"],
-        question=content["question"],
-        portions=tuple(Portion(body) for body in content["sweeps"]),
-        preset=content["preset"],
-    )

@@ -15,7 +15,7 @@ from ib_core.reproduction.beyond import BEYOND
 from ib_core.reproduction.studies import Body, Portion, Study
 from ib_core.sweep.presets import PRESETS
 
-__all__ = ["PLAN", "Experiment", "Study", "experiments", "profile_study"]
+__all__ = ["PLAN", "Experiment", "Study", "experiments"]
 
 _CLASSIFIER, _CLIPPED_CLASSIFIER = "01_mnist_classification", "02_mnist_classification_clip_1.0"
 _AUTOENCODER, _CLIPPED_AUTOENCODER = "03_mnist_autoencoder", "04_mnist_autoencoder_clip_1.0"
@@ -92,11 +92,6 @@ def experiments() -> tuple[Experiment, ...]:
         Experiment(name, PRESETS[f"paper/{name}"].title, f"text/{name}", f"authors/{name}")
         for name in names
     )
-
-
-def profile_study(experiment: str, profile: str) -> Study:
-    """Return the study that repeats an experiment in a profile."""
-    return PLAN[f"{profile}/{experiment}"]
 
 
 def _study(profile: str, experiment: str, *portions: Portion) -> Study:

@@ -1,13 +1,19 @@
 """What a planned study is: portions of sweeps, each with its place in the order of training."""
 
+import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from ib_core.errors import CorruptData, IBError, InvalidSpec
 from ib_core.sweep.body import specs_of
 from ib_core.sweep.spec import TrialSpec
 
 Body = dict[str, Any]
+
+#: Version of a bundle's files; raised when this program could not read what the next one writes.
+FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +71,65 @@ class Study:
         """Yield every trial with its stage."""
         for portion in self.portions:
             yield from portion.trials()
+
+
+def read_list(path: Path) -> list[Any]:
+    """Return a bundle's list of studies as it is written, once its format is known to be ours.
+
+    Raises:
+        CorruptData: If the file is no such list; names the line where it breaks.
+        InvalidSpec: If it was written in another format.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise _broken(path, f"line {error.lineno} is not JSON ({error.msg})") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise _broken(path, f"it cannot be read ({error})") from None
+    if not isinstance(content, dict) or "format" not in content:
+        raise _broken(path, "it does not say which format it has")
+    if content["format"] != FORMAT:
+        raise InvalidSpec(
+            f"{path} has the format {content['format']!r}; this Etascope reads {FORMAT}.",
+            hint="Use the version of Etascope that made it, or a newer one.",
+        )
+    if not isinstance(content.get("studies"), list):
+        raise _broken(path, "it has no list of studies")
+    return list(content["studies"])
+
+
+def read_studies(path: Path) -> tuple[Study, ...]:
+    """Return the studies of a bundle's list, every sweep of them runnable.
+
+    Raises:
+        IBError: As `read_list`; and if a study is not whole, with its place in the list.
+    """
+    return tuple(
+        _read_study(path, number, content) for number, content in enumerate(read_list(path), 1)
+    )
+
+
+def _read_study(path: Path, number: int, content: Any) -> Study:
+    try:
+        for body in content["sweeps"]:
+            specs_of(body)
+        return Study(
+            name=str(content["name"]),
+            title=str(content["title"]),
+            question=str(content["question"]),
+            portions=tuple(Portion(body) for body in content["sweeps"]),
+            preset=str(content["preset"]),
+        )
+    except KeyError as error:
+        raise _broken(path, f"study {number} has no {error}") from None
+    except (IBError, TypeError, ValueError, AttributeError) as error:
+        why = str(error).rstrip(".")
+        raise _broken(path, f"study {number} cannot be read ({why})") from None
+
+
+def _broken(path: Path, why: str) -> CorruptData:
+    return CorruptData(
+        f"{path} is no list of studies: {why}.",
+        hint="Get the bundle again; a folder of your own runs lists them anew at the next --run "
+        "once this file is deleted.",
+    )

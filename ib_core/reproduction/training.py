@@ -68,11 +68,13 @@ class Forecast:
         units: What to train, in order.
         known: How many trials are already there.
         missing: Names of data sets that are not on this machine, with the trials they cost.
+        found: Results known elsewhere, which the bundle does not hold yet.
     """
 
     units: tuple[Unit, ...]
     known: int
     missing: dict[str, int]
+    found: tuple[TrialResult, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -125,8 +127,8 @@ def forecast(
 ) -> Forecast:
     """Return what is left to train, cheap and telling stages first.
 
-    Trials known elsewhere are copied into the bundle. A trial of several studies is trained for
-    the first that wants it.
+    Nothing is written: what is known elsewhere is in the forecast, for a run to keep. A trial of
+    several studies is trained for the first that wants it.
 
     Args:
         studies: The studies.
@@ -145,7 +147,7 @@ def forecast(
                 missing[dataset] = missing.get(dataset, 0) + 1
             elif trial not in wanted or wanted[trial][0] > stage:
                 wanted[trial] = (stage, study.name)
-    unknown = _unknown(wanted, bundle, elsewhere)
+    unknown, found = _unknown(wanted, bundle, elsewhere)
     groups: dict[tuple[int, str], list[TrialSpec]] = {}
     for trial in unknown:
         groups.setdefault(wanted[trial], []).append(trial)
@@ -156,13 +158,16 @@ def forecast(
         shards = plan_shards(trials, lanes=lanes, seconds=STACK_SECONDS)
         cost = sum(shard.seconds for shard in shards) / lanes
         units.append(Unit(name, stage, tuple(trials), cost))
-    return Forecast(tuple(units), len(wanted) - len(unknown), missing)
+    return Forecast(tuple(units), len(wanted) - len(unknown), missing, found)
 
 
 def _unknown(
     wanted: Iterable[TrialSpec], bundle: Bundle, elsewhere: Finder | None
-) -> list[TrialSpec]:
-    """Return the trials nobody has trained, with this data and by this engine."""
+) -> tuple[list[TrialSpec], tuple[TrialResult, ...]]:
+    """Return the trials nobody has trained, with this data and by this engine.
+
+    Behind them come the results that only `elsewhere` has.
+    """
     addresses = {
         trial: fingerprint(trial, data_hash(find_task(trial.task).dataset)) for trial in wanted
     }
@@ -171,12 +176,8 @@ def _unknown(
         for trial, address in addresses.items()
         if trial not in bundle.results or bundle.results[trial].fingerprint != address
     ]
-    if elsewhere is None:
-        return unknown
-    found = elsewhere([addresses[trial] for trial in unknown])
-    for result in found.values():
-        bundle.append(result)
-    return [trial for trial in unknown if addresses[trial] not in found]
+    found = elsewhere([addresses[trial] for trial in unknown]) if elsewhere else {}
+    return [trial for trial in unknown if addresses[trial] not in found], tuple(found.values())
 
 
 def rounds(units: Iterable[Unit], seconds: float) -> list[Unit]:

@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import pytest
 from typer.testing import CliRunner
 
 from backend.cli import app
 from backend.db import reading
 from backend.services import studies
-from ib_core.errors import InvalidSpec
+from ib_core.errors import CorruptData, InvalidSpec
 from ib_core.reproduction.bundle import Bundle
 from ib_core.sweep.local import run_sweep
 from ib_core.sweep.spec import SweepSpec
@@ -50,8 +52,6 @@ def toy_bundle(tmp_path):
 
 
 def test_verify_ends_well_for_honest_numbers_and_badly_for_others(toy_bundle):
-    from dataclasses import replace
-
     good = etascope("verify", str(toy_bundle.folder), "--sample", "4")
     assert good.exit_code == 0, good.output
     assert "4 agrees" in good.output
@@ -60,6 +60,32 @@ def test_verify_ends_well_for_honest_numbers_and_badly_for_others(toy_bundle):
     bad = etascope("verify", str(toy_bundle.folder), "--sample", "4")
     assert bad.exit_code == 1
     assert "4 differs" in bad.output
+
+
+def test_verify_compares_more_than_the_training_loss(toy_bundle):
+    for result in list(toy_bundle.results.values()):
+        toy_bundle.append(replace(result, test_loss=result.test_loss + 1))
+    bad = etascope("verify", str(toy_bundle.folder), "--sample", "4")
+    assert bad.exit_code == 1
+    assert "test loss" in bad.output
+
+
+def test_verify_without_time_says_what_would_give_it_some(toy_bundle):
+    answer = etascope("verify", str(toy_bundle.folder), "--max-minutes", "0")
+    assert "in 0 minutes" in answer.exception.message
+    assert "--max-minutes" in answer.exception.hint
+
+
+def test_verify_says_how_it_draws():
+    assert "take turns" in " ".join(etascope("verify", "--help").output.split())
+
+
+def test_an_altered_bundle_is_not_imported(sqlite_database, tmp_path):
+    bundle = make_bundle(tmp_path, good_ib, seeds=1)
+    bundle.append(replace(next(iter(bundle.results.values())), fingerprint="0" * 64))
+    answer = etascope("import-bundle", str(tmp_path))
+    assert isinstance(answer.exception, CorruptData)
+    assert "line 1: the fingerprint is not" in answer.exception.message
 
 
 def test_a_run_goes_into_a_folder_and_reuses_what_is_there(tmp_path, monkeypatch, sqlite_database):

@@ -2,6 +2,7 @@
 
 They keep their content address, so that a later sweep with the same settings reuses them. What
 is already here stays as it is; importing twice, or a bundle that has grown, adds what is new.
+Because an address is believed from then on, it is computed again before anything is stored.
 """
 
 import hashlib
@@ -18,21 +19,35 @@ from backend.models import CurveRow, StudyRow, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import StudyCreate
 from backend.services import curves, results, studies
 from backend.services.trials import chunks, spec_of
+from ib_core.errors import CorruptData
 from ib_core.reproduction.bundle import Bundle
 from ib_core.reproduction.studies import Body, Portion, Study
 from ib_core.sweep.body import specs_of
+from ib_core.sweep.fingerprint import ENGINE_VERSION, fingerprint
 from ib_core.sweep.result import TrialResult
+from ib_core.sweep.spec import TrialSpec
 
 TAG = "paper"
+
+#: A bundle's results that may be stored, by trial.
+Held = dict[TrialSpec, TrialResult]
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What an import did."""
+    """What an import did.
+
+    Attributes:
+        studies: How many studies it brought.
+        trials: How many trials they hold.
+        new: How many of these were not here.
+        left_out: How many were left out as made by another engine version.
+    """
 
     studies: int
     trials: int
     new: int
+    left_out: int = 0
 
 
 def store(session: Session, *, bundle: Bundle, source: str) -> Stored:
@@ -42,14 +57,45 @@ def store(session: Session, *, bundle: Bundle, source: str) -> Stored:
         session: A session that may write.
         bundle: What to store.
         source: What the studies' notes call it.
+
+    Raises:
+        IBError: If the bundle is broken, or a trial's address is not that of its settings and
+            data; names the file and the line.
     """
-    found = [(study, bundle.results_of(study)) for study in bundle.studies()]
-    held = {result.fingerprint: result for _, results_ in found for result in results_}
-    new = _insert_trials(session, held)
-    ids = _ids(session, held)
-    for study, _ in found:
-        _store_study(session, study, bundle, ids, source)
-    return Stored(len(found), len(held), new)
+    held = _checked(bundle)
+    found = [study for study in bundle.studies() if _trials(study.portions, held)]
+    by_address = {
+        result.fingerprint: result for study in found for result in _trials(study.portions, held)
+    }
+    new = _insert_trials(session, by_address)
+    ids = _ids(session, by_address)
+    for study in found:
+        _store_study(session, study, held, ids, source)
+    return Stored(len(found), len(by_address), new, len(bundle.results) - len(held))
+
+
+def _checked(bundle: Bundle) -> Held:
+    """Return the results of this engine version, their addresses found to be right.
+
+    How another version made its addresses is not known here, so its trials are left out: a wrong
+    address would give a later sweep the numbers of other settings.
+    """
+    held = {}
+    for spec, result in bundle.results.items():
+        if result.record.get("engine") != ENGINE_VERSION:
+            continue
+        if result.fingerprint != fingerprint(spec, str(result.record.get("data"))):
+            raise CorruptData(
+                f"{bundle.place_of(result)}: the fingerprint is not that of the trial's settings "
+                "and data, so the line was altered.",
+                hint="Nothing was stored. Get the bundle again.",
+            )
+        held[spec] = result
+    return held
+
+
+def _trials(portions: Iterable[Portion], held: Held) -> list[TrialResult]:
+    return [held[trial] for portion in portions for _, trial in portion.trials() if trial in held]
 
 
 def _insert_trials(session: Session, held: dict[str, TrialResult]) -> int:
@@ -98,16 +144,16 @@ def _ids(session: Session, addresses: Iterable[str]) -> dict[str, int]:
 
 
 def _store_study(
-    session: Session, study: Study, bundle: Bundle, ids: dict[str, int], source: str
+    session: Session, study: Study, held: Held, ids: dict[str, int], source: str
 ) -> None:
     portions = [
-        (number, portion, [bundle.results[t] for _, t in portion.trials() if t in bundle.results])
+        (number, portion, found)
         for number, portion in enumerate(study.portions)
+        if (found := _trials([portion], held))
     ]
-    held = [(number, portion, found) for number, portion, found in portions if found]
-    keys = [_key(study, number) for number, _, _ in held]
+    keys = [_key(study, number) for number, _, _ in portions]
     study_id = _study_with(session, keys) or _create(session, study, source)
-    for key, (_, portion, found) in zip(keys, held, strict=True):
+    for key, (_, portion, found) in zip(keys, portions, strict=True):
         sweep_id = _sweep(session, study_id, key, portion, found, source)
         _link(session, sweep_id, [ids[result.fingerprint] for result in found])
 

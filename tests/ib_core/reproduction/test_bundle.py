@@ -2,24 +2,15 @@ import gzip
 import json
 import math
 from dataclasses import replace
+from threading import Event, Thread
 
 import pytest
 
-from ib_core.errors import InvalidSpec
-from ib_core.reproduction.bundle import Bundle, find_bundle
+from ib_core.errors import CorruptData, InvalidSpec
+from ib_core.reproduction.bundle import Bundle, find_bundle, locked
 from ib_core.reproduction.codec import decode, encode
-from ib_core.reproduction.studies import Portion, Study
-from ib_core.reproduction.training import Progress, forecast, rounds, train
 from ib_core.sweep.local import run_all
-
-TOY = {
-    "task": "toy/quadratic",
-    "methods": ["eb", "ib"],
-    "learning_rates": [0.5, 3.0],
-    "seeds": 2,
-    "epochs": 1,
-}
-STUDY = Study("text/toy", "Toy", "Does it diverge?", (Portion(TOY),))
+from tests.ib_core.reproduction.toy_study import STUDY
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +50,41 @@ def test_a_torn_last_line_costs_one_trial_only(tmp_path, results):
     assert list(Bundle(tmp_path).results) == [results[0].spec]
 
 
+def test_what_follows_a_torn_line_is_kept(tmp_path, results):
+    Bundle(tmp_path).append(results[0])
+    with (tmp_path / "toy.quadratic.jsonl").open("a") as journal:
+        journal.write(encode(results[1])[:200])
+    again = Bundle(tmp_path)
+    again.append(results[2])
+    again.append(results[3])
+    assert list(Bundle(tmp_path).results) == [results[i].spec for i in (0, 2, 3)]
+
+
+def test_a_line_without_its_end_is_torn_even_if_it_could_be_read(tmp_path, results):
+    (tmp_path / "toy.quadratic.jsonl").write_text(encode(results[0]))
+    bundle = Bundle(tmp_path)
+    assert bundle.results == {}
+    bundle.append(results[1])
+    assert list(Bundle(tmp_path).results) == [results[1].spec]
+
+
+def test_a_journal_that_is_folded_while_it_is_read_costs_nothing(tmp_path, results, monkeypatch):
+    bundle = Bundle(tmp_path)
+    bundle.append(results[0])
+    bundle.pack([STUDY])
+    bundle.append(results[1])
+    plain = type(tmp_path).glob
+
+    def glob(self, pattern):
+        found = list(plain(self, pattern))
+        if pattern == "*.jsonl":
+            bundle.pack([STUDY])  # another process, between listing and reading
+        return found
+
+    monkeypatch.setattr(type(tmp_path), "glob", glob)
+    assert len(Bundle(tmp_path).results) == 2
+
+
 def test_packing_the_same_results_gives_the_same_bytes(tmp_path, results):
     for folder, order in (("a", results), ("b", results[::-1])):
         bundle = Bundle(tmp_path / folder)
@@ -81,66 +107,132 @@ def test_a_packed_bundle_says_what_its_studies_are(tmp_path, results):
     assert len(find_bundle(tmp_path).results_of(study)) == 3
 
 
+@pytest.fixture
+def packed(tmp_path, results):
+    bundle = Bundle(tmp_path)
+    for result in results[:3]:
+        bundle.append(result)
+    bundle.pack([STUDY])
+    return tmp_path / "toy.quadratic.jsonl.gz"
+
+
+def lines_of(packed):
+    return [json.loads(line) for line in gzip.decompress(packed.read_bytes()).splitlines()]
+
+
+def write_lines(packed, lines):
+    text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
+    packed.write_bytes(gzip.compress(text.encode()))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [lambda whole: whole[:-20], lambda whole: b"no gzip", lambda whole: whole[:30] + b"x" * 50],
+    ids=["cut short", "not gzip", "altered"],
+)
+def test_a_packed_file_that_cannot_be_read_is_named(packed, content):
+    packed.write_bytes(content(packed.read_bytes()))
+    with pytest.raises(CorruptData, match=r"toy\.quadratic\.jsonl\.gz cannot be read") as raised:
+        find_bundle(packed.parent)
+    assert raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        (lambda line: "{torn", "not JSON"),
+        (lambda line: "[1]", "is no result"),
+        (lambda line: {k: v for k, v in line.items() if k != "train_loss"}, "no 'train_loss'"),
+        (lambda line: {k: v for k, v in line.items() if k != "spec"}, "no 'spec'"),
+        (lambda line: {**line, "spec": {**line["spec"], "warmth": 1}}, "warmth"),
+        (lambda line: {**line, "spec": {**line["spec"], "options": {"warmth": 1}}}, "warmth"),
+        (lambda line: {**line, "spec": {**line["spec"], "options": {"momentum": [1]}}}, "list"),
+        (lambda line: {**line, "spec": {**line["spec"], "lr": "fast"}}, "lr cannot be 'fast'"),
+        (lambda line: {**line, "spec": {**line["spec"], "lr": math.nan}}, "JSON compliant"),
+        (lambda line: {**line, "outcome": "won"}, "won"),
+        (lambda line: {**line, "train_loss": "low"}, "low"),
+        (lambda line: {**line, "record": None}, "record"),
+        (lambda line: {**line, "curve": {"step": [1]}}, "no 'epoch'"),
+    ],
+)
+def test_a_line_that_is_no_result_is_named(packed, broken, why):
+    first, second, third = lines_of(packed)
+    write_lines(packed, [first, broken(second), third])
+    with pytest.raises(CorruptData, match=r"toy\.quadratic\.jsonl\.gz, line 2") as raised:
+        find_bundle(packed.parent)
+    assert why in raised.value.message
+    assert raised.value.hint
+
+
+def test_a_whole_line_of_a_journal_that_is_no_result_is_named(tmp_path, results):
+    (tmp_path / "toy.quadratic.jsonl").write_text(encode(results[0]) + "\n{}\n")
+    with pytest.raises(CorruptData, match=r"toy\.quadratic\.jsonl, line 2") as raised:
+        Bundle(tmp_path)
+    assert "delete the line" in raised.value.hint
+
+
+def test_another_format_is_refused_before_its_trials_are_read(packed):
+    (packed.parent / "studies.json").write_text('{"format": 2, "studies": []}')
+    packed.write_bytes(b"as nobody knows it")
+    with pytest.raises(InvalidSpec, match="has the format 2; this Etascope reads 1"):
+        find_bundle(packed.parent)
+
+
+def test_run_times_that_are_not_json_are_named(packed):
+    (packed.parent / "run_times.json").write_text("{")
+    with pytest.raises(CorruptData, match=r"run_times\.json is not JSON"):
+        find_bundle(packed.parent).run_times()
+
+
+def test_the_place_of_a_result_is_its_newest_line(packed, results):
+    bundle = Bundle(packed.parent)
+    assert bundle.place_of(results[0]).startswith(f"{packed}, line ")
+    bundle.append(results[0])
+    assert bundle.place_of(results[0]) == f"{packed.with_suffix('')}, line 1"
+
+
+def test_what_is_borrowed_fills_gaps_and_hides_other_engines(tmp_path, results):
+    one, two, three = results[:3]
+    shipped, own = Bundle(tmp_path / "shipped"), Bundle(tmp_path / "own")
+    for result in (one, two, three):
+        shipped.append(result)
+    shipped.keep_run_times({"overheads": {"JSB Chorales": 0.1}})
+    mine, old = replace(one, train_loss=9.0), replace(two, record={**two.record, "engine": "0"})
+    own.append(mine)
+    own.append(old)
+    own.borrow(shipped)
+    assert own.results == {one.spec: mine, two.spec: two, three.spec: three}
+    assert own.run_times() == {"overheads": {"JSB Chorales": 0.1}}
+    own.keep_run_times({"overheads": {"JSB Chorales": 0.2}})
+    assert own.run_times() == {"overheads": {"JSB Chorales": 0.2}}
+
+
+def test_who_waits_for_another_run_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr("ib_core.reproduction.bundle.PATIENCE_SECONDS", 0.05)
+    told, free = Event(), Event()
+
+    def wait_for_it():
+        with locked(tmp_path, waiting=told.set):
+            free.set()
+
+    with locked(tmp_path, waiting=pytest.fail):
+        other = Thread(target=wait_for_it)
+        other.start()
+        assert told.wait(10)
+        assert not free.is_set()
+    other.join(10)
+    assert free.is_set()
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(InvalidSpec, match="Results cannot be kept in"),
+        locked(tmp_path / "file" / "folder", waiting=pytest.fail),
+    ):
+        pytest.fail("it was opened")
+
+
 def test_a_folder_that_is_no_bundle_is_refused(tmp_path):
     with pytest.raises(InvalidSpec, match="no bundle"):
         find_bundle(tmp_path)
-
-
-class Killed(Progress):
-    """Ends the run in the middle, as Ctrl-C would."""
-
-    def begin(self, unit):
-        if unit.stage == 1:
-            raise KeyboardInterrupt
-
-
-def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
-    monkeypatch.setattr("ib_core.reproduction.training.ROUND_SECONDS", 0.0)
-    bundle = Bundle(tmp_path)
-    first = forecast([STUDY], bundle)
-    assert [unit.stage for unit in first.units] == [0, 1]  # a stage a seed
-    with pytest.raises(KeyboardInterrupt):
-        train(first.units, bundle, progress=Killed())
-    again = forecast([STUDY], Bundle(tmp_path))
-    assert again.known == 4
-    assert {trial.seed for unit in again.units for trial in unit.trials} == {2}
-    assert train(again.units, bundle, progress=Progress()) == []
-    assert forecast([STUDY], Bundle(tmp_path)).units == ()
-
-
-def test_neighbours_are_trained_together_up_to_a_round(tmp_path):
-    one, two = (replace(unit, seconds=60.0) for unit in forecast([STUDY], Bundle(tmp_path)).units)
-    assert rounds([one, two], 100.0) == [one, two]
-    (both,) = rounds([one, two], 120.0)
-    assert both.trials == one.trials + two.trials
-    assert both.seconds == 120.0
-    assert both.name.endswith("stage 0 and 1 more")
-    assert train([both], Bundle(tmp_path), progress=Progress()) == []
-    assert forecast([STUDY], Bundle(tmp_path)).units == ()
-
-
-def test_results_known_elsewhere_are_copied_not_trained(tmp_path, results):
-    known = {result.fingerprint: result for result in results}
-    found = forecast([STUDY], Bundle(tmp_path), elsewhere=lambda wanted: known)
-    assert found.units == ()
-    assert len(Bundle(tmp_path).results) == len(results)
-
-
-def test_units_that_do_not_fit_the_time_are_left(tmp_path):
-    bundle = Bundle(tmp_path)
-    units = forecast([STUDY], bundle).units
-    left = train(units, bundle, progress=Progress(), deadline=0.0)
-    assert left == list(units)
-    assert bundle.results == {}
-
-
-def test_a_result_of_other_data_is_trained_again(tmp_path, results):
-    bundle = Bundle(tmp_path)
-    bundle.append(replace(results[0], fingerprint="0" * 64))
-    wanted = [trial for unit in forecast([STUDY], bundle).units for trial in unit.trials]
-    assert results[0].spec in wanted
-
-
-def test_at_most_so_many_seeds(tmp_path):
-    units = forecast([STUDY], Bundle(tmp_path), seeds=1).units
-    assert {trial.seed for unit in units for trial in unit.trials} == {1}

@@ -1,3 +1,6 @@
+from dataclasses import replace
+
+import pytest
 from sqlalchemy import func, select
 
 from backend.db import reading, transaction
@@ -6,6 +9,7 @@ from backend.schemas import TrialState
 from backend.services import studies
 from backend.services.bundles.stored import stored_results
 from backend.services.bundles.storing import store
+from ib_core.errors import CorruptData
 from ib_core.reproduction.bundle import Bundle
 from ib_core.sweep.result import Outcome
 from tests.backend.paper.bundles import good_ib, make_bundle, result_of
@@ -88,3 +92,32 @@ def test_a_loss_that_is_not_finite_is_stored_as_diverged(sqlite_database, tmp_pa
     with reading() as session:
         states = session.scalars(select(TrialRow.state)).all()
     assert states.count(TrialState.DIVERGED) == 1
+
+
+@pytest.mark.parametrize("change", [{"fingerprint": "0" * 64}, {"record": {"engine": "1"}}])
+def test_a_result_under_an_address_that_is_not_its_own_is_refused(
+    sqlite_database, tmp_path, change
+):
+    bundle = make_bundle(tmp_path, good_ib, seeds=1)
+    bundle.append(replace(next(iter(bundle.results.values())), **change))
+    with pytest.raises(CorruptData, match=r"music\.jsb_chorales\.jsonl, line 1") as raised:
+        put(Bundle(tmp_path))
+    assert "Nothing was stored" in raised.value.hint
+    assert count(TrialRow) == 0
+
+
+def test_a_result_may_not_stand_under_the_address_of_another(sqlite_database, tmp_path):
+    bundle = make_bundle(tmp_path, good_ib, seeds=1)
+    one, two = list(bundle.results.values())[:2]
+    bundle.append(replace(one, fingerprint=two.fingerprint))
+    with pytest.raises(CorruptData, match="not that of the trial's settings"):
+        put(Bundle(tmp_path))
+
+
+def test_results_of_another_engine_version_are_left_out(sqlite_database, tmp_path):
+    bundle = make_bundle(tmp_path, good_ib, seeds=1)
+    old = next(iter(bundle.results.values()))
+    bundle.append(replace(old, record={**old.record, "engine": "0"}, fingerprint="0" * 64))
+    stored = put(Bundle(tmp_path))
+    assert (stored.trials, stored.new, stored.left_out) == (13, 13, 1)
+    assert count(TrialRow) == 13
