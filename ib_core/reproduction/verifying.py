@@ -1,30 +1,45 @@
 """Trains trials of a bundle again and says which numbers hold.
 
-A result that differs is trained again at rates a rounding error away; if these alone spread over
-a tenth of the difference or more, the trial is chaotic and says nothing about the bundle.
+Everything a bundle holds of a trial's end is compared: losses, accuracies and how it ended. A
+trial that differs anywhere is trained again at rates a rounding error away; if these alone spread
+over a tenth of the difference or more, the trial is chaotic and says nothing about the bundle.
 """
 
 import math
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, zip_longest
 
-from ib_core.datasets import DATASETS, data_hash
-from ib_core.reproduction.agreement import within
+from ib_core.datasets import DATASETS, Card, data_card
 from ib_core.reproduction.bundle import Bundle
 from ib_core.reproduction.rounding import Roundings, nudged
 from ib_core.sweep.fingerprint import fingerprint
 from ib_core.sweep.local import run_all
-from ib_core.sweep.result import TrialResult
+from ib_core.sweep.result import Outcome, TrialResult
 from ib_core.sweep.shard import plan_shards
+from ib_core.sweep.spec import TrialSpec
 from ib_core.tasks import find_task
 
-#: Two losses are the same up to rounding if they differ by no more than this share.
+#: Two numbers are the same up to rounding if they differ by no more than this share.
 ROUNDING = 1e-3
+#: And an accuracy if it differs by one example; a little more, as files keep nine digits.
+EXAMPLES = 1.001
 #: How many roundings a result that differs is trained with.
 ROUNDINGS = 3
 #: Share of a difference that rounding alone must move for the trial to be chaotic.
 CHAOS = 0.1
+#: What is compared; the first of the gravest verdict is shown.
+NUMBERS = ("train_loss", "test_loss", "train_accuracy", "test_accuracy", "outcome", "initial_loss")
+#: What moves in whole steps, and the loss whose movement shows that it may.
+STEPPED = {
+    "train_accuracy": "train_loss",
+    "test_accuracy": "test_loss",
+    "outcome": "train_loss",
+}
+#: Gravest first.
+VERDICTS = ("differs", "chaotic", "agrees")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,38 +58,94 @@ class Drawn:
 
 
 @dataclass(frozen=True, slots=True)
+class Compared:
+    """One number of a trial, then and now.
+
+    Attributes:
+        name: Which, as `TrialResult` calls it.
+        spread: How far rounding alone moves it today; infinite where it decides on NaN.
+        verdict: `agrees`, `chaotic` or `differs`.
+    """
+
+    name: str
+    spread: float
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     """One trial, then and now.
 
     Attributes:
         kept: The bundle's result.
-        again: Today's loss.
-        nudged: Today's losses at rates a rounding error away; empty: not needed.
-        same_data: Whether data and engine are those of the bundle, by the content address.
+        again: Today's.
+        nudged: Today's at rates a rounding error away; empty: not needed.
+        card: The data of today.
     """
 
     kept: TrialResult
-    again: float
-    nudged: tuple[float, ...]
-    same_data: bool
+    again: TrialResult
+    nudged: tuple[TrialResult, ...]
+    card: Card
 
     @property
-    def spread(self) -> float:
-        """How far rounding alone moves today's loss; infinite where it decides on NaN."""
-        return Roundings((self.again, *self.nudged)).spread
+    def same_data(self) -> bool:
+        """Whether data and engine are those of the bundle, by the content address."""
+        return self.kept.fingerprint == fingerprint(self.kept.spec, self.card.sha256)
 
     @property
     def verdict(self) -> str:
-        """`agrees`, `chaotic` or `differs`."""
-        if _same(self.again, self.kept.train_loss):
-            return "agrees"
-        gap = abs(self.again - self.kept.train_loss)
-        chaotic = self.spread == math.inf or 0 < CHAOS * gap <= self.spread
-        return "chaotic" if chaotic else "differs"
+        """`agrees`, `chaotic` or `differs`: the gravest of its numbers."""
+        return self.worst.verdict
+
+    @property
+    def worst(self) -> Compared:
+        """The number that decides; the training loss if all agree."""
+        compared = [self._compare(name) for name in NUMBERS if self._is_kept(name)]
+        return min(compared, key=lambda one: VERDICTS.index(one.verdict))
+
+    def _is_kept(self, name: str) -> bool:
+        """Return whether the bundle holds a number; a final loss it lacks was not finite."""
+        value = getattr(self.kept, name)
+        return value is not None and not (name == "initial_loss" and math.isnan(value))
+
+    def _compare(self, name: str) -> Compared:
+        kept, again = _number(self.kept, name), _number(self.again, name)
+        spread = max(self._spread(name), self._spread_of_steps(name))
+        if self._same(name, kept, again):
+            return Compared(name, spread, "agrees")
+        chaotic = spread == math.inf or 0 < CHAOS * abs(again - kept) <= spread
+        return Compared(name, spread, "chaotic" if chaotic else "differs")
+
+    def _same(self, name: str, kept: float, again: float) -> bool:
+        if math.isnan(kept) or math.isnan(again):
+            return math.isnan(kept) and math.isnan(again)
+        rows = {"train_accuracy": self.card.rows, "test_accuracy": self.card.test_rows}
+        absolute = EXAMPLES / max(1, rows[name]) if name in rows else 1e-9
+        return abs(again - kept) <= max(absolute, ROUNDING * abs(kept))
+
+    def _spread(self, name: str) -> float:
+        return Roundings(tuple(_number(one, name) for one in (self.again, *self.nudged))).spread
+
+    def _spread_of_steps(self, name: str) -> float:
+        """Return the share by which rounding moves the loss behind a number that moves in steps.
+
+        A few roundings may all lie on one step while the next is as near: where the loss moves by
+        a share, as large a share of the examples may change sides.
+        """
+        if name not in STEPPED:
+            return 0.0
+        moved = self._spread(STEPPED[name])
+        loss = abs(_number(self.again, STEPPED[name]))
+        return 0.0 if moved == 0 else 1.0 if not moved < loss else moved / loss
 
 
 def draw(bundle: Bundle, count: int, *, seed: int = 1, most_seconds: float = math.inf) -> Drawn:
-    """Return random trials of a bundle that can be trained here, each equally likely.
+    """Return random trials of a bundle that can be trained here, from as many tasks as can be.
+
+    Families of tasks (`uci`, `music`, `mnist_classifier`, ...) take turns, and in a family its
+    tasks do, so that the largest family does not crowd out the others; of one task's trials each
+    is equally likely, except that those which would take too long are passed over.
 
     Args:
         bundle: Where from.
@@ -84,16 +155,14 @@ def draw(bundle: Bundle, count: int, *, seed: int = 1, most_seconds: float = mat
     """
     order = sorted(bundle.results.values(), key=lambda result: result.fingerprint)
     random.Random(seed).shuffle(order)
+    trials = Counter(find_task(result.spec.task).dataset for result in order)
+    missing = {name: trials[name] for name in trials if not DATASETS[name].present()}
+    here = [result for result in order if find_task(result.spec.task).dataset not in missing]
     chosen: list[TrialResult] = []
-    missing: dict[str, int] = {}
     too_long, left = 0, most_seconds
-    for result in order:
+    for result in _in_turn(here):
         if len(chosen) == count:
             break
-        dataset = find_task(result.spec.task).dataset
-        if not DATASETS[dataset].present():
-            missing[dataset] = missing.get(dataset, 0) + 1
-            continue
         seconds = sum(shard.seconds for shard in plan_shards([result.spec]))
         if seconds > left:
             too_long += 1
@@ -105,31 +174,41 @@ def draw(bundle: Bundle, count: int, *, seed: int = 1, most_seconds: float = mat
 
 def check(results: Sequence[TrialResult]) -> list[Check]:
     """Train trials again; those that differ once more, a rounding error away."""
-    again = run_all([result.spec for result in results])
-    pairs = list(zip(results, again, strict=True))
-    differing = [
-        kept for kept, new in pairs if new is None or not _same(new.train_loss, kept.train_loss)
+    again = _train([result.spec for result in results])
+    checks = [
+        Check(kept, new, (), data_card(find_task(kept.spec.task).dataset))
+        for kept, new in zip(results, again, strict=True)
     ]
-    moved = run_all([twin for r in differing for twin in nudged(r.spec, ROUNDINGS)])
-    losses = [math.nan if new is None else new.train_loss for new in moved]
-    twins = {
-        kept.fingerprint: tuple(losses[i * ROUNDINGS : (i + 1) * ROUNDINGS])
-        for i, kept in enumerate(differing)
-    }
+    twins = [nudged(one.kept.spec, ROUNDINGS) for one in checks if one.verdict != "agrees"]
+    moved = iter(_train([twin for row in twins for twin in row]))
     return [
-        Check(
-            kept=kept,
-            again=math.nan if new is None else new.train_loss,
-            nudged=twins.get(kept.fingerprint, ()),
-            same_data=kept.fingerprint == _address(kept),
-        )
-        for kept, new in pairs
+        one if one.verdict == "agrees" else replace(one, nudged=tuple(islice(moved, ROUNDINGS)))
+        for one in checks
     ]
 
 
-def _same(one: float, two: float) -> bool:
-    return within(one, two, absolute=1e-9, relative=ROUNDING)
+def _train(trials: Sequence[TrialSpec]) -> list[TrialResult]:
+    # Only an observer could drop a trial, and nobody observes.
+    return [result for result in run_all(trials) if result is not None]
 
 
-def _address(result: TrialResult) -> str:
-    return fingerprint(result.spec, data_hash(find_task(result.spec.task).dataset))
+def _in_turn(results: Iterable[TrialResult]) -> list[TrialResult]:
+    """Return results so that families of tasks take turns, and in a family its tasks."""
+    families: dict[str, dict[str, list[TrialResult]]] = {}
+    for result in results:
+        task = result.spec.task
+        families.setdefault(task.partition("/")[0], {}).setdefault(task, []).append(result)
+    return _merge(_merge(tasks.values()) for tasks in families.values())
+
+
+def _merge(rows: Iterable[list[TrialResult]]) -> list[TrialResult]:
+    """Return the first of every row, then the second of every row, and so on."""
+    return [one for turn in zip_longest(*rows) for one in turn if one is not None]
+
+
+def _number(result: TrialResult, name: str) -> float:
+    """Return a number of a result; NaN for all that are not finite, as files have it."""
+    if name == "outcome":
+        return float(tuple(Outcome).index(result.outcome))
+    value = getattr(result, name)
+    return value if value is not None and math.isfinite(value) else math.nan
