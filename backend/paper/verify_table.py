@@ -11,6 +11,8 @@ from ib_core.reproduction.verifying import Check, Drawn
 from ib_core.sweep.result import TrialResult
 
 COLOURS = {"agrees": "green", "chaotic": "yellow", "differs": "red"}
+#: Verdicts of several trials.
+OF_SEVERAL = {"agrees": "agree", "chaotic": "are chaotic", "differs": "differ"}
 
 
 def print_checks(checks: Sequence[Check], drawn: Drawn) -> None:
@@ -18,7 +20,7 @@ def print_checks(checks: Sequence[Check], drawn: Drawn) -> None:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 130)
     console.print(_table(checks))
     counts = Counter(one.verdict for one in checks)
-    words = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+    words = ", ".join(f"{counts[verdict]} {OF_SEVERAL[verdict]}" for verdict in OF_SEVERAL)
     lines = [f"{len(checks)} trials trained again: {words}.", *_what_it_means(checks, counts)]
     changed = sum(not one.same_data for one in checks)
     if changed:
