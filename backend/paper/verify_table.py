@@ -11,8 +11,8 @@ from ib_core.reproduction.verifying import Check, Drawn
 from ib_core.sweep.result import TrialResult
 
 COLOURS = {"agrees": "green", "chaotic": "yellow", "differs": "red"}
-#: Verdicts of several trials.
-OF_SEVERAL = {"agrees": "agree", "chaotic": "are chaotic", "differs": "differ"}
+#: Verdicts before a count.
+COUNTED = {"agrees": "agreeing", "chaotic": "chaotic", "differs": "differing"}
 
 
 def print_checks(checks: Sequence[Check], drawn: Drawn) -> None:
@@ -20,7 +20,7 @@ def print_checks(checks: Sequence[Check], drawn: Drawn) -> None:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 130)
     console.print(_table(checks))
     counts = Counter(one.verdict for one in checks)
-    words = ", ".join(f"{counts[verdict]} {OF_SEVERAL[verdict]}" for verdict in OF_SEVERAL)
+    words = ", ".join(f"{word} {counts[verdict]}" for verdict, word in COUNTED.items())
     lines = [f"{len(checks)} trials trained again: {words}.", *_what_it_means(checks, counts)]
     changed = sum(not one.same_data for one in checks)
     if changed:

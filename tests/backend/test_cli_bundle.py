@@ -54,12 +54,12 @@ def toy_bundle(tmp_path):
 def test_verify_ends_well_for_honest_numbers_and_badly_for_others(toy_bundle):
     good = etascope("verify", str(toy_bundle.folder), "--sample", "4")
     assert good.exit_code == 0, good.output
-    assert "4 agrees" in good.output
+    assert "agreeing 4" in good.output
     for result in list(toy_bundle.results.values()):
         toy_bundle.append(replace(result, train_loss=result.train_loss + 1))
     bad = etascope("verify", str(toy_bundle.folder), "--sample", "4")
     assert bad.exit_code == 1
-    assert "4 differs" in bad.output
+    assert "differing 4" in bad.output
 
 
 def test_verify_compares_more_than_the_training_loss(toy_bundle):

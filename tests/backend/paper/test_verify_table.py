@@ -32,12 +32,12 @@ def test_the_number_that_decides_is_shown(capsys, kept):
     text = said(capsys, Check(kept, diverged, (diverged,) * 3, CARD))
     assert "outcome" in text
     assert "completed  diverged" in text
-    assert "1 differs" in text
+    assert "differing 1" in text
 
 
 def test_how_many_were_tested_is_said_where_some_are_chaotic(capsys, kept):
     text = said(capsys, chaotic(kept), Check(kept, kept, (), CARD))
-    assert "2 trials trained again: 1 chaotic, 1 agrees." in text
+    assert "2 trials trained again: agreeing 1, chaotic 1, differing 0." in text
     assert "1 of the 2 were tested" in text
 
 
