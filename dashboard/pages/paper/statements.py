@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from backend.schemas.paper import ClaimRead, JudgementRead, PaperRead
+from backend.schemas.paper import ClaimRead, JudgementRead, PaperRead, ProfileRead
 from dashboard.components.elements import explained
 from dashboard.markup import Component, html
 from dashboard.pages.paper.experiments import verdict_badge
@@ -62,18 +62,21 @@ def _judgement(found: JudgementRead) -> list[Component]:
 def uci_table(paper: PaperRead) -> Component:
     """Return how many of the printed losses we meet, rate by rate."""
     words = [
-        html.P(
-            [verdict_badge(paper.uci.authors.verdict), " ", paper.uci.authors.reason],
-        ),
-        html.P(paper.rules["uci"], className="history-meta"),
-        html.P([verdict_badge(paper.uci.text.verdict), " ", paper.uci.text.reason]),
-        html.P(paper.rules["uci_text"], className="history-meta"),
+        *_uci_verdict("Text profile", paper.uci.text, paper.rules["uci_text"]),
+        *_uci_verdict("Authors profile", paper.uci.authors, paper.rules["uci"]),
     ]
     if not paper.uci_cells:
         return html.Div(words)
     head = ("Learning rate", *(f"{row.lr:g}" for row in paper.uci_cells))
     cells = ["Cells that agree", *(f"{row.agreeing}/{row.cells}" for row in paper.uci_cells)]
     return html.Div([*words, _table(head, [cells])])
+
+
+def _uci_verdict(profile: str, found: ProfileRead, rule: str) -> list[Component]:
+    return [
+        html.P([verdict_badge(found.verdict), f" {profile}: ", found.reason]),
+        html.P(rule, className="history-meta"),
+    ]
 
 
 def run_times_table(paper: PaperRead) -> Component:
