@@ -19,16 +19,22 @@
 
   /* While a thumb is dragged the server is asked some eight times a second, not sixty. */
   const PAUSE = 120;
+  /* How long nothing must happen before slider and field are compared. */
+  const REST = 500;
 
-  /* Per field: what the slider wants it to be, what the slider made it last, and the next sending. */
+  /* Per field: what the slider wants it to be, the next sending, where the slider stands, what it
+     sent of late, and the next comparison.
+
+     A field repeats every number it is given, on a busy machine long after: late enough to undo
+     the next one. So what the slider sent of late never moves it, and once all is quiet the
+     slider has the last word. */
   const fields = {};
 
   function fieldOf(id) {
-    fields[id] = fields[id] || { wanted: null, sent: null, timer: null };
+    fields[id] = fields[id] || { wanted: null, timer: null, stands: null, recent: [], rest: null };
     return fields[id];
   }
 
-  /* What a field holds now; a callback may tell of it late, or twice. */
   const held = (id) => window.dash_component_api.getLayout(id).props.value;
 
   const numberAt = (place, log, whole) =>
@@ -44,35 +50,57 @@
       field.timer = null;
       return;
     }
-    field.sent = field.wanted;
+    field.recent.push(field.wanted);
+    window.dash_clientside.set_props(id, { value: field.wanted });
     field.wanted = null;
-    window.dash_clientside.set_props(id, { value: field.sent });
     field.timer = window.setTimeout(() => send(id, field), PAUSE);
+  }
+
+  function settleLater(id, field) {
+    window.clearTimeout(field.rest);
+    field.rest = window.setTimeout(() => settle(id, field), REST);
+  }
+
+  function settle(id, field) {
+    const now = document.getElementById(id) ? held(id) : field.stands; // the page may have gone
+    const undone = now !== field.stands && field.recent.includes(now);
+    if (!undone && field.timer === null) {
+      field.recent = [];
+      return;
+    }
+    if (field.timer === null) {
+      window.dash_clientside.set_props(id, { value: field.stands });
+    }
+    settleLater(id, field);
   }
 
   /* A slider that stands where its field put it has nothing to say. */
   function slid(id, place, log, whole, low, high) {
     const field = fieldOf(id);
-    const value = numberAt(place, log, whole);
     const now = held(id);
-    if (typeof now === "number" && value === numberAt(placeOf(now, log, low, high), log, whole)) {
-      field.wanted = null;
-      return;
-    }
-    field.wanted = value;
+    field.stands = numberAt(place, log, whole);
+    field.wanted =
+      typeof now === "number" && field.stands === numberAt(placeOf(now, log, low, high), log, whole)
+        ? null
+        : field.stands;
     if (field.timer === null) {
       send(id, field);
     }
+    settleLater(id, field);
   }
 
   /* A typed number moves the slider; one that came from the slider must not move it back. */
   function typed(id, value, log, low, high, place) {
     const field = fieldOf(id);
-    if (typeof value !== "number" || value === field.sent || value !== held(id)) {
+    if (field.recent.includes(value)) {
+      settleLater(id, field);
+      return keep();
+    }
+    if (typeof value !== "number" || value !== held(id)) {
       return keep();
     }
     field.wanted = null;
-    field.sent = null;
+    field.recent = [];
     const target = placeOf(value, log, low, high);
     return target === place ? keep() : target;
   }
