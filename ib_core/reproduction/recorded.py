@@ -3,6 +3,7 @@
 import csv
 import gzip
 import math
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,6 +32,9 @@ TIMED_NAMES = {
 #: What an EB and an IB run have in common whose times may be compared.
 TIMED_TOGETHER = ("dataset", "batch_size", "clip", "lr", "seed", "epochs")
 FILE = "authors_runs.csv.gz"
+#: What a cell that is empty, missing, no number or infinite raises; and a file that is broken.
+NOT_A_NUMBER = (ValueError, TypeError, AttributeError, OverflowError)
+NOT_A_FILE = (EOFError, OSError, zlib.error, csv.Error)
 COLUMNS_HINT = "Replace it by a whole copy, or move it away: the reproduction works without it."
 
 
@@ -125,7 +129,7 @@ def _contents(path: Path, _changed: int) -> _Contents:
                 continue
             if row["epochs_recorded"] == "0":
                 cell = tuple(row[name] for name in TIMED_TOGETHER)
-                times[cell][row["method"]].append(float(row["runtime_s"]))
+                times[cell][row["method"]].append(_seconds(row["runtime_s"]))
             elif f"paper/{row['experiment']}" in PRESETS:  # neither a trial run nor a duplicate
                 runs.append(_read_run(row))
     return _Contents(tuple(runs), _overheads(times))
@@ -152,8 +156,16 @@ def _read_run(row: dict[str, str]) -> RecordedRun:
         train=tuple(map(float, row["train_loss_by_epoch"].split(";"))),
         test=tuple(map(float, row["test_loss_by_epoch"].split(";"))),
         test_accuracy=float(row["test_accuracy"] or 0),
-        seconds=float(row["runtime_s"]) if row["runtime_s"] else None,
+        seconds=_seconds(row["runtime_s"]) if row["runtime_s"] else None,
     )
+
+
+def _seconds(text: str) -> float:
+    """Return a time that may be divided by."""
+    found = float(text)
+    if not 0 < found < math.inf:
+        raise ValueError(f"a run cannot take {text} seconds")
+    return found
 
 
 @dataclass(slots=True)
@@ -169,7 +181,7 @@ def _told_as_corrupt(path: Path) -> Iterator[_Place]:
         yield place
     except KeyError as error:
         raise CorruptData(f"{path} has no column {error}.", hint=COLUMNS_HINT) from error
-    except (ValueError, TypeError, AttributeError, EOFError, OSError, csv.Error) as error:
+    except (*NOT_A_NUMBER, *NOT_A_FILE) as error:
         raise CorruptData(
             f"{path}, line {place.line}, cannot be read: {error}.", hint=COLUMNS_HINT
         ) from error
