@@ -9,6 +9,17 @@ from fastapi import FastAPI
 from dashboard.api_client import connect
 from dashboard.app import create_dash_app
 from tests.dashboard.fake_api import FakeApi
+from tests.dashboard.paper_answer import paper_answer
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _no_data(tmp_path_factory) -> Iterator[None]:
+    """What pages say of missing data is tested, so none may be here, whatever this machine has."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ETASCOPE_DATA_DIR", str(tmp_path_factory.mktemp("no-data")))
+        paper_answer.cache_clear()
+        yield
+    paper_answer.cache_clear()
 
 
 @pytest.fixture(scope="session")

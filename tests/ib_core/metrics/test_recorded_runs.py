@@ -50,12 +50,26 @@ def experiments() -> dict[str, dict[str, RateCurve]]:
     }
 
 
+@pytest.fixture
+def experiment(experiments):
+    """Return one recorded experiment by name; a file without it skips the test."""
+
+    def find(name: str) -> dict[str, RateCurve]:
+        if name not in experiments:
+            pytest.skip(f"the recorded runs here have no experiment {name}")
+        return experiments[name]
+
+    return find
+
+
 def test_means_and_spreads_are_those_of_the_summary(experiments):
-    compared = 0
+    compared, plotted = 0, 0
     with (PAPER / "experiment_summary.csv").open(newline="") as file:
         for row in csv.DictReader(file):
-            curve = experiments[row["experiment"]][row["method"].lower()]
-            point = next((p for p in curve.points if p.lr == float(row["lr"])), None)
+            name, lr = row["experiment"], float(row["lr"])
+            plotted += lr <= HIGHEST_PLOTTED.get(name, float("inf"))
+            curve = experiments[name][row["method"].lower()]
+            point = next((p for p in curve.points if p.lr == lr), None)
             if point is None:
                 continue
             mean, std = float(row["train_loss_mean"]), float(row["train_loss_std"])
@@ -68,33 +82,32 @@ def test_means_and_spreads_are_those_of_the_summary(experiments):
             clipped = (max(mean - std, min(point.finite)), min(mean + std, max(point.finite)))
             assert (band.low, band.high) == pytest.approx(clipped, rel=1e-5)
             compared += 1
-    assert compared == 247  # 249 rows, less experiment 04 at 0.5
+    assert compared == plotted > 0
 
 
 @pytest.mark.parametrize("name", DIVERGENCE)
-def test_divergence_rates_are_the_recorded_ones(experiments, name):
-    rows = scorecard(experiments[name])
+def test_divergence_rates_are_the_recorded_ones(experiment, name):
+    curves = experiment(name)
+    rows = scorecard(curves)
     for method, expected in zip(("eb", "ib"), DIVERGENCE[name], strict=True):
         rate = rows[method]["divergence_rate"]
         if expected is None:
             assert rate.censored == "above"
-            assert rate.value == max(experiments[name][method].lrs)
+            assert rate.value == max(curves[method].lrs)
         else:
             assert (rate.value, rate.censored) == (expected, "none")
 
 
-def test_ib_is_better_than_eb_in_13_of_the_15_experiments(experiments):
+def test_ib_is_better_than_eb_in_all_recorded_experiments_but_two(experiments):
     better = {
         name: scorecard(curves, resamples=0)["ib"]["better_than_eb"].value
         for name, curves in experiments.items()
     }
-    assert len(better) == 15
-    assert {name for name, verdict in better.items() if verdict == 0.0} == NOT_BETTER
-    assert sum(verdict == 1.0 for verdict in better.values()) == 13
+    assert better == {name: 0.0 if name in NOT_BETTER else 1.0 for name in experiments}
 
 
-def test_the_one_lost_run_is_not_hidden(experiments):
-    curves = experiments["10_musedata_clip_8.0"]
+def test_the_one_lost_run_is_not_hidden(experiment):
+    curves = experiment("10_musedata_clip_8.0")
     last = curves["eb"].points[-1]
     assert (last.lr, last.mean, last.n_finite) == (500.0, None, 4)
     assert scorecard(curves)["eb"]["largest_stable_lr"].value == 200.0
@@ -102,16 +115,16 @@ def test_the_one_lost_run_is_not_hidden(experiments):
     assert (pairs.n, pairs.n_finite) == (5, 4)
 
 
-def test_recorded_headroom_is_a_bound_where_ib_outlasts_the_grid(experiments):
-    room = scorecard(experiments["05_jsb_chorales"])["ib"]["headroom"]
+def test_recorded_headroom_is_a_bound_where_ib_outlasts_the_grid(experiment):
+    room = scorecard(experiment("05_jsb_chorales"))["ib"]["headroom"]
     assert (room.value, room.censored) == (1.0, "above")
-    assert scorecard(experiments["01_mnist_classification"])["ib"]["headroom"].value == (
-        pytest.approx(1.75)
-    )
+    classifier = scorecard(experiment("01_mnist_classification"))
+    assert classifier["ib"]["headroom"].value == pytest.approx(1.75)
 
 
-def test_missing_initial_losses_are_said_not_guessed(experiments):
-    row = scorecard(experiments["05_jsb_chorales"])["ib"]
+def test_missing_initial_losses_are_said_not_guessed(experiment):
+    curves = experiment("05_jsb_chorales")
+    row = scorecard(curves)["ib"]
     assert "not recorded" in row["robust_range"].note
-    expected = np.mean([point.mean for point in experiments["05_jsb_chorales"]["ib"].points])
+    expected = np.mean([point.mean for point in curves["ib"].points])
     assert row["best_mean"].value < row["expected_best_of_3"].value < expected
