@@ -123,10 +123,13 @@ def _complaint(command: list[str]) -> str | None:
 
 
 def _has_own_browser() -> bool:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        return Path(playwright.chromium.executable_path).exists()
+    """Return whether playwright has downloaded a Chromium."""
+    # In a process of its own: playwright refuses to start beside a running event loop.
+    ask = (
+        "import os, sys; from playwright.sync_api import sync_playwright as start\n"
+        "with start() as it: sys.exit(not os.path.exists(it.chromium.executable_path))"
+    )
+    return _complaint([sys.executable, "-c", ask]) is None
 
 
 def debian_package(library: str, version: str) -> str:

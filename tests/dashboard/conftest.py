@@ -12,7 +12,7 @@ from tests.dashboard.fake_api import FakeApi
 from tests.dashboard.paper_answer import paper_answer
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _no_data(tmp_path_factory) -> Iterator[None]:
     """What pages say of missing data is tested, so none may be here, whatever this machine has."""
     with pytest.MonkeyPatch.context() as patch:

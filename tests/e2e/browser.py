@@ -53,7 +53,8 @@ SETTLED = """() => {
     || shows(graph.querySelector('.js-plotly-plot'));
   const seen = (part) => part.offsetParent !== null;
   const near = (box) => box.bottom > 0 && box.top < window.innerHeight;
-  const filled = (grid) => !near(grid.getBoundingClientRect()) || grid.querySelector('.ag-row');
+  const filled = (grid) => !near(grid.getBoundingClientRect())
+    || (grid.querySelector('.ag-row') && grid.querySelector('.ag-header-cell'));
   const ends = (motion) => motion.effect.getComputedTiming().iterations !== Infinity;
   return document.querySelector('#page > *')
     && ![...document.querySelectorAll('.page-skeleton, .mantine-Skeleton-root')].some(seen)
