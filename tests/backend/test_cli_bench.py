@@ -17,7 +17,7 @@ MARKED = "before\n<!-- bench core -->\nold\n<!-- end of bench core -->\nafter\n"
 
 def test_a_table_replaces_the_one_between_its_marks_and_nothing_else(tmp_path, monkeypatch):
     monkeypatch.setitem(cli_bench.BENCHMARKS, "core", lambda full, tell: FOUND)
-    file = tmp_path / "README.md"
+    file = tmp_path / "benchmarks.md"
     file.write_text(MARKED)
     told = CliRunner().invoke(app, ["bench", "core", "--into", str(file)])
     assert told.exit_code == 0, told.output
@@ -33,7 +33,7 @@ def test_a_table_replaces_the_one_between_its_marks_and_nothing_else(tmp_path, m
 def test_a_file_without_marks_is_refused_before_anything_is_measured(tmp_path, monkeypatch, text):
     measured = []
     monkeypatch.setitem(cli_bench.BENCHMARKS, "core", lambda full, tell: measured.append(1))
-    file = tmp_path / "README.md"
+    file = tmp_path / "benchmarks.md"
     file.write_text(text)
     for asked, words in ((file, "no marks"), (tmp_path / "absent.md", "no file")):
         told = CliRunner().invoke(app, ["bench", "core", "--into", str(asked)])
