@@ -47,6 +47,14 @@ def test_files_it_names_are_there(paper: Path) -> None:
 
 
 @each_paper
+def test_tables_have_a_cell_for_every_column(paper: Path) -> None:
+    """A stroke inside code, as in |z|, begins a new cell unless it is escaped."""
+    for table in re.findall(r"(?:^\|.*\n)+", prose(paper), re.MULTILINE):
+        widths = {len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}
+        assert len(widths) == 1, table
+
+
+@each_paper
 def test_make_targets_it_names_exist(paper: Path) -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"`make ([a-z]+)`", prose(paper))) <= targets

@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 from backend import cli_bench
 from backend.cli import app
 from ib_core.errors import InvalidSpec
+from tests.papers import ROOT
 
 FOUND = {
     "benchmark": "core",
@@ -46,3 +47,12 @@ def test_a_file_without_marks_is_refused_before_anything_is_measured(tmp_path, m
 def test_an_unknown_benchmark_is_said():
     told = CliRunner().invoke(app, ["bench", "speed"])
     assert "core" in str(told.exception)
+
+
+@pytest.mark.parametrize("name", ["core", "sweep"])
+def test_the_page_of_benchmarks_takes_a_new_table(name):
+    page = ROOT / "docs" / "benchmarks.md"
+    text = page.read_text("utf-8")
+    again = cli_bench.put_between_marks(text, f"bench {name}", "new", where=page)
+    assert again != text
+    assert "# Benchmarks" in again
