@@ -2,10 +2,12 @@
 
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import typer.main
 from typer.testing import CliRunner
 
@@ -91,6 +93,16 @@ def test_routes_they_name_are_served() -> None:
     assert {path for path in named if re.sub(r"\{\w+\}", "*", path) not in served} == set()
 
 
+@pytest.fixture
+def _one_thread() -> Iterator[None]:
+    """Small products on two threads take fifty times as long while tests run beside this one."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("_one_thread")
 @pytest.mark.parametrize(
     "paper",
     [one for one in PAPERS if python_blocks(one) and name_of(one) != WITH_A_SERVER],
@@ -132,6 +144,17 @@ def test_a_sweep_without_a_server_runs_as_printed(
     assert done.exit_code == 0, done.output
     assert "Use " in done.output
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 1 + 2 * 9 * 3
+
+
+def test_commands_that_only_look_run_as_printed(home: Path) -> None:
+    del home
+    looking = [words for paper in PAPERS for words in command_lines(paper)]
+    looking = [words for words in looking if words[:2] == ["data", "list"] or "--only" in words]
+    assert len(looking) == 2
+    for words in looking:
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, done.output
+        assert done.output
 
 
 def test_runs_of_ones_own_are_imported_as_printed(
