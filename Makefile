@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help up test full screenshots picture
+.PHONY: help up test full screenshots picture docs
 
 help:  ## print this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -18,3 +18,6 @@ screenshots:  ## every page, light and dark, wide and narrow, into the folder sc
 
 picture:  ## the README's first picture, from the bundle that comes with the project
 	.venv/bin/python -m tests.e2e.readme_picture
+
+docs:  ## the parts of docs/ that are written from the code
+	.venv/bin/python -m tests.written_docs

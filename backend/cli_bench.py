@@ -21,7 +21,8 @@ def bench(
     json: Annotated[Path | None, typer.Option(help="Write the numbers.")] = None,
     markdown: Annotated[bool, typer.Option(help="Print the table as Markdown.")] = False,
     into: Annotated[
-        Path | None, typer.Option(help="Put the table into a Markdown file, between its marks.")
+        Path | None,
+        typer.Option(help="Put the table between its marks in a file, as docs/benchmarks.md."),
     ] = None,
 ) -> None:
     """Measure, interleaved in one run, and print medians with their spread."""
@@ -29,7 +30,7 @@ def bench(
 
     measure = lookup("benchmark", what, BENCHMARKS)
     if into is not None:
-        _marks_in(into, what)  # minutes of measuring are not lost for want of a mark
+        _text_with(into, what, "")  # minutes of measuring are not lost for want of a mark
     console = Console()
     with console.status("measuring") as status:
         found = measure(full, lambda name: status.update(f"measuring {name}"))
@@ -41,7 +42,7 @@ def bench(
     if json is not None:
         json.write_text(json_module.dumps(found, indent=1) + "\n")
     if into is not None:
-        into.write_text(_with_table(into, found))
+        into.write_text(_text_with(into, what, _told(found)), "utf-8")
 
 
 def _core(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
@@ -160,28 +161,39 @@ def _table(rows: list[dict[str, Any]]) -> "Table":
     return table
 
 
-def _marks_in(file: Path, name: str) -> tuple[str, str]:
-    """Return the marks a benchmark's table stands between, once they are seen to be there."""
-    begin, end = f"<!-- bench {name} -->", f"<!-- end of bench {name} -->"
-    text = file.read_text() if file.is_file() else None
-    if text is None:
-        raise InvalidSpec(f"There is no file {file} to put the table into.", field="into")
-    if begin not in text or end not in text.partition(begin)[2]:
+def put_between_marks(text: str, name: str, part: str, *, where: object) -> str:
+    """Return a Markdown text with a new part between its marks of that name.
+
+    Args:
+        text: What has the marks.
+        name: Of the marks, `<!-- name -->` and `<!-- end of name -->`.
+        part: What comes between them.
+        where: The file, to say so.
+
+    Raises:
+        InvalidSpec: There are no such marks.
+    """
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    before, found, rest = text.partition(begin)
+    if not found or end not in rest:
         raise InvalidSpec(
-            f"{file} has no marks {begin} and {end} to put the table between.", field="into"
+            f"{where} has no marks {begin} and {end} to put the table between.", field="into"
         )
-    return begin, end
+    return f"{before}{begin}\n{part}\n{end}{rest.partition(end)[2]}"
 
 
-def _with_table(file: Path, found: dict[str, Any]) -> str:
-    """Return a Markdown file's text with the new table between the benchmark's two marks."""
-    begin, end = _marks_in(file, found["benchmark"])
+def _text_with(file: Path, name: str, table: str) -> str:
+    """Return a file's text with a benchmark's table in its place."""
+    if not file.is_file():
+        raise InvalidSpec(f"There is no file {file} to put the table into.", field="into")
+    return put_between_marks(file.read_text("utf-8"), f"bench {name}", table, where=file)
+
+
+def _told(found: dict[str, Any]) -> str:
+    """Return a table with the command and the machine it comes from."""
     where = found["surroundings"]
     machine = f"{where['cores']} cores, torch {where['torch'].partition('+')[0]}"
-    command = f"etascope bench {found['benchmark']}"
-    table = f"\n`{command}`, {machine}:\n\n{_as_markdown(found['rows'])}\n"
-    before, _, rest = file.read_text().partition(begin)
-    return before + begin + table + end + rest.partition(end)[2]
+    return f"`etascope bench {found['benchmark']}`, {machine}:\n\n{_as_markdown(found['rows'])}"
 
 
 def _as_markdown(rows: list[dict[str, Any]]) -> str:

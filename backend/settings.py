@@ -31,8 +31,7 @@ class Settings(BaseSettings):
     )
     data_dir: Path | None = Field(
         None,
-        description="Folder of the data sets that are not bundled; "
-        "unset: `data` in the user's data folder, whatever HOME is.",
+        description="Folder of the data sets that are not bundled; unset: `data` in HOME.",
     )
     host: str = Field(
         "127.0.0.1", description="Address to listen on; others than loopback need ETASCOPE_AUTH=on."

@@ -27,7 +27,7 @@ def generator(seed: int, purpose: str) -> torch.Generator:
 
 
 def streams(seed: int) -> Streams:
-    """Return the separate generators of the text profile (method.md, section 5)."""
+    """Return the separate generators of the text profile (docs/method.md, section 5)."""
     return Streams(
         weights=generator(seed, "weights"),
         order=generator(seed, "order"),

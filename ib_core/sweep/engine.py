@@ -21,7 +21,8 @@ from ib_core.sweep.spec import TrialSpec
 from ib_core.tasks import build_workload, find_task
 from ib_core.tasks.losses import LOSSES
 
-#: A trial has diverged when its loss exceeds this many times its initial value (method.md, 6).
+#: A trial has diverged when its loss exceeds so many times its initial value
+#: (docs/method.md, section 6).
 EXPLODED = 5.0
 #: Seconds between two calls of `Observer.progress`.
 PROGRESS_EVERY = 0.2

@@ -54,7 +54,7 @@ def build_workload(
 
 
 def parameter_count(task: Task, recipe: Recipe) -> int:
-    """Return the number of weights and biases of one network (method.md, section 5)."""
+    """Return the number of weights and biases of one network (docs/method.md, section 5)."""
     widths = task.widths(recipe)
     if task.family == "music":
         notes, hidden, outputs = widths

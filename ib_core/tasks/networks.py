@@ -41,7 +41,7 @@ class StackedMLP(nn.Module):
 class StackedRNN(nn.Module):
     """A recurrent layer and an output layer over all time steps.
 
-    Text: the output reads h_t. Authors: it reads [x_t, h_{t-1}] (data sheet, section 5, item 11).
+    Text: the output reads h_t. Authors: it reads [x_t, h_{t-1}] (docs/method.md, section 5).
     """
 
     def __init__(

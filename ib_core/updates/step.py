@@ -29,7 +29,7 @@ Number = float | Tensor
 
 
 class OutputAlpha(Protocol):
-    """The exact alpha of a linear output layer under one loss (method.md, section 3)."""
+    """The exact alpha of a linear output layer under one loss (docs/method.md, section 3)."""
 
     def __call__(
         self,

@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 from backend import cli_bench
 from backend.cli import app
 from ib_core.errors import InvalidSpec
+from tests.papers import ROOT
 
 FOUND = {
     "benchmark": "core",
@@ -17,7 +18,7 @@ MARKED = "before\n<!-- bench core -->\nold\n<!-- end of bench core -->\nafter\n"
 
 def test_a_table_replaces_the_one_between_its_marks_and_nothing_else(tmp_path, monkeypatch):
     monkeypatch.setitem(cli_bench.BENCHMARKS, "core", lambda full, tell: FOUND)
-    file = tmp_path / "README.md"
+    file = tmp_path / "benchmarks.md"
     file.write_text(MARKED)
     told = CliRunner().invoke(app, ["bench", "core", "--into", str(file)])
     assert told.exit_code == 0, told.output
@@ -33,7 +34,7 @@ def test_a_table_replaces_the_one_between_its_marks_and_nothing_else(tmp_path, m
 def test_a_file_without_marks_is_refused_before_anything_is_measured(tmp_path, monkeypatch, text):
     measured = []
     monkeypatch.setitem(cli_bench.BENCHMARKS, "core", lambda full, tell: measured.append(1))
-    file = tmp_path / "README.md"
+    file = tmp_path / "benchmarks.md"
     file.write_text(text)
     for asked, words in ((file, "no marks"), (tmp_path / "absent.md", "no file")):
         told = CliRunner().invoke(app, ["bench", "core", "--into", str(asked)])
@@ -46,3 +47,12 @@ def test_a_file_without_marks_is_refused_before_anything_is_measured(tmp_path, m
 def test_an_unknown_benchmark_is_said():
     told = CliRunner().invoke(app, ["bench", "speed"])
     assert "core" in str(told.exception)
+
+
+@pytest.mark.parametrize("name", ["core", "sweep"])
+def test_the_page_of_benchmarks_takes_a_new_table(name):
+    page = ROOT / "docs" / "benchmarks.md"
+    text = page.read_text("utf-8")
+    again = cli_bench.put_between_marks(text, f"bench {name}", "new", where=page)
+    assert again != text
+    assert "# Benchmarks" in again

@@ -11,6 +11,7 @@ from fastapi.testclient import TestClient
 from backend.client import ApiError, AsyncClient, Client, ServerAway, calls
 from tests.backend.conftest import ADDRESS, BODY
 from tests.coroutines import run
+from tests.papers import ROOT, python_blocks
 
 
 @pytest.fixture
@@ -32,6 +33,19 @@ def test_a_study_from_creation_to_its_curves(client: Client, train, tmp_path: Pa
     found = client.import_runs(tmp_path / "trials.csv", name="Copy")
     assert found.imported == 12
     assert client.study(found.study_id).name == "Copy"
+
+
+def test_the_page_on_using_it_says_what_works(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def connect(url: str) -> Client:
+        return Client(http=TestClient(app, base_url=url))
+
+    monkeypatch.setattr("backend.client.Client", connect)
+    page = ROOT / "docs" / "using.md"
+    (code,) = python_blocks(page)
+    exec(compile(code, page, "exec"), {})
+    assert "'queued': 12" in capsys.readouterr().out
 
 
 def test_waiting_tells_how_far_it_is(client: Client, train) -> None:
