@@ -165,9 +165,10 @@ def _controls(at: dict[str, Any]) -> Component:
 
 
 browser_callback(
-    "function(loss, log, scheme, ...rest) { const looks = rest.pop(), half = rest.length / 2; "
+    "function(loss, log, scheme, ...rest) { const [looks, at, stopped] = rest.splice(-3); "
     f"return window.etascope.drawToy(looks, {json.dumps(sliders_for_browser(SLIDERS))}, "
-    "loss, log, scheme, rest.slice(0, half), rest.slice(half)); }",
+    "loss, log, scheme, rest.slice(0, rest.length / 2), rest.slice(rest.length / 2), "
+    "at, stopped); }",
     Output(Toy.FIGURES, "data"),
     Output(Toy.WORDS, "children"),
     Output(Toy.RATE_MARK, "children"),
@@ -177,6 +178,8 @@ browser_callback(
     Input(ids.SCHEME, "data"),
     *slider_inputs(SLIDERS),
     State(Toy.LOOKS, "data"),
+    State(Toy.AT, "value"),
+    State(Toy.TICK, "disabled"),
 )
 for _slider in SLIDERS.values():
     _slider.connect()

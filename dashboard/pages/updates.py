@@ -208,8 +208,6 @@ browser_callback(
     f"return window.etascope.drawUpdates(looks, {json.dumps(sliders_for_browser(SLIDERS))}, "
     f"rule, activation, span === 'near' ? {NEAR} : null, scheme, "
     "rest.slice(0, half), rest.slice(half)); }",
-    Output(Updates.DOWN, "figure"),
-    Output(Updates.UP, "figure"),
     Output(Updates.DOWN_WORDS, "children"),
     Output(Updates.UP_WORDS, "children"),
     Output(Updates.NOTE, "children"),

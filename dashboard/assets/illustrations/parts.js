@@ -167,7 +167,19 @@
     return sliders.every(legal) ? numbers : null;
   }
 
+  /* Whether a picture shows these settings: a field repeats what its slider has said before. */
+  function drawnAlready(id, settings) {
+    const node = document.getElementById(id);
+    const wanted = JSON.stringify(settings);
+    const already = node && node.settings === wanted;
+    if (node) {
+      node.settings = wanted;
+    }
+    return already;
+  }
+
   window.etascope.parts = {
     number, signed, windowAround, windowOf, cut, visiblePath, lookIn, faint, element, swatch, badge, slidNumbers,
+    drawnAlready,
   };
 })();

@@ -2,7 +2,7 @@
 (function () {
   "use strict";
 
-  const { number, lookIn, element, swatch, badge, slidNumbers } = window.etascope.parts;
+  const { number, lookIn, element, swatch, badge, slidNumbers, drawnAlready } = window.etascope.parts;
   const keep = () => window.dash_clientside.no_update;
   const calm = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 
@@ -114,23 +114,28 @@
     return [`limit 2/λ = ${number(limit)}`, { left: (100 * share).toFixed(2) + "%" }];
   }
 
-  /* All pictures, whole; `showStep` shows them up to a step. */
-  function drawToy(looks, sliders, loss, log, scheme, values, places) {
+  let drawings = 0;
+
+  /* Draws all pictures at once, before anything else follows from new numbers. */
+  function drawToy(looks, sliders, loss, log, scheme, values, places, at, stopped) {
     const numbers = slidNumbers(sliders, values, places);
-    if (!numbers) {
+    if (!numbers || drawnAlready("toy-explicit", [numbers, loss, log, scheme])) {
       return [keep(), keep(), keep(), keep()];
     }
     const view = window.etascope.descent({ loss, ...numbers });
     const look = lookIn(looks, scheme);
     const { pathFigure, historyFigure } = window.etascope.toyPaths;
-    const pictures = [
-      pathFigure(view, "esgd", look),
-      pathFigure(view, "isgd", look),
-      historyFigure(view, "loss", look, log),
-      historyFigure(view, "theta", look),
-    ];
+    const pictures = {
+      "toy-explicit": pathFigure(view, "esgd", look),
+      "toy-implicit": pathFigure(view, "isgd", look),
+      "toy-losses": historyFigure(view, "loss", look, log),
+      "toy-thetas": historyFigure(view, "theta", look),
+    };
     const rate = sliders.find(({ name }) => name === "lr");
-    return [{ steps: view.steps, pictures }, descentWords(view, look), ...limitMark(view, rate)];
+    drawings += 1;
+    const figures = { drawing: drawings, steps: view.steps, pictures };
+    showStep(figures, stopped ? view.steps : at);
+    return [figures, descentWords(view, look), ...limitMark(view, rate)];
   }
 
   /* --- Paths step by step ----------------------------------------------------------------------- */
@@ -157,27 +162,28 @@
     return part;
   }
 
-  /* The ring glides to its next place; without motion, or when one drags, it is simply there. */
-  const GLIDE = { duration: 350, easing: "cubic-in-out", ordering: "traces first" };
-
-  function frame(figure, step, glide) {
+  function frame(figure, step) {
     const parts = figure.data.map((trace) => (trace.meta && trace.meta.grows ? until(trace, step) : trace));
     const dots = parts.find((trace) => trace.name === "dots");
     const data = parts.map((trace) =>
       trace.meta && trace.meta.head ? Object.assign({}, trace, { x: dots.x.slice(-1), y: dots.y.slice(-1) }) : trace
     );
-    const layout = glide ? Object.assign({}, figure.layout, { transition: GLIDE }) : figure.layout;
-    return Object.assign({}, figure, { data, layout });
+    return { data, layout: figure.layout };
   }
 
-  /* All pictures as they are at a step, and that step in words. */
-  function showStep(figures, at, stopped) {
+  let shown = "";
+
+  /* Draws all pictures as they are at a step, unless they are; returns that step in words. */
+  function showStep(figures, at) {
     if (!figures) {
-      return [keep(), keep(), keep(), keep(), keep()];
+      return keep();
     }
     const step = Math.min(at, figures.steps);
-    const words = "Step " + step + " of " + figures.steps;
-    return [...figures.pictures.map((figure) => frame(figure, step, !stopped)), words];
+    if (shown !== `${figures.drawing} at ${step}`) {
+      shown = `${figures.drawing} at ${step}`;
+      Object.entries(figures.pictures).forEach(([id, figure]) => window.etascope.plot(id, frame(figure, step)));
+    }
+    return "Step " + step + " of " + figures.steps;
   }
 
   /* Which step to show after a button, a tick or new numbers: [step, last step, tick off, label]. */

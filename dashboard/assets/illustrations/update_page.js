@@ -2,7 +2,7 @@
 (function () {
   "use strict";
 
-  const { number, signed, lookIn, element, swatch, badge, slidNumbers } = window.etascope.parts;
+  const { number, signed, lookIn, element, swatch, badge, slidNumbers, drawnAlready } = window.etascope.parts;
   const keep = () => window.dash_clientside.no_update;
 
   /* --- Words ---------------------------------------------------------------------------------- */
@@ -81,7 +81,7 @@
 
   /* --- From sliders to pictures ------------------------------------------------------------------ */
 
-  const DRAWN = 9;
+  const WRITTEN = 7;
   const PLACE_SLIDER = "updates-place-slider";
 
   /* The ends, the step and the marks of the slider of s: those of the picture. */
@@ -116,14 +116,15 @@
   /* `rule` belongs to the activation shown last: a new one is drawn when its rule has come. */
   function drawUpdates(looks, sliders, rule, activation, reach, scheme, values, places) {
     const numbers = slidNumbers(sliders, values, places);
-    if (!numbers || !rule || rule.activation !== activation) {
-      return Array(DRAWN).fill(keep());
+    const waits = !numbers || !rule || rule.activation !== activation;
+    if (waits || drawnAlready("updates-down", [numbers, rule, reach, scheme])) {
+      return Array(WRITTEN).fill(keep());
     }
     const view = window.etascope.nodeUpdate({ activation, reach, ...numbers }, rule);
     const look = lookIn(looks, scheme);
+    window.etascope.plot("updates-down", window.etascope.updateFigure(view, 1, look));
+    window.etascope.plot("updates-up", window.etascope.updateFigure(view, -1, look));
     return [
-      window.etascope.updateFigure(view, 1, look),
-      window.etascope.updateFigure(view, -1, look),
       updateWords(view, 1, look),
       updateWords(view, -1, look),
       updateNotes(view),
