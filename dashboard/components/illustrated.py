@@ -1,4 +1,4 @@
-"""What the illustrated pages share: the browser draws them, with the colours of every other page."""
+"""What the illustrated pages share: the browser draws them, in the colours of all pages."""
 
 from collections.abc import Mapping
 from dataclasses import asdict

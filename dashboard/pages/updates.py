@@ -185,13 +185,11 @@ async def rule_of(activation: str) -> dict[str, Any]:
     """
     catalog = await get_catalog()
     exact = [one.name for one in catalog.activations if one.approximation_error is None]
-    found = None if activation in exact else await ask(calls.update(activation=activation))
-    return {
-        "activation": activation,
-        "stand_in": found and found.stand_in,
-        "approximation_error": found and found.approximation_error,
-        "slope_error": found and found.slope_error,
-    }
+    facts = ("stand_in", "approximation_error", "slope_error")
+    if activation in exact:
+        return {"activation": activation, **dict.fromkeys(facts)}
+    found = await ask(calls.update(activation=activation))
+    return {"activation": activation, **{fact: getattr(found, fact) for fact in facts}}
 
 
 @callback(

@@ -166,7 +166,8 @@ def test_a_phone_shows_the_rate_beside_the_picture(site: str, browser: Browser, 
         page.locator(f"#{graph}").scroll_into_view_if_needed()
         picture = page.locator(f"#{graph}").bounding_box()
         slider = page.locator("#toy-rate-slider").bounding_box()
-        assert picture and slider
+        assert picture is not None
+        assert slider is not None
         assert 0 < slider["y"] < slider["y"] + slider["height"] <= picture["y"]
         assert picture["y"] + picture["height"] <= 844
     page.close()

@@ -44,7 +44,7 @@
     },
   };
 
-  const GRID = 400;
+  const GRID = 200;
   const HALVINGS = 60;
 
   /* The u that minimises k * loss(u) + (u - theta)^2 / 2, eq. (1): it lies between 0 and theta. The
@@ -55,8 +55,10 @@
     }
     const cost = (u) => k * loss.value(u) + (u - theta) ** 2 / 2;
     let best = 0;
+    let lowest = cost(0);
     for (let i = 1; i <= GRID; i += 1) {
-      best = cost((theta * i) / GRID) < cost((theta * best) / GRID) ? i : best;
+      const here = cost((theta * i) / GRID);
+      [best, lowest] = here < lowest ? [i, here] : [best, lowest];
     }
     let near = (theta * Math.max(best - 1, 0)) / GRID;
     let far = (theta * Math.min(best + 1, GRID)) / GRID;

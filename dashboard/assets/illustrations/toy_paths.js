@@ -24,17 +24,16 @@
   /* Where a path is drawn: around the start, the same at every rate, or farther if it leaves that. */
   function scene(view, method) {
     const path = pathOf(view, method);
-    const curves = [1, FARTHER].map((times) =>
-      times === 1
-        ? view.function
-        : window.etascope.lossCurve(view.loss, view.curvature, times * view.function.x[200])
-    );
-    const scenes = curves.map((curve) => {
+    const on = (curve) => {
       const seen = windowAround(curve.x, curve.y);
-      return { curve, seen, visible: visiblePath(seen, path.theta, path.loss) };
-    });
-    const leaves = scenes[0].visible.leftAt !== null;
-    return { ...scenes[leaves ? 1 : 0], path, farther: leaves };
+      return { path, curve, seen, visible: visiblePath(seen, path.theta, path.loss) };
+    };
+    const near = on(view.function);
+    if (near.visible.leftAt === null) {
+      return { ...near, farther: false };
+    }
+    const reach = FARTHER * near.seen.right;
+    return { ...on(window.etascope.lossCurve(view.loss, view.curvature, reach)), farther: true };
   }
 
   function pathFigure(view, method, look) {
