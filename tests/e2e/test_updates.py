@@ -161,6 +161,8 @@ def test_every_activation_is_drawn_and_says_how_exact_it_is(updates: Illustratio
     for name in offered:
         updates.page.click("#updates-activation")
         updates.page.get_by_role("option", name=name, exact=True).click()
+        # The picture is there before the list has closed; a click meanwhile would meet the old one.
+        updates.page.get_by_role("option").first.wait_for(state="hidden")
         updates.until(
             lambda name=name: updates.layout(DOWN)["title"] == f"{name}(s)", f"{name} to be drawn"
         )

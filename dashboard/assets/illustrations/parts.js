@@ -19,7 +19,7 @@
     const text = value.toExponential(2);
     const [mantissa, exponent] = text.split("e");
     const power = Number(exponent);
-    if (Math.abs(power) <= 3) {
+    if (Math.abs(power) <= 3 || (Math.abs(value) >= 0.001 && Math.abs(value) < 10000)) {
       return trimmed(Number(text).toFixed(Math.max(0, 2 - power)));
     }
     const raised = String(Math.abs(power)).replace(/\d/g, (digit) => SUPERSCRIPT[digit]);

@@ -50,7 +50,7 @@
   }
 
   function label(value, step) {
-    if (Math.abs(value) >= 1e4 || (value && Math.abs(value) < 1e-3)) {
+    if (!value || Math.abs(value) >= 1e4 || Math.abs(value) < 1e-3) {
       return number(value);
     }
     return value.toFixed(Math.max(0, Math.ceil(-Math.log10(step) - 1e-9))).replace("-", "−");
