@@ -84,7 +84,7 @@
   }
 
   function drawUp(y, left, right, look) {
-    const lines = ticksOf(y, 34).map(([value, text]) => {
+    const lines = ticksOf(y, 26).map(([value, text]) => {
       const at = y.place(value);
       return (
         tag("line", { x1: left, x2: right, y1: at, y2: at, stroke: look.yaxis.gridcolor }) +
@@ -169,7 +169,7 @@
     return points
       .map((at, i) => {
         const [up, side] = (one(trace.textposition, i) || "middle center").split(" ");
-        const aside = side === "center" ? 0 : (trace.marker ? 10 : 6) * (side === "right" ? 1 : -1);
+        const aside = side === "center" ? 0 : (trace.marker ? 12 : 6) * (side === "right" ? 1 : -1);
         const lines = String(trace.text[i]).split("<br>");
         const inside = lines.map((line, row) => tag("tspan", { x: at[0] + aside, dy: row ? 16 : 0 }, escaped(line.trim())));
         const ink = { fill: trace.textfont.color, "font-size": trace.textfont.size, stroke: paper, "stroke-width": 3, "paint-order": "stroke" };

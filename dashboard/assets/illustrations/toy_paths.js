@@ -58,7 +58,7 @@
     const layout = {
       template: look.template,
       showlegend: false,
-      margin: MARGIN,
+      margin: { ...MARGIN, t: 12 },
       hovermode: "closest",
       shapes: [rail(seen.top, top, look), minimumLine(view, seen, look)],
       xaxis: axis(farther ? `θ (axes ${FARTHER} times as wide)` : "θ", [seen.left, seen.right]),
@@ -111,15 +111,17 @@
 
   /* The first step that is not in the picture, beside the arrow that leads to it. */
   function exitWords(visible, path, seen, look) {
-    const [step, , at] = visible.exits[0] || [];
+    const [step, from, at] = visible.exits[0] || [];
     const gone = visible.exits.length > 0;
-    const right = gone && at[0] > seen.left + seen.width / 2;
+    // On the side the arrow does not come from, if there is room.
+    const room = 0.35 * seen.width;
+    const left = gone && (from[0] > at[0] ? at[0] - room > seen.left : at[0] + room > seen.right);
     return scatter({
       x: gone ? [at[0]] : [],
       y: gone ? [at[1]] : [],
       customdata: gone ? [step] : [],
       text: gone ? [`  ${step}: ${whereTo(path.theta[step])}  `] : [],
-      textposition: right ? "bottom left" : "bottom right",
+      textposition: left ? "bottom left" : "bottom right",
       mode: "text",
       textfont: { color: look.ink(STYLE_OF[path.method]), size: 12 },
       hoverinfo: "skip",
