@@ -92,6 +92,9 @@ class UpdateRead(Output):
         None, description="Largest error in value of the piecewise-cubic stand-in; null: exact."
     )
     slope_error: float | None = Field(None, description="The same of its slope.")
+    stand_in: list[tuple[float, float, float, float]] | None = Field(
+        None, description="Its knots: place, value, slope on the left and on the right."
+    )
     cases: list[RuleCase] = Field(
         default_factory=list, description="The rule's table for both signs of b (relu)."
     )

@@ -42,15 +42,10 @@ def step_player(steps: int) -> Component:
 
 
 browser_callback(
-    "function(figures, at, stopped) { return window.etascope.showStep(figures, at, stopped); }",
-    Output(Toy.EXPLICIT, "figure"),
-    Output(Toy.IMPLICIT, "figure"),
-    Output(Toy.LOSSES, "figure"),
-    Output(Toy.THETAS, "figure"),
+    "function(figures, at) { return window.etascope.showStep(figures, at); }",
     Output(Toy.AT_WORDS, "children"),
     Input(Toy.FIGURES, "data"),
     Input(Toy.AT, "value"),
-    State(Toy.TICK, "disabled"),
 )
 browser_callback(
     "function(figures, play, back, next, tick, at, stopped) "

@@ -1,31 +1,22 @@
 """Toy: explicit against implicit descent on a one-dimensional loss."""
 
-import asyncio
 import json
 from typing import Any
 
 import dash_mantine_components as dmc
-from dash import Input, Output, dcc, html, no_update
+from dash import Input, Output, State, dcc, html
 from dash.development.base_component import Component
 
-from backend.client import calls
-from backend.schemas import QuadraticRead
 from dashboard import ids
-from dashboard.api_client import ask
-from dashboard.callbacks import browser_callback, callback
+from dashboard.callbacks import browser_callback
 from dashboard.components.controls import Choice, group, segmented, switch, values
-from dashboard.components.descent_words import LOSS_FORMULA, LOSS_WORDS, descent_words
 from dashboard.components.elements import card, guide_link
+from dashboard.components.illustrated import looks, picture, slider_inputs, sliders_for_browser
 from dashboard.components.number_slider import NumberSlider
 from dashboard.components.step_player import step_player
 from dashboard.components.url_state import Control, keep_in_url, read_controls
-from dashboard.figures.blank import NOTHING_YET
-from dashboard.figures.toy import TITLE_OF, path_figure
-from dashboard.figures.toy_history import history_figure
-from dashboard.formats import number
 from dashboard.ids_illustrations import Toy
 from dashboard.router import Page
-from dashboard.theme import Scheme, graph_config, scheme_of
 
 LOSSES: tuple[Choice, ...] = (
     ("quadratic", "Quadratic"),
@@ -52,9 +43,10 @@ CONTROLS = (
 PAPER = CONTROLS[:5]
 SLIDERS = {"lr": RATE, "curvature": CURVATURE, "start": START, "steps": STEPS}
 
-UPDATE_RULE = {
-    "esgd": "θ′ = θ − η f′(θ): the slope where one stands",
-    "isgd": "θ′ = θ − η f′(θ′): the slope where one arrives",
+#: By picture: the method's name and its rule.
+PATHS = {
+    Toy.EXPLICIT: ("Explicit (ESGD)", "θ′ = θ − η f′(θ): the slope where one stands"),
+    Toy.IMPLICIT: ("Implicit (ISGD)", "θ′ = θ − η f′(θ′): the slope where one arrives"),
 }
 
 
@@ -67,8 +59,13 @@ def layout(**query: str) -> Component:
     return html.Div(
         [
             dcc.Store(id=Toy.FIGURES),
+            dcc.Store(id=Toy.LOOKS, data=looks()),
             _head(),
-            html.Div([_pictures(at["steps"]), _controls(at)], className="two-thirds flat-on-phone"),
+            # Controls come first for the keyboard; they stand on the right.
+            html.Div(
+                [_controls(at), _pictures(at["steps"])],
+                className="two-thirds controls-right flat-on-phone",
+            ),
         ]
     )
 
@@ -105,20 +102,14 @@ def _pictures(steps: int) -> Component:
     return html.Div(
         [
             html.Div(
-                [_path_card("esgd", Toy.EXPLICIT), _path_card("isgd", Toy.IMPLICIT)],
+                [_path_card(Toy.EXPLICIT), _path_card(Toy.IMPLICIT)],
                 className="pair place-1",
             ),
             step_player(steps),
             html.Div(
                 [
-                    card(
-                        _graph(Toy.LOSSES, "graph-low"),
-                        title="Loss by step",
-                        className="figure-card",
-                    ),
-                    card(
-                        _graph(Toy.THETAS, "graph-low"), title="θ by step", className="figure-card"
-                    ),
+                    _step_card(Toy.LOSSES, "Loss by step"),
+                    _step_card(Toy.THETAS, "θ by step"),
                 ],
                 className="pair place-4",
             ),
@@ -127,18 +118,19 @@ def _pictures(steps: int) -> Component:
     )
 
 
-def _path_card(method: str, id: str) -> Component:
+def _path_card(id: str) -> Component:
+    title, rule = PATHS[id]
     return card(
-        html.P(UPDATE_RULE[method], className="muted figure-caption"),
-        _graph(id, "graph-tall"),
-        title=TITLE_OF[method],
+        html.P(rule, className="muted figure-caption"),
+        picture(id, f"{title}: the loss, and the path on it", Toy.WORDS, "graph-tall"),
+        title=title,
         className="figure-card",
     )
 
 
-def _graph(id: str, size: str) -> Component:
-    graph = dcc.Graph(id=id, figure=NOTHING_YET, config=graph_config(id), responsive=True)
-    return html.Div(graph, className=size)
+def _step_card(id: str, title: str) -> Component:
+    label = f"{title}, both methods"
+    return card(picture(id, label, Toy.WORDS, "graph-low"), title=title, className="figure-card")
 
 
 def _controls(at: dict[str, Any]) -> Component:
@@ -147,6 +139,7 @@ def _controls(at: dict[str, Any]) -> Component:
     )
     return html.Div(
         [
+            card(RATE.draw(at["lr"], above=mark), className="at-hand place-0"),
             card(
                 group(
                     "Loss",
@@ -157,7 +150,7 @@ def _controls(at: dict[str, Any]) -> Component:
                     CURVATURE.draw(at["curvature"]),
                     START.draw(at["start"]),
                 ),
-                group("Descent", RATE.draw(at["lr"], above=mark), STEPS.draw(at["steps"])),
+                group("Descent", STEPS.draw(at["steps"])),
                 group("Axes", switch("Log loss", Toy.LOG, at["log"])),
                 className="place-3",
             ),
@@ -171,60 +164,23 @@ def _controls(at: dict[str, Any]) -> Component:
     )
 
 
-@callback(
+browser_callback(
+    "function(loss, log, scheme, ...rest) { const [looks, at, stopped] = rest.splice(-3); "
+    f"return window.etascope.drawToy(looks, {json.dumps(sliders_for_browser(SLIDERS))}, "
+    "loss, log, scheme, rest.slice(0, rest.length / 2), rest.slice(rest.length / 2), "
+    "at, stopped); }",
     Output(Toy.FIGURES, "data"),
     Output(Toy.WORDS, "children"),
     Output(Toy.RATE_MARK, "children"),
     Output(Toy.RATE_MARK, "style"),
     Input(Toy.LOSS, "value"),
-    Input(Toy.RATE, "value"),
-    Input(Toy.CURVATURE, "value"),
-    Input(Toy.START, "value"),
-    Input(Toy.STEPS, "value"),
     Input(Toy.LOG, "checked"),
     Input(ids.SCHEME, "data"),
+    *slider_inputs(SLIDERS),
+    State(Toy.LOOKS, "data"),
+    State(Toy.AT, "value"),
+    State(Toy.TICK, "disabled"),
 )
-async def redraw(
-    loss: str, lr: Any, curvature: Any, start: Any, steps: Any, log: bool, scheme: Any
-) -> Any:
-    """Fetch both paths and draw them; a field that is being typed in is waited for."""
-    typed = ((RATE, lr), (CURVATURE, curvature), (START, start), (STEPS, steps))
-    if any(not slider.accepts(value) for slider, value in typed):
-        return no_update
-    view = await ask(
-        calls.quadratic(loss=loss, lr=lr, curvature=curvature, start=start, steps=steps)
-    )
-    pictures = await asyncio.to_thread(draw, view, scheme_of(scheme), log)
-    return {"steps": steps, "pictures": pictures}, words(view), *limit_mark(view)
-
-
-def draw(view: QuadraticRead, scheme: Scheme, log: bool) -> list[dict[str, Any]]:
-    """Return the four pictures, whole; the browser shows them up to a step."""
-    figures = (
-        path_figure(view, "esgd", scheme),
-        path_figure(view, "isgd", scheme),
-        history_figure(view, "loss", scheme, log=log),
-        history_figure(view, "theta", scheme),
-    )
-    return [figure.to_plotly_json() for figure in figures]
-
-
-def words(view: QuadraticRead) -> list[Component]:
-    """Return what the pictures show, for those who read."""
-    about = html.P(
-        [html.Strong(LOSS_FORMULA[view.loss]), ". ", LOSS_WORDS[view.loss]], className="muted"
-    )
-    return [*descent_words(view), about]
-
-
-def limit_mark(view: QuadraticRead) -> tuple[str, dict[str, str]]:
-    """Return the stability limit as a mark above the rate's slider, if there is one."""
-    limit = view.stability_limit
-    if limit is None or not RATE.low <= limit <= RATE.high:
-        return "", {"display": "none"}
-    return f"limit 2/λ = {number(limit)}", {"left": f"{RATE.percent(limit):.2f}%"}
-
-
 for _slider in SLIDERS.values():
     _slider.connect()
 keep_in_url("^/toy/?$", CONTROLS)

@@ -1,31 +1,26 @@
 """Updates: one node's explicit and implicit step, drawn on its activation."""
 
-import asyncio
 import json
 from collections.abc import Sequence
 from typing import Any
 
 import dash_mantine_components as dmc
-from dash import Input, Output, dcc, html, no_update
+from dash import Input, Output, State, dcc, html
 from dash.development.base_component import Component
 
 from backend.client import calls
-from backend.schemas import ActivationRead, UpdateRead
+from backend.schemas import ActivationRead
 from dashboard import ids
 from dashboard.api_client import ask
 from dashboard.callbacks import browser_callback, callback
 from dashboard.catalog import get_catalog
 from dashboard.components.controls import Choice, group, segmented, values
 from dashboard.components.elements import card, guide_link
+from dashboard.components.illustrated import looks, picture, slider_inputs, sliders_for_browser
 from dashboard.components.number_slider import NumberSlider
-from dashboard.components.update_words import notes, update_words
 from dashboard.components.url_state import Control, keep_in_url, read_controls
-from dashboard.figures.blank import NOTHING_YET
-from dashboard.figures.update_step import update_figure
-from dashboard.formats import number
 from dashboard.ids_illustrations import Updates
 from dashboard.router import Page
-from dashboard.theme import Scheme, graph_config, scheme_of
 
 SPANS: tuple[Choice, ...] = (("whole", "Whole step"), ("near", "Near zero"))
 NEAR = 3.0
@@ -65,10 +60,13 @@ async def layout(**query: str) -> Component:
         at["activation"] = "relu"
     return html.Div(
         [
+            dcc.Store(id=Updates.LOOKS, data=looks()),
+            dcc.Store(id=Updates.RULE, data=await rule_of(at["activation"])),
             _head(),
+            # Controls come first for the keyboard; they stand on the right.
             html.Div(
-                [_pictures(), _controls(at, catalog.activations)],
-                className="two-thirds flat-on-phone",
+                [_controls(at, catalog.activations), _pictures()],
+                className="two-thirds controls-right flat-on-phone",
             ),
         ]
     )
@@ -114,11 +112,9 @@ def _pictures() -> Component:
 
 
 def _picture(title: str, graph: str, words: str, place: str) -> Component:
+    label = f"{title}. Both steps on the activation; below, step and loss for every s"
     return card(
-        html.Div(
-            dcc.Graph(id=graph, figure=NOTHING_YET, config=graph_config(graph), responsive=True),
-            className="graph-triple",
-        ),
+        picture(graph, label, words, "graph-triple"),
         html.Div(id=words, className="picture-words", **{"aria-live": "polite"}),
         title=title,
         className=f"figure-card {place}",
@@ -128,6 +124,15 @@ def _picture(title: str, graph: str, words: str, place: str) -> Component:
 def _controls(at: dict[str, Any], activations: Sequence[ActivationRead]) -> Component:
     return html.Div(
         [
+            card(
+                PLACE.draw(at["s"]),
+                html.P(
+                    "s on the left, −s on the right, as in the paper’s figure.",
+                    className="muted hint wide-only",
+                ),
+                RATE.draw(at["lr"]),
+                className="at-hand place-0",
+            ),
             card(
                 group(
                     "Node",
@@ -145,20 +150,16 @@ def _controls(at: dict[str, Any], activations: Sequence[ActivationRead]) -> Comp
                         ],
                         className="control",
                     ),
-                    PLACE.draw(at["s"]),
-                    html.P(
-                        "s on the left, −s on the right, as in the paper’s figure.",
-                        className="muted hint",
-                    ),
                     PUSH.draw(at["b"]),
                     INPUT.draw(at["z_sq"]),
+                    RIDGE.draw(at["mu"]),
                 ),
-                group("Step", RATE.draw(at["lr"]), RIDGE.draw(at["mu"])),
                 group("Axes", segmented("Show", Updates.SPAN, SPANS, at["view"])),
                 className="place-3",
             ),
             card(
                 html.Div(id=Updates.NOTE, className="words-small"),
+                guide_link("updates", "How is the implicit step found?"),
                 title="About this rule",
                 className="place-5",
             ),
@@ -177,9 +178,34 @@ def choices_of(activations: Sequence[ActivationRead]) -> list[dict[str, Any]]:
     ]
 
 
+async def rule_of(activation: str) -> dict[str, Any]:
+    """Return what the browser needs for an activation's implicit step, whatever the step.
+
+    Where a formula gives it the browser has the formula; the API, and torch with it, is not asked.
+    """
+    catalog = await get_catalog()
+    exact = [one.name for one in catalog.activations if one.approximation_error is None]
+    facts = ("stand_in", "approximation_error", "slope_error")
+    if activation in exact:
+        return {"activation": activation, **dict.fromkeys(facts)}
+    found = await ask(calls.update(activation=activation))
+    return {"activation": activation, **{fact: getattr(found, fact) for fact in facts}}
+
+
 @callback(
-    Output(Updates.DOWN, "figure"),
-    Output(Updates.UP, "figure"),
+    Output(Updates.RULE, "data"), Input(Updates.ACTIVATION, "value"), prevent_initial_call=True
+)
+async def change_rule(activation: str) -> dict[str, Any]:
+    """Fetch the rule of another activation."""
+    return await rule_of(activation)
+
+
+browser_callback(
+    "function(activation, span, scheme, rule, ...rest) "
+    "{ const looks = rest.pop(), half = rest.length / 2; "
+    f"return window.etascope.drawUpdates(looks, {json.dumps(sliders_for_browser(SLIDERS))}, "
+    f"rule, activation, span === 'near' ? {NEAR} : null, scheme, "
+    "rest.slice(0, half), rest.slice(half)); }",
     Output(Updates.DOWN_WORDS, "children"),
     Output(Updates.UP_WORDS, "children"),
     Output(Updates.NOTE, "children"),
@@ -188,46 +214,12 @@ def choices_of(activations: Sequence[ActivationRead]) -> list[dict[str, Any]]:
     Output(PLACE.slider_id, "step"),
     Output(PLACE.slider_id, "marks"),
     Input(Updates.ACTIVATION, "value"),
-    Input(Updates.PUSH, "value"),
-    Input(Updates.PLACE, "value"),
-    Input(Updates.RATE, "value"),
-    Input(Updates.INPUT, "value"),
-    Input(Updates.RIDGE, "value"),
     Input(Updates.SPAN, "value"),
     Input(ids.SCHEME, "data"),
+    Input(Updates.RULE, "data"),
+    *slider_inputs(SLIDERS),
+    State(Updates.LOOKS, "data"),
 )
-async def redraw(
-    activation: str, b: Any, s: Any, lr: Any, z_sq: Any, mu: Any, span: str, scheme: Any
-) -> Any:
-    """Fetch both steps for both signs of b and draw them."""
-    typed = ((PUSH, b), (PLACE, s), (RATE, lr), (INPUT, z_sq), (RIDGE, mu))
-    if any(not slider.accepts(value) for slider, value in typed):
-        return no_update
-    reach = NEAR if span == "near" else None
-    view = await ask(
-        calls.update(activation=activation, b=b, s=s, lr=lr, z_sq=z_sq, mu=mu, reach=reach)
-    )
-    figures = await asyncio.to_thread(draw, view, scheme_of(scheme))
-    return (
-        *figures,
-        update_words(view, 1),
-        update_words(view, -1),
-        notes(view),
-        *place_slider(view),
-    )
-
-
-def draw(view: UpdateRead, scheme: Scheme) -> tuple[Any, Any]:
-    """Return the pictures of both signs of b."""
-    return update_figure(view, 1, scheme), update_figure(view, -1, scheme)
-
-
-def place_slider(view: UpdateRead) -> tuple[float, float, float, list[dict[str, Any]]]:
-    """Return the ends, the step and the marks of the slider of s: those of the picture."""
-    reach = view.s[-1]
-    marks = [{"value": value, "label": number(value)} for value in (-reach, 0.0, reach)]
-    return -reach, reach, reach / 100, marks
-
 
 for _slider in SLIDERS.values():
     _slider.connect()

@@ -11,6 +11,24 @@ from tests.servers import wait_for
 
 PATIENCE = 60.0
 
+DRAWN_AFTER = """async ([slider, graph, times]) => {
+  const thumb = document.querySelector(`#${slider} [role=slider]`);
+  const found = [];
+  for (let i = 0; i < times; i += 1) {
+    const drawn = new Promise((done) => {
+      const watch = new MutationObserver(() => { watch.disconnect(); done(performance.now()); });
+      watch.observe(document.getElementById(graph), { childList: true });
+    });
+    const start = performance.now();
+    const key = i % 10 < 5 ? "ArrowRight" : "ArrowLeft";
+    thumb.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    const late = new Promise((done) => setTimeout(() => done(Infinity), 10000));
+    found.push((await Promise.race([drawn, late])) - start);
+    await new Promise((done) => setTimeout(done, 150));
+  }
+  return found;
+}"""
+
 
 @dataclass(frozen=True)
 class Illustration:
@@ -28,8 +46,7 @@ class Illustration:
         """Go to an address and wait until a graph has been drawn."""
         self.page.goto(self.url + path)
         self.page.wait_for_function(
-            "id => { const g = document.querySelector('#' + id + ' .js-plotly-plot');"
-            " return g && g.data && g.data.length > 2; }",
+            "id => { const node = document.getElementById(id); return node && node.figure; }",
             arg=graph,
         )
 
@@ -57,6 +74,11 @@ class Illustration:
             self.page.wait_for_timeout(400)
         return number
 
+    def milliseconds_to_draw(self, field: str, graph: str, times: int) -> list[float]:
+        """Press keys on a slider; return how long a picture takes to be drawn after each."""
+        found: list[float] = self.page.evaluate(DRAWN_AFTER, [f"{field}-slider", graph, times])
+        return found
+
     def resting(self, place: str, milliseconds: int) -> str:
         """Return what is written somewhere once it has not changed for so long."""
         shown = ""
@@ -80,7 +102,7 @@ class Illustration:
     def trace(self, graph: str, name: str) -> dict[str, Any]:
         """Return a trace as it is drawn now."""
         found: dict[str, Any] = self.page.evaluate(
-            "([id, name]) => { const t = document.querySelector('#' + id + ' .js-plotly-plot')"
+            "([id, name]) => { const t = document.getElementById(id).figure"
             ".data.find(t => t.name === name); return {x: t.x, y: t.y, text: t.text}; }",
             [graph, name],
         )
@@ -89,7 +111,7 @@ class Illustration:
     def layout(self, graph: str) -> dict[str, Any]:
         """Return a plot's axes, notes and colours."""
         found: dict[str, Any] = self.page.evaluate(
-            "id => { const l = document.querySelector('#' + id + ' .js-plotly-plot').layout;"
+            "id => { const l = document.getElementById(id).figure.layout;"
             " return {x: l.xaxis.range, up: l.yaxis.type, title: l.yaxis.title.text,"
             " notes: (l.annotations || []).map(a => [a.text, a.x]),"
             " paper: l.template.layout.paper_bgcolor}; }",

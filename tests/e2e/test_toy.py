@@ -60,13 +60,16 @@ def test_every_slider_moves_the_numbers_it_should(toy: Illustration) -> None:
 
 
 def test_a_rate_past_the_limit_leaves_the_picture_and_says_so(toy: Illustration) -> None:
-    axis = toy.layout(LEFT)["x"]
+    near = toy.layout(LEFT)["x"]
     toy.page.fill("#toy-rate", "2.5")
     toy.until(
-        lambda: toy.trace(LEFT, "left")["text"] == ["▲ left the picture at step 2 (θ = 4.5)"],
+        lambda: toy.trace(LEFT, "left")["text"] == ["▲ out at step 5; at step 10 θ = 115"],
         "the rail to say it",
     )
-    assert toy.layout(LEFT)["x"] == axis
+    assert toy.trace(LEFT, "exit words")["text"] == ["  5: θ = −15.2  "]
+    assert toy.layout(LEFT)["x"] == [4 * end for end in near]
+    assert toy.layout(RIGHT)["x"] == near
+    assert dots(toy) == pytest.approx([2, -3, 4.5, -6.75, 10.125])
     assert "diverges" in toy.words("toy-words")
     assert "every rate above 2/λ = 2" in toy.words("toy-words")
     thumb = toy.page.locator("#toy-rate-slider [role=slider]")
@@ -152,3 +155,42 @@ def test_a_phone_shows_all_of_it_in_light_and_dark(site: str, browser: Browser) 
         toy.until(lambda toy=toy, paper=paper: toy.layout(LEFT)["paper"] == paper, scheme)
         assert page.evaluate("() => document.documentElement.scrollWidth") == 390
         page.close()
+
+
+@pytest.mark.parametrize("rate", ["2.5", "100"])
+def test_a_phone_shows_the_rate_beside_the_picture(site: str, browser: Browser, rate: str) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    toy = Illustration(page, site)
+    toy.open(f"/toy?lr={rate}", LEFT)
+    for graph in (LEFT, RIGHT, "toy-thetas"):
+        page.locator(f"#{graph}").scroll_into_view_if_needed()
+        picture = page.locator(f"#{graph}").bounding_box()
+        slider = page.locator("#toy-rate-slider").bounding_box()
+        assert picture is not None
+        assert slider is not None
+        assert 0 < slider["y"] < slider["y"] + slider["height"] <= picture["y"]
+        assert picture["y"] + picture["height"] <= 844
+    page.close()
+
+
+def test_the_rate_is_a_few_tab_stops_away(toy: Illustration) -> None:
+    toy.page.focus("#toy-paper")
+    for _ in range(3):
+        toy.page.keyboard.press("Tab")
+        if toy.page.evaluate("document.activeElement.id") == "toy-rate":
+            return
+    pytest.fail("the rate was not reached")
+
+
+def test_pictures_have_a_name_and_are_described(toy: Illustration) -> None:
+    for graph in (LEFT, RIGHT, "toy-losses", "toy-thetas"):
+        picture = toy.page.locator(f"#{graph}")
+        assert picture.get_attribute("role") == "img"
+        assert picture.get_attribute("aria-label")
+        assert "multiplies θ" in toy.words(picture.get_attribute("aria-describedby") or "")
+
+
+def test_the_picture_follows_the_slider_at_once(toy: Illustration) -> None:
+    milliseconds = toy.milliseconds_to_draw("toy-rate", "toy-thetas", 20)
+    # 50 ms is asked of a quiet machine; this one may be busy with anything, so of the best tenth.
+    assert sorted(milliseconds)[1] < 50

@@ -9,7 +9,7 @@ from backend.schemas import PathRead, QuadraticRead, Samples
 from backend.schemas.illustrations import Loss
 from backend.services.illustrations.toy_losses import TOY_LOSSES, Floats, ToyLoss, implicit_step
 
-SAMPLES = 201
+HALF_OF_THE_SAMPLES = 100
 NARROWEST = 0.5
 #: Of two steps to and fro the second reaches at least this share of the first in a circle.
 SHRINKING = 0.99
@@ -100,6 +100,6 @@ def _goes_in_a_circle(path: Floats) -> bool:
 def _function(toy: ToyLoss, curvature: float, start: float) -> Samples:
     """Return the loss around the start: the same picture at every rate, whatever a path does."""
     reach = 1.5 * max(abs(start), NARROWEST)
-    x = np.linspace(-reach, reach, SAMPLES)
+    x = reach * np.arange(-HALF_OF_THE_SAMPLES, HALF_OF_THE_SAMPLES + 1) / HALF_OF_THE_SAMPLES
     with np.errstate(over="ignore"):
         return Samples(x=x.tolist(), y=(curvature * toy.value(x)).tolist())

@@ -11,9 +11,9 @@ from backend.services.illustrations import relu_table
 from ib_core.errors import lookup
 from ib_core.updates import ALPHA_RULES
 from ib_core.updates.activations import ACTIVATIONS
-from ib_core.updates.approximations import APPROXIMATION_ERROR
+from ib_core.updates.approximations import APPROXIMATION_ERROR, APPROXIMATIONS
 
-SAMPLES = 401
+HALF_OF_THE_SAMPLES = 200
 NARROWEST = 2.0
 #: Slopes that differ by less are the same to a reader.
 ALIKE = 5e-4
@@ -74,10 +74,10 @@ def node_update(
     """
     lookup("activation", activation, ALPHA_RULES)
     setting = Setting(activation, lr, z_sq, mu)
-    bound = APPROXIMATION_ERROR.get(activation)
     if reach is None:
         reach = max(NARROWEST, 1.25 * abs(s), 1.5 * lr * z_sq * abs(b))
-    range_of_s = _column(torch.linspace(-reach, reach, SAMPLES, dtype=torch.float64).tolist())
+    half = HALF_OF_THE_SAMPLES  # one of the samples is exactly 0, where hinges are
+    range_of_s = _column([reach * i / half for i in range(-half, half + 1)])
     methods: tuple[Method, ...] = ("eb", "ib")
     bound = APPROXIMATION_ERROR.get(activation)
     return UpdateRead(
@@ -96,6 +96,7 @@ def node_update(
         jump=-lr * z_sq * abs(b) / 2 if activation == "relu" else None,
         approximation_error=None if bound is None else bound.value,
         slope_error=None if bound is None else bound.slope,
+        stand_in=None if bound is None else list(APPROXIMATIONS[activation].knots),
         cases=relu_table.table(s, b, lr * z_sq) if activation == "relu" else [],
     )
 

@@ -179,8 +179,9 @@ def _toy() -> Section:
                 "Two descents on one loss from one start. Dots are numbered by step. On the "
                 "quadratic each explicit step multiplies θ by 1 − ηλ, so above η = 2/λ it runs "
                 "away; each implicit step multiplies it by 1/(1 + ηλ), which is below 1 at every "
-                "rate. A path that leaves the picture is cut at its edge, and the strip on top "
-                "says at which step it left."
+                "rate. An explicit path that leaves the picture is shown in one four times as "
+                "wide; if it leaves that too, it is cut at the edge by an arrow with the step and "
+                "its θ, and the strip on top says where it ends."
             ),
             link("Open the paper’s first figure", "/toy"),
         ),
