@@ -110,7 +110,7 @@ def verify(
     """
     from backend.paper.verify_table import print_checks
     from ib_core.reproduction.bundle import find_bundle
-    from ib_core.reproduction.verifying import check, draw
+    from ib_core.reproduction.verify import check, draw
 
     found = find_bundle(bundle)
     drawn = draw(found, sample, seed=seed, most_seconds=60 * max_minutes)

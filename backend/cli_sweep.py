@@ -99,7 +99,7 @@ def _check_writable(file: Path) -> None:
 def _train(specs: "tuple[SweepSpec, ...]") -> "tuple[list[TrialResult], bool]":
     """Return what was finished, in the order of the grid, and whether Ctrl-C ended it."""
     from backend.sweep_report import Bar
-    from ib_core.sweep.local import run_all
+    from ib_core.sweep.processes import run_all
     from ib_core.sweep.speed import calibrate
 
     calibrate(specs[0].device)
@@ -116,7 +116,7 @@ def _train(specs: "tuple[SweepSpec, ...]") -> "tuple[list[TrialResult], bool]":
 def _write(
     results: "list[TrialResult]", csv: Path | None, json: Path | None, png: Path | None
 ) -> None:
-    from ib_core.sweep.table import write_csv, write_json
+    from ib_core.sweep.result import write_csv, write_json
 
     for file, write in ((csv, write_csv), (json, write_json)):
         if file is not None:

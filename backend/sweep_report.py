@@ -18,9 +18,7 @@ from backend.services.analysis.values import Measure, read_plots
 from ib_core.errors import InvalidSpec
 from ib_core.metrics import METRICS
 from ib_core.sweep.fingerprint import ENGINE_VERSION
-from ib_core.sweep.observer import Observer
-from ib_core.sweep.result import TrialResult
-from ib_core.sweep.table import finite_or_none
+from ib_core.sweep.result import Observer, TrialResult, finite_or_none
 from ib_core.tasks import find_task
 
 #: Scorecard columns that fit a terminal, in order.

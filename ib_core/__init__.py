@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ib_core.methods import METHODS, Member, build_optimizer
     from ib_core.methods.stack import StackOptimizer
     from ib_core.sweep.engine import run_trials
-    from ib_core.sweep.local import run_sweep
+    from ib_core.sweep.processes import run_sweep
     from ib_core.sweep.spec import SweepSpec
     from ib_core.updates import ALPHA_RULES
 
@@ -37,7 +37,7 @@ _HOMES = {
     "StackOptimizer": "ib_core.methods.stack",
     "SweepSpec": "ib_core.sweep.spec",
     "build_optimizer": "ib_core.methods",
-    "run_sweep": "ib_core.sweep.local",
+    "run_sweep": "ib_core.sweep.processes",
     "run_trials": "ib_core.sweep.engine",
 }
 

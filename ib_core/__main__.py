@@ -29,7 +29,7 @@ def print_table(given: argparse.Namespace) -> None:
     """Train what was asked for and print it."""
     from ib_core.sweep.body import specs_of
     from ib_core.sweep.grid import parse_rates, parse_seeds
-    from ib_core.sweep.local import run_sweep
+    from ib_core.sweep.processes import run_sweep
 
     body = {
         "task": given.task,

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from ib_core.errors import InvalidSpec, MisuseError
 from ib_core.layers import ImplicitLayer, ImplicitLinear, Record, merge
-from ib_core.updates import alpha_rule
-from ib_core.updates.step import (
+from ib_core.updates import (
     OUTPUT_ALPHAS,
+    alpha_rule,
     batch_alpha,
     refuse_soft_targets,
     rows_scale,

@@ -25,7 +25,7 @@ from ib_core.metrics import (
 )
 from ib_core.metrics.registry import PAPER
 from ib_core.reproduction import uci, verdicts
-from ib_core.reproduction.facts import UNCLIPPED, published_better
+from ib_core.reproduction.evidence import UNCLIPPED, published_better
 from ib_core.reproduction.findings import (
     ClaimFindings,
     Coverage,

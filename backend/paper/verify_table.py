@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from ib_core.reproduction.verifying import Check, Drawn
+from ib_core.reproduction.verify import Check, Drawn
 from ib_core.sweep.result import TrialResult
 
 COLOURS = {"agrees": "green", "chaotic": "yellow", "differs": "red"}

@@ -22,10 +22,10 @@ from ib_core.metrics import MetricValue, number_text
 from ib_core.reproduction.bundle import Bundle
 from ib_core.reproduction.evidence import Evidence, runs_of
 from ib_core.reproduction.findings import find
-from ib_core.reproduction.methods_on_uci import TableNumbers, by_table
-from ib_core.reproduction.plan import PLAN
 from ib_core.reproduction.recorded import recorded_evidence
 from ib_core.reproduction.studies import Study
+from ib_core.reproduction.training import PLAN
+from ib_core.reproduction.uci import TableNumbers, by_table
 
 UCI_METHODS = "beyond/uci_methods"
 COMMAND = "etascope report paper --run --out paper.html"

@@ -59,7 +59,7 @@ CASES = (
 
 def ours(case: PeerCase) -> None:
     """Train the grid as `etascope sweep` does."""
-    from ib_core.sweep.local import run_all
+    from ib_core.sweep.processes import run_all
 
     run_all(case.trials())
 

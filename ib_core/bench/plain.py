@@ -12,7 +12,7 @@ from ib_core.datasets import Pieces, Split, load_dataset
 from ib_core.sweep.spec import TrialSpec
 from ib_core.tasks import CONV_FILTERS, Task, find_task
 from ib_core.tasks.rows import feed
-from ib_core.updates.activations import ACTIVATIONS
+from ib_core.updates import ACTIVATIONS
 
 
 class Pointwise(nn.Module):

@@ -15,6 +15,7 @@ from ib_core.bench.measure import Ratio, race
 from ib_core.bench.plain import PlainTraining, stock_activation
 from ib_core.datasets import DATASETS, load_dataset
 from ib_core.implicit_sgd import ImplicitSGD
+from ib_core.kernels import torch_formulas
 from ib_core.layers import ImplicitLinear
 from ib_core.methods import build_optimizer
 from ib_core.metrics.cost import PRINTED_OVERHEADS
@@ -23,7 +24,6 @@ from ib_core.sweep.spec import SweepSpec, TrialSpec
 from ib_core.tasks import build_workload, find_task
 from ib_core.tasks.losses import LOSSES
 from ib_core.updates import ALPHA_RULES
-from ib_core.updates.compiled import torch_formulas
 
 Steps = Callable[[], object]
 

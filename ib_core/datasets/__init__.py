@@ -4,10 +4,9 @@ from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 
-from ib_core.datasets import bundled, mnist, music, procedural_music, toys, uci
-from ib_core.datasets.base import Content, Dataset, Pieces, Split, data_dir
+from ib_core.datasets import bundled, mnist, music, procedural_music, uci
+from ib_core.datasets.base import Content, Dataset, DatasetInfo, Layout, Pieces, Split, data_dir
 from ib_core.datasets.cards import Card, describe, keep_card, kept_card, state_of
-from ib_core.datasets.info import DatasetInfo, Layout
 from ib_core.datasets.uci import UCI_NAMES
 from ib_core.errors import lookup
 
@@ -34,7 +33,7 @@ DATASETS: dict[str, DatasetInfo] = {
         *music.INFOS,  # jsb_chorales, musedata, nottingham, piano_midi
         *bundled.INFOS,  # digits, iris, wine, breast_cancer
         procedural_music.INFO,
-        *toys.INFOS,  # toy_quadratic, toy_least_squares, toy_moons
+        *bundled.TOYS,  # toy_quadratic, toy_least_squares, toy_moons
         *uci.INFOS,  # uci/abalone ... uci/zoo
     )
 }

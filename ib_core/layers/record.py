@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ib_core.errors import InvalidSpec, lookup
-from ib_core.updates.activations import ACTIVATIONS, Activation
+from ib_core.updates import ACTIVATIONS, Activation
 
 
 @dataclass(slots=True)

@@ -14,13 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from ib_core.errors import MisuseError, lookup
+from ib_core.kernels import solved_layer
 from ib_core.layers import ImplicitLayer, Record, merge
 from ib_core.methods.base import METHODS, Member
 from ib_core.methods.moving import Mover, Plain, mover_kind
 from ib_core.methods.slots import Slots
-from ib_core.updates import alpha_rule
-from ib_core.updates.compiled import solved_layer
-from ib_core.updates.step import OUTPUT_ALPHAS, batch_alpha
+from ib_core.updates import OUTPUT_ALPHAS, alpha_rule, batch_alpha
 
 T = TypeVar("T")
 

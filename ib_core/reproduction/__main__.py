@@ -9,7 +9,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch: spinning th
 
 from ib_core.errors import IBError, lookup
 from ib_core.reproduction.checks import CHECKS
-from ib_core.sweep.observer import Observer
+from ib_core.sweep.result import Observer
 
 
 class _Dots(Observer):

@@ -7,10 +7,15 @@ from functools import cache
 from ib_core.metrics import MetricValue, RateCurve
 from ib_core.reproduction import uci
 from ib_core.reproduction.claims import CLAIMS, Claim
-from ib_core.reproduction.evidence import TIMED, Evidence
-from ib_core.reproduction.facts import PrintedRunTime, printed_run_times, profile_note
-from ib_core.reproduction.plan import Experiment, experiments
+from ib_core.reproduction.evidence import (
+    TIMED,
+    Evidence,
+    PrintedRunTime,
+    printed_run_times,
+    profile_note,
+)
 from ib_core.reproduction.timing import bounds
+from ib_core.reproduction.training import Experiment, experiments
 from ib_core.reproduction.verdicts import Judgement, judge_recorded, judge_text, robustness
 from ib_core.sweep.body import specs_of
 from ib_core.sweep.presets import PRESETS

@@ -1,14 +1,16 @@
 """The UCI tables: cell by cell against the printed ones, and the accuracy at the best rate."""
 
 import math
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from ib_core.reproduction.agreement import within
-from ib_core.reproduction.evidence import Evidence, Run
-from ib_core.reproduction.facts import printed_uci_losses, published_claims
-from ib_core.reproduction.verdicts import Judgement, Verdict, not_tested, verdict_of
+from ib_core.metrics import MetricValue, RateCurve, SeedResult
+from ib_core.reproduction.checks import within
+from ib_core.reproduction.evidence import Evidence, Run, printed_uci_losses, published_claims
+from ib_core.reproduction.verdicts import Judgement, Verdict, far_robustness, not_tested, verdict_of
+from ib_core.sweep.result import TrialResult
 
 #: A cell agrees to this, absolute or relative: the tables print two decimals.
 TOLERANCE = 0.01
@@ -140,3 +142,39 @@ def _at_best_rate(runs: Mapping[float, Run]) -> float | None:
 
 
 __all__ = ["Accuracies", "Cell", "Verdict", "accuracies", "cells", "judge_accuracy", "judge_cells"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableNumbers:
+    """One method on one table."""
+
+    dataset: str
+    method: str
+    robust_range: MetricValue
+    headroom: MetricValue
+    best_loss: MetricValue
+
+
+def by_table(results: Iterable[TrialResult]) -> list[TableNumbers]:
+    """Return every method's robustness numbers on every table of a study."""
+    runs: defaultdict[str, defaultdict[str, list[tuple[float, SeedResult]]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for result in results:
+        spec = result.spec
+        seed = SeedResult(spec.seed, result.train_loss, result.initial_loss, result.outcome.value)
+        runs[spec.task.removeprefix("uci/")][spec.method].append((spec.lr, seed))
+    found = []
+    for dataset, methods in sorted(runs.items()):
+        curves = {name: RateCurve.from_results(pairs) for name, pairs in methods.items()}
+        for method, numbers in far_robustness(curves).items():
+            found.append(
+                TableNumbers(
+                    dataset=dataset,
+                    method=method,
+                    robust_range=numbers["robust_range"],
+                    headroom=numbers["headroom"],
+                    best_loss=numbers["best_mean"],
+                )
+            )
+    return found

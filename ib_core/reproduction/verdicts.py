@@ -7,8 +7,13 @@ from enum import StrEnum
 from statistics import fmean
 
 from ib_core.metrics import MetricValue, RateCurve, number_text, scorecard
-from ib_core.reproduction.evidence import Evidence, means
-from ib_core.reproduction.facts import UNCLIPPED, published_better, published_claims
+from ib_core.reproduction.evidence import (
+    UNCLIPPED,
+    Evidence,
+    means,
+    published_better,
+    published_claims,
+)
 from ib_core.sweep.presets import PRESETS
 
 

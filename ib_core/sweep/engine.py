@@ -10,12 +10,11 @@ from torch import Tensor
 from ib_core.datasets import load_dataset
 from ib_core.errors import MisuseError
 from ib_core.methods import Member, build_optimizer
+from ib_core.methods.slots import Slots
 from ib_core.seeding import tensor_hash
-from ib_core.sweep.diagnosis import first_bad_layer
 from ib_core.sweep.environment import choose_device, environment
 from ib_core.sweep.fingerprint import ENGINE_VERSION, fingerprint
-from ib_core.sweep.observer import SILENT, Observer
-from ib_core.sweep.result import CurvePoint, Divergence, Outcome, TrialResult
+from ib_core.sweep.result import SILENT, CurvePoint, Divergence, Observer, Outcome, TrialResult
 from ib_core.sweep.shard import stack_key
 from ib_core.sweep.spec import TrialSpec
 from ib_core.tasks import build_workload, find_task
@@ -266,3 +265,24 @@ def member_of(trial: TrialSpec) -> Member:
 
 def _finite(point: CurvePoint) -> bool:
     return math.isfinite(point.train_loss) and math.isfinite(point.test_loss)
+
+
+def first_bad_layer(slots: Slots, row: int) -> tuple[str, str | None]:
+    """Return (`gradient` | `weight` | `loss`, layer).
+
+    The slots still know what made the present weights. If that is not finite,
+    the layer nearest the output is named, because gradients flow down from there; if only the
+    weights are, the lr-sized step overflowed; if both are finite, the loss itself did.
+    """
+    bad_weights = [slot.name for slot in slots if not slot.theta[row].isfinite().all()]
+    if not bad_weights:
+        return "loss", None
+    bad_gradients = [slot.name for slot in slots if not slot.has_finite_gradient(row)]
+    if bad_gradients:
+        return "gradient", _layer(bad_gradients[-1])
+    return "weight", _layer(bad_weights[0])
+
+
+def _layer(parameter: str) -> str:
+    """Return `layers.2` for `layers.2.weight`."""
+    return parameter.rpartition(".")[0]

@@ -1,10 +1,14 @@
 """What training returns: outcomes are values, and divergence is one of them."""
 
-from dataclasses import dataclass, field
+import csv
+import json
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import IO, Any
 
-from ib_core.sweep.spec import TrialSpec
+from ib_core.sweep.spec import Options, TrialSpec
 
 
 class Outcome(StrEnum):
@@ -62,3 +66,106 @@ class TrialResult:
     fingerprint: str
     record: dict[str, Any] = field(default_factory=dict)
     error: str | None = None
+
+
+class Observer:
+    """Watches a shard train. Indices are positions in the list given to `run_trials`.
+
+    Override what you need. Exceptions raised here end the run.
+    """
+
+    def points(self, points: Mapping[int, CurvePoint]) -> None:
+        """Called after every evaluation with the new point of every member still training."""
+
+    def finished(self, index: int, result: TrialResult) -> None:
+        """Called as soon as a trial has ended, early for non-finite ones."""
+
+    def progress(self, fraction: float) -> Collection[int]:
+        """Called a few times a second between steps.
+
+        Args:
+            fraction: Share of the shard's work that is done.
+
+        Returns:
+            Indices that are no longer wanted; they are dropped and give no result.
+        """
+        del fraction
+        return ()
+
+
+SILENT = Observer()
+
+
+COLUMNS = (
+    "task",
+    "profile",
+    "method",
+    "batch_rule",
+    "activation",
+    "lr",
+    "seed",
+    "clip",
+    "mu",
+    "epochs",
+    "batch_size",
+    "options",
+    "outcome",
+    "initial_loss",
+    "train_loss",
+    "test_loss",
+    "train_accuracy",
+    "test_accuracy",
+    "diverged_at_step",
+    "seconds",
+    "fingerprint",
+)
+
+
+def row_of(result: TrialResult) -> dict[str, Any]:
+    """Return a result's row. A number that is not finite is None beside its outcome."""
+    spec = result.spec
+    row = {name: getattr(spec, name) for name in COLUMNS if hasattr(spec, name)}
+    row["options"] = options_text(spec.options)
+    row["outcome"] = result.outcome.value
+    for name in ("initial_loss", "train_loss", "test_loss", "train_accuracy", "test_accuracy"):
+        row[name] = finite_or_none(getattr(result, name))
+    row["diverged_at_step"] = result.divergence.step if result.divergence else None
+    row["seconds"] = round(result.seconds, 4)
+    row["fingerprint"] = result.fingerprint
+    return {name: row[name] for name in COLUMNS}
+
+
+def options_text(options: Options) -> str:
+    """Return the options that were set as JSON, empty if none was."""
+    chosen = {name: value for name, value in asdict(options).items() if value not in (None, False)}
+    return json.dumps(chosen, sort_keys=True) if chosen else ""
+
+
+def finite_or_none(value: float | None) -> float | None:
+    """Return the number, or None where it is missing or not finite."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def write_csv(results: Iterable[TrialResult], file: IO[str]) -> None:
+    """Write one line a trial; what is not defined is empty."""
+    writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for result in results:
+        writer.writerow(row_of(result))
+
+
+def write_json(results: Iterable[TrialResult], file: IO[str]) -> None:
+    """Write a list of trials with their curves and records."""
+    found = [
+        {
+            **row_of(result),
+            "record": result.record,
+            "curve": [
+                {name: finite_or_none(value) for name, value in asdict(point).items()}
+                for point in result.curve
+            ],
+        }
+        for result in results
+    ]
+    json.dump({"trials": found}, file, indent=1, allow_nan=False)
+    file.write("\n")

@@ -114,9 +114,8 @@ def measure_speed() -> Speed:
     import torch
     import torch.nn.functional as F
 
-    from ib_core.layers.along_time import states
-    from ib_core.updates import ALPHA_RULES
-    from ib_core.updates.activations import ACTIVATIONS
+    from ib_core.layers.implicit_rnn import states
+    from ib_core.updates import ACTIVATIONS, ALPHA_RULES
 
     draw = torch.Generator().manual_seed(1)
 

@@ -1,49 +1,56 @@
-"""The implicit update rules: for every activation the alpha that solves eq. (8)."""
+"""The implicit update rules: for every activation the alpha that solves eq. (8).
 
-from typing import Protocol
+| module | holds |
+| --- | --- |
+| `linear`, `relu`, `leaky_relu`, `arctan`, `hardtanh`, `smoothstep` | one activation each: value, slope and alpha, in closed form |
+| `approximations` | the smooth activations, whose rule solves for a piecewise cubic beside them |
+| `piecewise_cubic` | the rule for any piecewise cubic |
+| `node` | what an activation is, and what a rule reads |
+| `output_layer` | the rule of a linear output layer with its loss |
+| `step` | eq. (7): the alphas of a batch into new weights |
+| `reference` | the slow twin of every rule |
 
-from torch import Tensor
+An activation is listed once, in `ib_core.solvable`, which needs no torch: one that is solved
+exactly is the module of its name here.
+"""  # noqa: E501  a table is a table
+
+from importlib import import_module
 
 from ib_core.errors import lookup
-from ib_core.updates.approximations import APPROXIMATIONS, approximated_alpha
-from ib_core.updates.arctan import arctan_alpha
-from ib_core.updates.hardtanh import hardtanh_alpha
-from ib_core.updates.leaky_relu import leaky_relu_alpha
-from ib_core.updates.linear import linear_alpha
-from ib_core.updates.node import Scalar
-from ib_core.updates.relu import relu_alpha
-from ib_core.updates.smoothstep import smoothstep_alpha
+from ib_core.solvable import SOLVABLE
+from ib_core.updates.approximations import APPROXIMATION_ERROR, APPROXIMATIONS, SMOOTH
+from ib_core.updates.node import Activation, AlphaRule, Scalar
+from ib_core.updates.step import (
+    OUTPUT_ALPHAS,
+    batch_alpha,
+    cross_entropy_output,
+    refuse_soft_targets,
+    rows_scale,
+    squared_output,
+)
 
-__all__ = ["ALPHA_RULES", "AlphaRule", "Scalar", "alpha_rule"]
+__all__ = [
+    "ACTIVATIONS",
+    "ALPHA_RULES",
+    "APPROXIMATIONS",
+    "APPROXIMATION_ERROR",
+    "OUTPUT_ALPHAS",
+    "Activation",
+    "AlphaRule",
+    "Scalar",
+    "alpha_rule",
+    "batch_alpha",
+    "cross_entropy_output",
+    "refuse_soft_targets",
+    "rows_scale",
+    "squared_output",
+]
 
-
-class AlphaRule(Protocol):
-    """Solves eq. (8) for every node of a layer and every row of a batch at once."""
-
-    def __call__(self, s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar = 0.0) -> Tensor:
-        """Return alpha, of the dtype of ``s`` and the shape the arguments broadcast to.
-
-        ``lr*|z|^2 = 0`` gives the explicit alpha, b = 0 gives 0, NaN in any argument gives NaN.
-
-        Args:
-            s: theta^T z before the step, [..., batch, out].
-            b: Gradient of the loss at the node's output, [..., batch, out].
-            z_sq: Squared norm of the layer's input, bias included, [..., batch, 1].
-            lr: Learning rate, a number or a tensor that broadcasts, such as [members, 1, 1].
-            mu: Ridge strength, likewise.
-        """
-        ...
-
-
-ALPHA_RULES: dict[str, AlphaRule] = {
-    "linear": linear_alpha,
-    "relu": relu_alpha,
-    "leaky_relu": leaky_relu_alpha,
-    "arctan": arctan_alpha,
-    "hardtanh": hardtanh_alpha,
-    "smoothstep": smoothstep_alpha,
-    **{name: approximated_alpha(name) for name in APPROXIMATIONS},
+ACTIVATIONS: dict[str, Activation] = {
+    name: SMOOTH[name] if bound else import_module(f"ib_core.updates.{name}").ACTIVATION
+    for name, bound in SOLVABLE.items()
 }
+ALPHA_RULES: dict[str, AlphaRule] = {name: one.alpha for name, one in ACTIVATIONS.items()}
 
 
 def alpha_rule(name: str) -> AlphaRule:

@@ -12,15 +12,16 @@ and softplus the gap above 0 on the left, which is also the one above x on the r
 the gap above its lower limit -1.
 """
 
-from collections.abc import Callable
+import math
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from ib_core.kernels import CUBICS, solved
 from ib_core.solvable import SOLVABLE, ErrorBound
-from ib_core.updates.compiled import solved
-from ib_core.updates.node import Scalar
+from ib_core.updates.node import Activation, AlphaRule, Scalar
 from ib_core.updates.piecewise_cubic import Knot, PiecewiseCubic
 
 
@@ -108,7 +109,12 @@ APPROXIMATION_ERROR: dict[str, ErrorBound] = {
 }
 
 
-def approximated_alpha(name: str) -> Callable[..., Tensor]:
+CUBICS.update(
+    {name: table for name, cubic in APPROXIMATIONS.items() if (table := cubic.table()) is not None}
+)
+
+
+def _alpha(name: str) -> AlphaRule:
     """Return the rule of an approximated activation, compiled where it can be."""
     cubic = APPROXIMATIONS[name]
 
@@ -118,3 +124,37 @@ def approximated_alpha(name: str) -> Callable[..., Tensor]:
         return cubic.alpha(s, b, z_sq, lr, mu) if found is None else found
 
     return alpha
+
+
+_aten = torch.ops.aten
+#: Highest slope of gelu, at sqrt(2), and of silu, at 2.39936; the lowest is 1 less it.
+_GELU_STEEPEST = 0.5 + 0.5 * math.erf(1.0) + math.exp(-1.0) / math.sqrt(math.pi)
+_SILU_STEEPEST = 1.0998393201
+
+#: The activations themselves; only their rules use the stand-ins.
+SMOOTH: dict[str, Activation] = {
+    name: Activation(name, value, gradient, slope_range, _alpha(name))
+    for name, value, gradient, slope_range in (
+        ("tanh", torch.tanh, lambda s, b: _aten.tanh_backward(b, torch.tanh(s)), (0, 1)),
+        (
+            "sigmoid",
+            torch.sigmoid,
+            lambda s, b: _aten.sigmoid_backward(b, torch.sigmoid(s)),
+            (0, 0.25),
+        ),
+        (
+            "gelu",
+            F.gelu,
+            lambda s, b: _aten.gelu_backward(b, s),
+            (1 - _GELU_STEEPEST, _GELU_STEEPEST),
+        ),
+        (
+            "silu",
+            F.silu,
+            lambda s, b: _aten.silu_backward(b, s),
+            (1 - _SILU_STEEPEST, _SILU_STEEPEST),
+        ),
+        ("softplus", F.softplus, lambda s, b: _aten.softplus_backward(b, s, 1, 20), (0, 1)),
+        ("elu", F.elu, lambda s, b: _aten.elu_backward(b, 1, 1, 1, False, s), (0, 1)),
+    )
+}

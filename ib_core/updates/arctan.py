@@ -24,9 +24,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ib_core.updates.arctan_start import OFF_BY, ONE_AS_INTEGER, SCALE, SHARE_OF_M, SHARE_OF_U
-from ib_core.updates.compiled import solved
-from ib_core.updates.node import Scalar, divided_, read_node
+from ib_core.kernels import solved
+from ib_core.kernels.arctan_start import OFF_BY, ONE_AS_INTEGER, SCALE, SHARE_OF_M, SHARE_OF_U
+from ib_core.updates.node import Activation, Scalar, divided_, read_node
 
 #: Above twice this many elements the solve runs in blocks, whose scratch stays in the cache.
 BLOCK = 1 << 17
@@ -122,3 +122,6 @@ def _start(c: Tensor, u: Tensor, w: Tensor, scratch: Tensor) -> Tensor:
     m.addcmul_(half, t, value=SCALE)
     start: Tensor = branch.mul_(m)
     return start
+
+
+ACTIVATION = Activation("arctan", torch.atan, lambda s, b: b / (s * s + 1), (0, 1), arctan_alpha)

@@ -1,9 +1,11 @@
 """Implicit update of a hardtanh node, in closed form (Sec. 4.4 with three linear pieces)."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ib_core.updates.node import (
+    Activation,
     Scalar,
     divided_,
     keep_where_positive_,
@@ -36,3 +38,12 @@ def hardtanh_alpha(s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar = 
     # A node with b = 0 divides 0 by 0 here; a NaN gate keeps x, which is then 0.
     gate = torch.div(x, size, out=size).mul_(-0.5).add_(1).mul_(x).mul_(k).sub_(s).add_(shrink)
     return divided_(keep_where_positive_(x, gate).mul_(sign), shrink)
+
+
+ACTIVATION = Activation(
+    "hardtanh",
+    F.hardtanh,
+    lambda s, b: torch.ops.aten.hardtanh_backward(b, s, -1, 1),
+    (0, 1),
+    hardtanh_alpha,
+)

@@ -1,9 +1,11 @@
 """Implicit update of a leaky relu node, in closed form (Sec. 4.4 with two linear pieces)."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ib_core.updates.node import (
+    Activation,
     Scalar,
     divided_,
     keep_where_positive_,
@@ -40,3 +42,12 @@ def leaky_relu_alpha(s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar 
     torch.minimum(x, b, out=x)
     gate = torch.addcmul(s, x, k, value=-(1 + NEGATIVE_SLOPE) / 2)
     return divided_(keep_where_positive_(x.sub_(shallow), gate).add_(shallow), shrink)
+
+
+ACTIVATION = Activation(
+    "leaky_relu",
+    lambda s: F.leaky_relu(s, NEGATIVE_SLOPE),
+    lambda s, b: torch.ops.aten.leaky_relu_backward(b, s, NEGATIVE_SLOPE, False),
+    (NEGATIVE_SLOPE, 1),
+    leaky_relu_alpha,
+)

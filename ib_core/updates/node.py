@@ -1,16 +1,64 @@
-"""What every rule reads off a node before it solves eq. (8), and the two element-wise primitives.
+"""A node: its activation, what a rule reads off it to solve eq. (8), and element-wise primitives.
 
 Rules are memory-bound: what they cost is the number of passes over ``[..., batch, out]``. So the
 quantities that belong to a row are formed here on ``[..., batch, 1]``, where they are almost free,
 and branches are written without ``torch.where``, which takes some 25 times as long as a product.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 Scalar = float | Tensor
+
+
+class AlphaRule(Protocol):
+    """Solves eq. (8) for every node of a layer and every row of a batch at once."""
+
+    def __call__(self, s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar = 0.0) -> Tensor:
+        """Return alpha, of the dtype of ``s`` and the shape the arguments broadcast to.
+
+        ``lr*|z|^2 = 0`` gives the explicit alpha, b = 0 gives 0, NaN in any argument gives NaN.
+
+        Args:
+            s: theta^T z before the step, [..., batch, out].
+            b: Gradient of the loss at the node's output, [..., batch, out].
+            z_sq: Squared norm of the layer's input, bias included, [..., batch, 1].
+            lr: Learning rate, a number or a tensor that broadcasts, such as [members, 1, 1].
+            mu: Ridge strength, likewise.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An element-wise function sigma, exactly as torch and its autograd have it.
+
+    Attributes:
+        name: Its name in `ACTIVATIONS`.
+        value: sigma(s).
+        gradient: (s, b) -> sigma'(s)*b, as autograd computes it, in a hinge too, without a graph.
+        slope_range: The lowest and the highest slope on the whole line.
+        alpha: The rule that solves eq. (8) for it.
+    """
+
+    name: str
+    value: Callable[[Tensor], Tensor]
+    gradient: Callable[[Tensor, Tensor], Tensor]
+    slope_range: tuple[float, float]
+    alpha: AlphaRule
+
+    @property
+    def monotone(self) -> bool:
+        """Whether sigma never falls, so that alpha is 0 or has the sign of b."""
+        return self.slope_range[0] >= 0
+
+    def slope(self, s: Tensor) -> Tensor:
+        """Return sigma'(s)."""
+        return self.gradient(s, torch.ones_like(s))
 
 
 class Node(NamedTuple):

@@ -68,6 +68,27 @@ class PiecewiseCubic:
         slopes += [flattest_point(left, right).m for left, right in pairwise(self.knots)]
         return min(slopes), max(slopes)
 
+    def table(self) -> tuple[tuple[float, ...], ...] | None:
+        """Return the pieces as rows of numbers; None with kinks or flat pieces.
+
+        A row is x0, y, m, e, f, low/2, high/2 of the piece's expansion, then x and slope of the
+        knot on its right. The first row is the line on the left, of which only y, m and the knot
+        count.
+        """
+        if any(knot.left_slope != knot.right_slope for knot in self.knots):
+            return None
+        first, last = self.knots[0], self.knots[-1]
+        rows: list[tuple[float, ...]] = [
+            (0, first.value, first.left_slope, 0, 0, 0, 0, first.x, first.left_slope)
+        ]
+        for left, right in pairwise(self.knots):
+            x0, y, m, e, f, low, high = flattest_point(left, right)
+            if abs(e) * (high - low) < FLAT and abs(f) * (high - low) ** 2 < FLAT:
+                return None
+            rows.append((x0, y, m, e, f, low / 2, high / 2, right.x, right.left_slope))
+        rows.append((0, last.value, last.right_slope, 0, 0, 0, 0, last.x, last.right_slope))
+        return tuple(rows)
+
     def value(self, x: Tensor) -> Tensor:
         """Return sigma(x), element by element."""
         y, m, e, f, u = self._expanded_at(x)

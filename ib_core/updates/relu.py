@@ -3,8 +3,9 @@
 import torch
 from torch import Tensor
 
-from ib_core.updates.compiled import solved
+from ib_core.kernels import solved
 from ib_core.updates.node import (
+    Activation,
     Scalar,
     divided_,
     keep_where_positive_,
@@ -41,3 +42,12 @@ def relu_alpha(s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar = 0.0)
     torch.minimum(x, b, out=x)
     gate = torch.addcmul(s, x, k, value=-0.5)
     return divided_(keep_where_positive_(x, gate), shrink)
+
+
+ACTIVATION = Activation(
+    "relu",
+    torch.relu,
+    lambda s, b: torch.ops.aten.threshold_backward(b, s, 0),
+    (0, 1),
+    relu_alpha,
+)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from ib_core.updates.node import Scalar, divided_, keep_where_positive_, read_node
+from ib_core.updates.node import Activation, Scalar, divided_, keep_where_positive_, read_node
 
 
 @torch.no_grad()
@@ -36,3 +36,16 @@ def smoothstep_alpha(s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar 
     gate = reach.mul_(u).mul_(-2.25).add_(1).mul_(u).add_(1)
     share = torch.rsub(u, 2).mul_(u).mul_(1.5)
     return divided_(keep_where_positive_(share, gate).mul_(b), shrink)
+
+
+def _value(s: Tensor) -> Tensor:
+    x = s.clamp(-1, 1)
+    return x * (1.5 - 0.5 * x * x)
+
+
+def _gradient(s: Tensor, b: Tensor) -> Tensor:
+    x = s.clamp(-1, 1)
+    return (1 - x * x) * 1.5 * b
+
+
+ACTIVATION = Activation("smoothstep", _value, _gradient, (0, 1.5), smoothstep_alpha)

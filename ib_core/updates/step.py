@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from ib_core.errors import MisuseError
-from ib_core.updates import AlphaRule
+from ib_core.updates.node import AlphaRule
 from ib_core.updates.output_layer import softmax_cross_entropy_alpha, squared_error_alpha
 
 Number = float | Tensor

@@ -8,7 +8,7 @@ from backend.db import reading
 from backend.services import studies
 from ib_core.errors import CorruptData, InvalidSpec
 from ib_core.reproduction.bundle import Bundle
-from ib_core.sweep.local import run_sweep
+from ib_core.sweep.processes import run_sweep
 from ib_core.sweep.spec import SweepSpec
 from tests.backend.paper.bundles import good_ib, make_bundle
 
@@ -86,7 +86,7 @@ def test_an_altered_bundle_is_not_imported(sqlite_database, tmp_path):
 
 
 def test_a_run_goes_into_a_folder_and_reuses_what_is_there(tmp_path, monkeypatch, sqlite_database):
-    from ib_core.reproduction import plan
+    from ib_core.reproduction import training as plan
     from ib_core.reproduction.studies import Portion, Study
 
     body = {"task": "toy/quadratic", "learning_rates": [0.5], "seeds": 2, "epochs": 1}

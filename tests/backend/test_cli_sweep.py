@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from backend.cli import app
 from ib_core.errors import IBError
-from ib_core.sweep.table import COLUMNS
+from ib_core.sweep.result import COLUMNS
 from tests.servers import wait_for
 
 QUICK = ["bundled/iris", "--lrs", "0.1,1", "--seeds", "2", "--epochs", "1"]

@@ -9,9 +9,7 @@ from torch import Tensor
 from backend.schemas import NodeStep, Samples, StepSweep, UpdateRead
 from backend.services.illustrations import relu_table
 from ib_core.errors import lookup
-from ib_core.updates import ALPHA_RULES
-from ib_core.updates.activations import ACTIVATIONS
-from ib_core.updates.approximations import APPROXIMATION_ERROR, APPROXIMATIONS
+from ib_core.updates import ACTIVATIONS, ALPHA_RULES, APPROXIMATION_ERROR, APPROXIMATIONS
 
 HALF_OF_THE_SAMPLES = 200
 NARROWEST = 2.0

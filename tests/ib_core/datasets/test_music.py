@@ -1,4 +1,3 @@
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +6,7 @@ import scipy.io
 import torch
 
 from ib_core.datasets import load_dataset
-from ib_core.datasets.music import read_mat_layout, read_npz_layout, read_pickle_layout
+from ib_core.datasets.music import read_mat_layout, read_npz_layout
 from ib_core.errors import CorruptData
 
 
@@ -31,15 +30,9 @@ def write_mat(path: Path, music, *, dtype=np.float64, packed=True, **changes) ->
     return path
 
 
-def write_pickle(path: Path, music, protocol: int = 2, **changes) -> Path:
-    path.write_bytes(pickle.dumps(music.as_chords() | changes, protocol))
-    return path
-
-
 def test_every_layout_of_the_same_pieces_has_the_same_hash(tmp_path: Path, music):
     expected = music.content.sha256()
     assert read_npz_layout(write_npz(tmp_path / "a.npz", music)).sha256() == expected
-    assert read_pickle_layout(write_pickle(tmp_path / "a.pickle", music)).sha256() == expected
     for dtype in (np.float64, np.uint8):
         for packed in (True, False):
             path = write_mat(tmp_path / "a.mat", music, dtype=dtype, packed=packed)
@@ -51,12 +44,10 @@ def test_every_layout_of_the_same_pieces_has_the_same_hash(tmp_path: Path, music
     [
         ("jsb_chorales", "jsb_chorales.npz", write_npz),
         ("jsb_chorales", "JSB_Chorales.mat", write_mat),
-        ("jsb_chorales", "JSB Chorales.pickle", write_pickle),
         ("musedata", "MuseData.mat", write_mat),
         ("nottingham", "Nottingham.mat", write_mat),
         ("nottingham", "nottingham.npz", write_npz),
         ("piano_midi", "Piano_midi.mat", write_mat),
-        ("piano_midi", "Piano-midi.de.pickle", write_pickle),
     ],
 )
 def test_files_are_found_under_their_published_names(folder: Path, music, name, file, write):
@@ -137,45 +128,6 @@ def test_a_mat_without_pieces_is_refused(tmp_path: Path, music):
     path = write_mat(tmp_path / "a.mat", music, testdata=np.empty((1, 0), object))
     with pytest.raises(CorruptData, match="test part is empty"):
         read_mat_layout(path)
-
-
-@pytest.mark.parametrize(
-    "test",
-    [
-        None,
-        [],
-        [[(60,)]],
-        [[(60,), (20,)]],
-        [[(60,), (109,)]],
-        [[(60,), (60.0,)]],
-        [[(60,), 60]],
-        "text",
-        {"0": [(60,)]},
-    ],
-    ids=["none", "empty", "frame", "low", "high", "float", "flat", "text", "dict"],
-)
-def test_a_pickle_of_something_else_is_refused(tmp_path: Path, music, test):
-    with pytest.raises(CorruptData, match=r"a\.pickle"):
-        read_pickle_layout(write_pickle(tmp_path / "a.pickle", music, test=test))
-
-
-def test_silence_is_a_chord(tmp_path: Path, music):
-    path = write_pickle(tmp_path / "a.pickle", music, test=[[(), (60,)]])
-    assert read_pickle_layout(path).test.roll.sum() == 1
-
-
-def test_a_pickle_without_parts_is_refused(tmp_path: Path):
-    (tmp_path / "a.pickle").write_bytes(pickle.dumps([1, 2]))
-    with pytest.raises(CorruptData, match="train and test"):
-        read_pickle_layout(tmp_path / "a.pickle")
-
-
-def test_a_pickle_that_repeats_one_piece_without_end_is_refused(tmp_path: Path, music):
-    piece = [(60,)] * 10_000
-    path = write_pickle(tmp_path / "a.pickle", music, train=[piece] * 10_000)
-    assert path.stat().st_size < 2**18
-    with pytest.raises(CorruptData, match="100000000 frames"):
-        read_pickle_layout(path)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from torch import nn
 
 from ib_core import ImplicitLinear
 from ib_core.errors import InvalidSpec, MisuseError, UnknownName
-from ib_core.updates.activations import ACTIVATIONS
+from ib_core.updates import ACTIVATIONS
 
 FUNCTIONS = {
     "linear": lambda s: s,

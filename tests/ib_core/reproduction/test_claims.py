@@ -1,8 +1,7 @@
 import pytest
 
 from ib_core.reproduction.claims import CLAIMS
-from ib_core.reproduction.evidence import Evidence, Run
-from ib_core.reproduction.facts import CLIPPED_MUSIC
+from ib_core.reproduction.evidence import CLIPPED_MUSIC, Evidence, Run
 from ib_core.reproduction.verdicts import Verdict
 from tests.ib_core.reproduction.evidence import evidence
 

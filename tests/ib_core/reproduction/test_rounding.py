@@ -2,7 +2,7 @@ from math import inf, nan
 
 import pytest
 
-from ib_core.reproduction.rounding import Roundings, nudged, roundings
+from ib_core.reproduction.verify import Roundings, nudged, roundings
 from ib_core.sweep.spec import SweepSpec
 
 

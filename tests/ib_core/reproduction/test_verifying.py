@@ -4,8 +4,8 @@ import pytest
 
 from ib_core.datasets import Card
 from ib_core.reproduction.bundle import Bundle
-from ib_core.reproduction.verifying import Check, check, draw
-from ib_core.sweep.local import run_sweep
+from ib_core.reproduction.verify import Check, check, draw
+from ib_core.sweep.processes import run_sweep
 from ib_core.sweep.result import Outcome
 from ib_core.sweep.spec import SweepSpec
 

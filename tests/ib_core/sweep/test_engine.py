@@ -5,9 +5,8 @@ import torch
 
 from ib_core.errors import IBError, MisuseError
 from ib_core.sweep.engine import run_trials
-from ib_core.sweep.local import run_sweep
-from ib_core.sweep.observer import Observer
-from ib_core.sweep.result import Outcome
+from ib_core.sweep.processes import run_sweep
+from ib_core.sweep.result import Observer, Outcome
 from ib_core.sweep.spec import SweepSpec
 
 

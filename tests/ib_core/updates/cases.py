@@ -7,9 +7,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ib_core.updates import ALPHA_RULES, AlphaRule
-from ib_core.updates.activations import ACTIVATIONS
-from ib_core.updates.approximations import APPROXIMATION_ERROR, APPROXIMATIONS
+from ib_core.updates import ACTIVATIONS, ALPHA_RULES, APPROXIMATION_ERROR, APPROXIMATIONS, AlphaRule
 
 DTYPES = (torch.float32, torch.float64)
 

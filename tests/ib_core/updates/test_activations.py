@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from ib_core.updates.activations import ACTIVATIONS
+from ib_core.updates import ACTIVATIONS
 
 TORCH = {
     "linear": lambda s: s,

@@ -4,9 +4,7 @@ import pytest
 import torch
 
 from ib_core.solvable import SOLVABLE
-from ib_core.updates import ALPHA_RULES
-from ib_core.updates.activations import ACTIVATIONS
-from ib_core.updates.approximations import APPROXIMATION_ERROR, APPROXIMATIONS
+from ib_core.updates import ACTIVATIONS, ALPHA_RULES, APPROXIMATION_ERROR, APPROXIMATIONS
 
 approximations = pytest.mark.parametrize("name", APPROXIMATIONS)
 

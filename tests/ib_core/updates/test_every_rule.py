@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ib_core.errors import UnknownName
-from ib_core.updates import ALPHA_RULES, alpha_rule
-from ib_core.updates.activations import ACTIVATIONS
+from ib_core.updates import ACTIVATIONS, ALPHA_RULES, alpha_rule
 from tests.ib_core.updates.cases import DTYPES, EVERY, RuleCase, nodes, ordinary_nodes
 
 every_rule = pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)

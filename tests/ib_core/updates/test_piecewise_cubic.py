@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ib_core.errors import InvalidSpec
-from ib_core.updates import ALPHA_RULES
-from ib_core.updates.activations import ACTIVATIONS
+from ib_core.updates import ACTIVATIONS, ALPHA_RULES
 from ib_core.updates.piecewise_cubic import Knot, PiecewiseCubic
 from tests.ib_core.updates.cases import DTYPES, RuleCase, nodes, ordinary_nodes
 from tests.ib_core.updates.test_lowest_value import assert_lowest

@@ -1,8 +1,11 @@
-"""The arctan and relu rules in float32 as loops that numba compiles for this processor.
+"""The rules in float32 as loops that numba compiles for this processor.
 
-`arctan.py` and `relu.py` explain what is computed and hold the same rules as torch calls. Here one
-pass over memory does it. Everything is float32, constants included: one float64 among them would
-halve the speed.
+`updates/arctan.py`, `relu.py` and `piecewise_cubic.py` explain what is computed, under the same
+names, and hold the same rules as torch calls. Here one pass over memory does it. Everything is
+float32, constants included: one float64 among them would halve the speed.
+
+Piecewise cubics take their rows in short blocks, and every candidate is judged for a whole block
+before the next: the block stays in the cache, and its rows share the processor's wide registers.
 """
 
 import math
@@ -15,10 +18,9 @@ import numpy as np
 import torch
 from numba.np.numpy_support import carray
 
-from ib_core.updates.approximations import APPROXIMATIONS
-from ib_core.updates.arctan_start import ONE_AS_INTEGER, SCALE, SHARE_OF_M, SHARE_OF_U
-from ib_core.updates.c_function import ADDRESS, LENGTH, NUMBER, as_c_function
-from ib_core.updates.cubic_kernel import cubic_layer, table_of
+from ib_core.kernels import CUBICS
+from ib_core.kernels.arctan_start import ONE_AS_INTEGER, SCALE, SHARE_OF_M, SHARE_OF_U
+from ib_core.kernels.c_function import ADDRESS, LENGTH, NUMBER, as_c_function
 
 _LIMITS = torch.finfo(torch.float32)
 _LARGEST, _TINY_HALF = np.float32(_LIMITS.max), np.float32(_LIMITS.tiny**0.5)
@@ -27,9 +29,16 @@ _LEAST = np.float32(_LIMITS.tiny**0.8)
 _FOLD, _AWAY = np.float32(2 + 16 * _LIMITS.eps), np.float32(0.5 - 64 * _LIMITS.eps)
 _SCALE, _SHARE_M, _SHARE_U = (np.float32(x) for x in (SCALE, SHARE_OF_M, SHARE_OF_U))
 _ZERO, _HALF, _ONE, _TWO, _THREE = (np.float32(x) for x in (0, 0.5, 1, 2, 3))
-_TWELVE, _THIRD, _REACH = np.float32(12), np.float32(1 / 3), np.float32(-27)
+_QUARTER, _FOUR, _EIGHT, _TWELVE = (np.float32(x) for x in (0.25, 4, 8, 12))
+_THIRD, _REACH = np.float32(1 / 3), np.float32(-27)
+_QUARTER_OF_LARGEST, _HALF_UP = np.float32(_LIMITS.max / 4), np.float32(0.5 + 4 * _LIMITS.eps)
 _FAR, _SHRUNK, _GROWN = np.float32(2.0**60), np.float32(2.0**-24), np.float32(2.0**24)
 _LOG_ONE, _TWO_LOG_ONE = np.int32(ONE_AS_INTEGER), np.float32(2 * ONE_AS_INTEGER)
+
+#: Rows of one block.
+_BLOCK = 128
+#: Numbers that describe a candidate, see `PiecewiseCubic.table`.
+_COLUMNS = 9
 
 #: Multiplications and additions may be fused; NaN, infinities and signed zeros keep their meaning.
 _inlined = numba.njit(error_model="numpy", fastmath={"contract"}, inline="always")
@@ -131,7 +140,94 @@ def _travels(z: Any, k: Any, rows: int, inputs: int, rate: Any, bias: Any) -> No
         k[row] = rate * (_squared_norm(z[row]) + bias)
 
 
-#: By rule, what `compiled.Kernel` describes.
+@_inlined
+def _line(row: Any, falls: Any, on_left: Any, problem: Any, best: Any, length: Any) -> None:
+    """Consider the minimum on one of the two outer lines."""
+    value, slope, x = row[1], row[2], row[7]
+    c, beta, unit = problem[0], problem[1], problem[2]
+    for i in range(length):
+        descent = c[i] - unit[i] * x - beta[i] * slope
+        if on_left:
+            falls[i] = _ONE if descent > _ZERO else _ZERO
+        valid = falls[i] == (_ZERO if on_left else _ONE)
+        step = beta[i] * slope
+        phi = (unit[i] * value + slope * descent) * beta[i] + _HALF_UP * step * step
+        better = valid and phi < best[0, i]
+        best[0, i] = phi if better else best[0, i]
+        best[1, i] = step if better else best[1, i]
+        best[2, i] = slope if better else best[2, i]
+
+
+@_inlined
+def _piece(row: Any, falls: Any, problem: Any, best: Any, length: Any) -> None:
+    """Consider the one local minimum that phi can have on a piece."""
+    x0, y, m, e, f, low, high, x, slope_at_end = row
+    c, beta, unit = problem[0], problem[1], problem[2]
+    for i in range(length):
+        end = c[i] - unit[i] * x - beta[i] * slope_at_end
+        falls_at_end = _ONE if end > _ZERO else _ZERO
+        between = falls[i] > falls_at_end
+        falls[i] = falls_at_end
+        g = c[i] - unit[i] * x0 - beta[i] * m
+        p = max(unit[i] + _TWO * e * beta[i], _ZERO)
+        exact = g / (p + math.sqrt(p * p + _TWELVE * f * beta[i] * g))
+        half_u = min(max(exact, low), high) if exact == exact else _ZERO
+        valid = between or exact == half_u
+        step = c[i] - unit[i] * (x0 + _TWO * half_u)
+        slope = m + half_u * (_FOUR * e + _TWELVE * f * half_u)
+        sigma = y + half_u * (_TWO * m + half_u * (_FOUR * e + _EIGHT * f * half_u))
+        phi = beta[i] * unit[i] * sigma + _HALF_UP * step * step
+        better = valid and phi < best[0, i]
+        best[0, i] = phi if better else best[0, i]
+        best[1, i] = step if better else best[1, i]
+        best[2, i] = slope if better else best[2, i]
+
+
+@_inlined
+def _rows(s: Any, b: Any, k: Any, out: Any, table: Any, work: Any) -> None:
+    """Solve the rows of one block; k has one number a row, or one for all."""
+    problem, best, falls, length = work[:3], work[3:6], work[6], len(s)
+    for i in range(length):
+        travel = min(k[i if len(k) > 1 else 0], _LARGEST)
+        beta = min(max(b[i] * travel, -_QUARTER_OF_LARGEST), _QUARTER_OF_LARGEST)
+        beta = beta if b[i] == b[i] and travel == travel else b[i] * travel
+        unit = _QUARTER / (abs(beta) * _QUARTER + abs(s[i]) * _QUARTER + _QUARTER)
+        problem[0, i], problem[1, i], problem[2, i] = s[i] * unit, beta * unit, unit
+        nothing = (problem[0, i] + problem[1, i]) * _ZERO
+        best[0, i], best[1, i], best[2, i] = _QUARTER_OF_LARGEST, nothing, nothing
+    _line(table[0], falls, True, problem, best, length)
+    for j in range(1, len(table) - 1):
+        _piece(table[j], falls, problem, best, length)
+    _line(table[-1], falls, False, problem, best, length)
+    for i in range(length):
+        far = min(_ONE / min(k[i if len(k) > 1 else 0], _LARGEST), _LARGEST)
+        large = abs(problem[1, i]) >= problem[2, i]
+        out[i] = best[1, i] / problem[2, i] * far if large else best[2, i] * b[i]
+
+
+def cubic_layer(
+    s: Any, b: Any, k: Any, out: Any, a: int, o: int, r: int, r_of_k: int, table: Any, rows: int
+) -> None:
+    """Solve all nodes of a layer, as `compiled.Kernel` says, given the function's table."""
+    nodes, gradients, alphas = carray(s, (a, o, r)), carray(b, (a, o, r)), carray(out, (a, o, r))
+    travels, pieces = carray(k, (a, r_of_k)), carray(table, (rows, _COLUMNS))
+    work = np.empty((7, _BLOCK), np.float32)
+    for block in range(a):
+        for node in range(o):
+            for start in range(0, r, _BLOCK):
+                stop = min(start + _BLOCK, r)
+                of_k = travels[block, start:stop] if r_of_k > 1 else travels[block, :1]
+                _rows(
+                    nodes[block, node, start:stop],
+                    gradients[block, node, start:stop],
+                    of_k,
+                    alphas[block, node, start:stop],
+                    pieces,
+                    work,
+                )
+
+
+#: By rule, what `kernels.Kernel` describes.
 LAYERS: dict[str, Callable[..., None]] = {"relu": _relu_layer, "arctan": _arctan_layer}
 
 
@@ -139,9 +235,9 @@ def build(rule: str) -> Callable[..., None] | None:
     """Return a rule's kernel, or None if it has none."""
     if rule in LAYERS:
         return as_c_function(LAYERS[rule], _SOLVES)
-    table = table_of(APPROXIMATIONS[rule]) if rule in APPROXIMATIONS else None
-    if table is None:
+    if rule not in CUBICS:
         return None
+    table = np.array(CUBICS[rule], dtype=np.float32)
     solve, address = as_c_function(cubic_layer, (*_SOLVES, ADDRESS, LENGTH)), table.ctypes.data
 
     def kernel(*arguments: int) -> None:

@@ -1,4 +1,11 @@
-"""The busiest solves as one pass over memory each, where they can be compiled.
+"""Compiled twins of the update rules and of the loops along time: one pass over memory each.
+
+| module | holds |
+| --- | --- |
+| `solves` | the rules' solves, with numba |
+| `along_time` | a recurrent layer's two loops, with numba |
+| `arctan_start` | the constants that the arctan's two twins share |
+| `c_function` | a Python loop as a C function, kept on disk |
 
 Written with torch calls, the arctan solve reads and writes memory some 25 times, the relu rule 6
 times and a piecewise cubic 40 times a piece. Compiled they take one pass and give the same alphas
@@ -16,11 +23,15 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from ib_core.updates.node import Scalar
+Scalar = float | Tensor
 
 #: Takes the addresses of s [a, o, r], b [a, o, r], k [a, r or 1] and out [a, o, r], then the
 #: lengths a, o, r and the last one of k.
 Kernel = Callable[[int, int, int, int, int, int, int, int], None]
+
+#: Piecewise cubics by the name of their rule, as `PiecewiseCubic.table` describes them; the rules
+#: (`ib_core.updates`) put them here, since kernels know none of them.
+CUBICS: dict[str, tuple[tuple[float, ...], ...]] = {}
 
 Built = TypeVar("Built")
 
@@ -70,7 +81,7 @@ def solved_layer(
     kernel = _kernel_for(rule, s, b, z)
     if kernel is None or not s.is_contiguous() or not z.is_contiguous():
         return None
-    from ib_core.updates.kernels import travels
+    from ib_core.kernels.solves import travels
 
     b, (nodes, inputs) = b.contiguous(), (s.shape[-1], z.shape[-1])
     rows = s.numel() // nodes
@@ -109,9 +120,9 @@ def find_kernel(rule: str) -> Kernel | None:
     """Return a rule's kernel, None if it has none here."""
 
     def build() -> Kernel | None:
-        from ib_core.updates import kernels
+        from ib_core.kernels import solves
 
-        return kernels.build(rule)
+        return solves.build(rule)
 
     return built(build)
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from ib_core.datasets import toys
+from ib_core.datasets import bundled as toys
 
 
 def test_the_quadratic_is_theta_squared_over_two():

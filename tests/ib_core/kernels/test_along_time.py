@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ib_core import ImplicitRNN
-from ib_core.layers import along_time
-from ib_core.layers.along_time import MOST_PIECES, deltas, states
-from ib_core.updates.activations import ACTIVATIONS
+from ib_core.layers import implicit_rnn
+from ib_core.layers.implicit_rnn import MOST_PIECES, deltas, states
+from ib_core.updates import ACTIVATIONS
 
 ARCTAN = ACTIVATIONS["arctan"]
 
@@ -91,9 +91,10 @@ def test_a_member_gets_the_same_bits_in_any_company():
 )
 def test_many_pieces_and_float64_are_left_to_torch(shape, dtype):
     assert (
-        along_time._loops(torch.ones(shape, dtype=dtype), torch.ones(1, 3, 3, dtype=dtype)) is None
+        implicit_rnn._loops(torch.ones(shape, dtype=dtype), torch.ones(1, 3, 3, dtype=dtype))
+        is None
     )
-    assert along_time._loops(torch.ones(4, 1, 1, 3), torch.ones(1, 3, 3)) is not None
+    assert implicit_rnn._loops(torch.ones(4, 1, 1, 3), torch.ones(1, 3, 3)) is not None
 
 
 def test_a_piece_may_be_read_in_parts():

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ib_core.kernels import find_kernel, solved, solved_layer, torch_formulas
 from ib_core.updates import alpha_rule
-from ib_core.updates.compiled import find_kernel, solved, solved_layer, torch_formulas
 
 COMPILED = ("relu", "arctan", "tanh", "sigmoid", "gelu", "silu", "softplus", "elu")
 
