@@ -42,7 +42,7 @@ def test_every_number_has_a_label_and_a_named_slider() -> None:
     page = toy.layout()
     for slider in toy.SLIDERS.values():
         assert find(page, slider.slider_id).thumbLabel == slider.label
-        assert find(page, slider.id).min == slider.low
+        assert find(page, slider.id).kind["low"] == slider.low
 
 
 def redraw(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> tuple[Any, list[Call[Any]]]:
