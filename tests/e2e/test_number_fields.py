@@ -10,6 +10,7 @@ from dashboard.pages.toy import SLIDERS as TOY
 from dashboard.pages.updates import SLIDERS as UPDATES
 from dashboard.written_numbers import NumberKind, Unreadable, read_number
 from tests.dashboard.number_cases import CASES, WRITTEN
+from tests.e2e.accessibility import barriers
 from tests.e2e.conftest import Visit
 
 HOSTILE = ("1,5", "abc", "-500000", "16, 64", "nan", "1e999", "1e-1x", "2.5.1")
@@ -118,6 +119,7 @@ def test_a_field_with_a_slider_keeps_its_number_while_its_text_is_wrong(
         for text in HOSTILE:
             fields.paste(slider.id, text)
             assert fields.value(slider.id) == 1, text
+    assert barriers(page) == []
     if path == "/toy":
         understands(fields, "toy-rate", "1e-1", "0.1")
 
@@ -161,6 +163,7 @@ def test_no_field_of_a_sweep_lets_a_wrong_text_run(visit: Visit, fields: Fields)
             expect(page.locator(f"#{id}")).to_have_attribute("aria-invalid", "true")
             expect(run).to_be_disabled()
             assert fields.shown(id) == text
+            assert barriers(page) == []
             fields.type(id, before)
     expect(run).to_be_enabled()
 
