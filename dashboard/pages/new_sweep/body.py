@@ -144,18 +144,27 @@ SHOWN_AT: dict[str, str] = {
 }
 
 
-def shown_at(field: str | None, *, by_list: bool = False) -> str | None:
-    """Return the form's field an error belongs to; None if to none in particular."""
-    if field is None:
-        return None
-    if field == "learning_rates" and not by_list:
-        return "rate_count"
-    parts = field.split(".")
-    for length in range(len(parts), 0, -1):
-        found = SHOWN_AT.get(".".join(parts[:length]))
-        if found is not None:
-            return found
-    return None
+#: Fields that say which rates, and those that a preset decides.
+RATES = ("rate_from", "rate_to", "rate_count", "rate_list")
+DECIDED_BY_PRESET = ("task", "methods", *RATES)
+
+
+def shown_at(field: str | None, *, rates: str = "grid", preset: bool = False) -> str | None:
+    """Return the form's field an error belongs to; None if to none that can be seen.
+
+    Args:
+        field: Of the body, as the API names it.
+        rates: How the form gives rates.
+        preset: Whether it runs a preset.
+    """
+    parts = (field or "").split(".")
+    paths = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+    found = next((SHOWN_AT[path] for path in paths if path in SHOWN_AT), None)
+    if found in RATES and rates != "grid":
+        found = "rate_list" if rates == "list" else None
+    elif found == "rate_list":
+        found = "rate_count"
+    return None if preset and found in DECIDED_BY_PRESET else found
 
 
 def in_the_forms_words(message: str) -> str:

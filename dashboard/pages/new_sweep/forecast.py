@@ -86,7 +86,8 @@ async def forecast(filled: list[Any], study_id: int | None, narrow: bool) -> tup
     except Refused as error:
         return _refused(str(error), error.name, filled)
     except ApiError as error:
-        where = shown_at(error.field, by_list=form["rates_mode"] == "list")
+        preset = form["mode"] == "preset"
+        where = shown_at(error.field, rates=form["rates_mode"], preset=preset)
         return _refused(in_the_forms_words(sentence(error)), where, filled)
     except NoStudyYet:
         shown, preview = _no_forecast(), None

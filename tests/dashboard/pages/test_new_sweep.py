@@ -149,7 +149,7 @@ def test_an_error_of_the_api_speaks_the_form_s_words(said, words):
         ("task", "task"),
         ("learning_rates.from", "rate_from"),
         ("learning_rates", "rate_count"),
-        ("learning_rates.3", "rate_list"),
+        ("learning_rates.3", "rate_count"),
         ("methods.1", "methods"),
         ("clip.0", "clip"),
         ("options.width", "width"),
@@ -160,6 +160,13 @@ def test_an_error_of_the_api_speaks_the_form_s_words(said, words):
 )
 def test_an_error_is_shown_at_its_field(field, where):
     assert shown_at(field) == where
+
+
+def test_an_error_is_never_shown_at_a_field_that_is_hidden():
+    assert shown_at("learning_rates.from", rates="list") == "rate_list"
+    assert shown_at("learning_rates", rates="own") is None
+    assert shown_at("learning_rates", preset=True) is None
+    assert shown_at("epochs", rates="own", preset=True) == "epochs"
 
 
 def test_every_field_s_label_is_the_one_errors_name(api):
