@@ -67,7 +67,8 @@ class NewSweep:
     PRESET_PART = "new-preset-part"
     FORECAST = "new-forecast"
     SUBMIT = "new-submit"
-    BODY = "new-body"
+    ASKED = "new-asked"
+    ANSWERED = "new-answered"
     ERROR = "new-error"
     KEY = "new-key"
 

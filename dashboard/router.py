@@ -64,7 +64,7 @@ class Page:
 
 def query_of(search: str | None) -> dict[str, str]:
     """Return a query's parameters; one given several times is joined by commas."""
-    found = parse_qs((search or "").removeprefix("?"))
+    found = parse_qs((search or "").removeprefix("?"), keep_blank_values=True)
     return {name: ",".join(values) for name, values in found.items() if name.isidentifier()}
 
 

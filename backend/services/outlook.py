@@ -14,6 +14,8 @@ from backend.services.progress import UNFINISHED, Progress
 OPEN = (ShardState.QUEUED, ShardState.RUNNING)
 #: Forecasts are corrected by how long so many shards really took.
 LOOK_BACK = 20
+#: Of shards shorter than this, claiming and storing take longer than training: they tell nothing.
+TELLING_SECONDS = 0.5
 MOST_ERRORS = 3
 
 NO_WORKER = "no worker is alive: start one with etascope worker"
@@ -69,9 +71,8 @@ def _eta(session: Session, shard_ids: Sequence[int], live: dict[str, int]) -> fl
     on_gpu, everything = session.execute(query).one()
     if on_gpu and not live.get("cuda"):
         return None
-    pace = _pace(session)
     longest = max((on_gpu or 0) / max(live.get("cuda", 0), 1), (everything or 0) / _all(live))
-    return float(longest) * pace
+    return float(longest) * pace(session)
 
 
 def _sum_if(condition: ColumnElement[bool]) -> ColumnElement[float]:
@@ -83,11 +84,18 @@ def _all(live: dict[str, int]) -> int:
     return sum(live.values())
 
 
-def _pace(session: Session) -> float:
-    """Return how much longer shards lately took than forecast; 1 before there are any."""
+def pace(session: Session) -> float:
+    """Return how much longer shards lately took than forecast; 1 before there are any.
+
+    A machine's speed is measured once, perhaps while it was starting; its work tells better.
+    """
     query = (
         select(ShardRow.seconds, ShardRow.started_at, ShardRow.finished_at)
-        .where(ShardRow.state == ShardState.DONE, ShardRow.started_at.is_not(None))
+        .where(
+            ShardRow.state == ShardState.DONE,
+            ShardRow.started_at.is_not(None),
+            ShardRow.seconds >= TELLING_SECONDS,
+        )
         .order_by(ShardRow.id.desc())
         .limit(LOOK_BACK)
     )

@@ -115,7 +115,7 @@ def dry_run(session: Session, *, spec: SweepSpec) -> DryRunRead:
         trials=spec.size,
         reused=spec.size - len(new),
         shards=len(shards),
-        cost_seconds=sum(shard.seconds for shard in shards),
+        cost_seconds=sum(shard.seconds for shard in shards) * outlook.pace(session),
         memory_bytes=max((shard.memory_bytes for shard in shards), default=0),
         learning_rates=list(spec.learning_rates),
         seeds=list(spec.seeds),

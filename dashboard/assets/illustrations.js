@@ -16,22 +16,13 @@
 
   /* --- A slider and its field ------------------------------------------------------------- */
 
-  /* While a thumb is dragged the server is asked some eight times a second, not sixty. */
-  const PAUSE = 120;
-  /* How long nothing must happen before slider and field are compared. */
-  const REST = 500;
+  /* Per field: the number its slider last gave it, and the place it last gave its slider. Callbacks
+     run a moment after what caused them; these tell a cause from its own echo. */
+  const pairs = {};
 
-  /* Per field: what the slider wants it to be, the next sending, where the slider stands, what it
-     sent of late, and the next comparison.
-
-     A field repeats every number it is given, on a busy machine long after: late enough to undo
-     the next one. So what the slider sent of late never moves it, and once all is quiet the
-     slider has the last word. */
-  const fields = {};
-
-  function fieldOf(id) {
-    fields[id] = fields[id] || { wanted: null, timer: null, stands: null, recent: [], rest: null };
-    return fields[id];
+  function pairOf(id) {
+    pairs[id] = pairs[id] || { given: null, put: null };
+    return pairs[id];
   }
 
   const held = (id) => window.dash_component_api.getLayout(id).props.value;
@@ -44,64 +35,27 @@
     return log ? Math.log10(inside) : inside;
   }
 
-  function send(id, field) {
-    if (field.wanted === null) {
-      field.timer = null;
-      return;
-    }
-    field.recent.push(field.wanted);
-    window.dash_clientside.set_props(id, { value: field.wanted });
-    field.wanted = null;
-    field.timer = window.setTimeout(() => send(id, field), PAUSE);
-  }
-
-  function settleLater(id, field) {
-    window.clearTimeout(field.rest);
-    field.rest = window.setTimeout(() => settle(id, field), REST);
-  }
-
-  function settle(id, field) {
-    const now = document.getElementById(id) ? held(id) : field.stands; // the page may have gone
-    const undone = now !== field.stands && field.recent.includes(now);
-    if (!undone && field.timer === null) {
-      field.recent = [];
-      return;
-    }
-    if (field.timer === null) {
-      window.dash_clientside.set_props(id, { value: field.stands });
-    }
-    settleLater(id, field);
-  }
-
   /* A slider that stands where its field put it has nothing to say. */
   function slid(id, place, log, whole, low, high) {
-    const field = fieldOf(id);
-    const now = held(id);
-    field.stands = numberAt(place, log, whole);
-    field.wanted =
-      typeof now === "number" && field.stands === numberAt(placeOf(now, log, low, high), log, whole)
-        ? null
-        : field.stands;
-    if (field.timer === null) {
-      send(id, field);
+    const pair = pairOf(id);
+    const number = numberAt(place, log, whole);
+    if (place === pair.put || number === numberAt(placeOf(held(id), log, low, high), log, whole)) {
+      return;
     }
-    settleLater(id, field);
+    pair.put = null;
+    pair.given = number;
+    window.dash_clientside.set_props(id, { value: number });
   }
 
-  /* A typed number moves the slider; one that came from the slider must not move it back. */
+  /* A number moves the slider, unless it came from there or is no longer the field's. */
   function typed(id, value, log, low, high, place) {
-    const field = fieldOf(id);
-    if (field.recent.includes(value)) {
-      settleLater(id, field);
+    const pair = pairOf(id);
+    if (value === pair.given || value !== held(id)) {
       return keep();
     }
-    if (typeof value !== "number" || value !== held(id)) {
-      return keep();
-    }
-    field.wanted = null;
-    field.recent = [];
-    const target = placeOf(value, log, low, high);
-    return target === place ? keep() : target;
+    pair.given = null;
+    pair.put = placeOf(value, log, low, high);
+    return pair.put === place ? keep() : pair.put;
   }
 
   /* --- Places on a page ------------------------------------------------------------------- */

@@ -9,7 +9,9 @@ from dash import Input, Output, State, html
 from dash.development.base_component import Component
 
 from dashboard.callbacks import browser_callback
+from dashboard.components.number_field import number_field
 from dashboard.formats import number
+from dashboard.written_numbers import NumberKind, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +19,8 @@ class NumberSlider:
     """A labelled number field above a slider; the field holds the value, the slider follows.
 
     Attributes:
-        id: Of the number field; its `value` is what callbacks read.
+        id: Of the number field; its `value` is what callbacks read: always a number, the last one
+            that was right while the text is wrong.
         label: What it is called.
         low: Lowest value.
         high: Highest value.
@@ -41,6 +44,11 @@ class NumberSlider:
         """The id of the slider."""
         return f"{self.id}-slider"
 
+    @property
+    def kind(self) -> NumberKind:
+        """Which numbers the field takes."""
+        return NumberKind(self.label, self.low, self.high, whole=self.whole, needed=True)
+
     def place(self, value: float) -> float:
         """Return where on the slider a value is."""
         inside = min(max(value, self.low), self.high)
@@ -52,7 +60,7 @@ class NumberSlider:
         return 100 * (self.place(value) - low) / (high - low)
 
     def accepts(self, value: object) -> bool:
-        """Whether a value is one this control can hold; a half-typed one is not."""
+        """Whether a value is one this control can hold."""
         return isinstance(value, int | float) and self.low <= value <= self.high
 
     def legal(self, value: object, fallback: float) -> float:
@@ -72,17 +80,7 @@ class NumberSlider:
         return html.Div(
             [
                 html.Label(self.label, htmlFor=self.id, className="number-slider-label"),
-                dmc.NumberInput(
-                    id=self.id,
-                    value=value,
-                    min=self.low,
-                    max=self.high,
-                    step=1 if self.whole else 0.1 if self.log else self.step,
-                    allowDecimal=not self.whole,
-                    clampBehavior="blur",
-                    size="xs",
-                    className="number-slider-field",
-                ),
+                number_field(self.id, self.kind, text=written(value), value=value, small=True),
                 html.Div(
                     [*([above] if above is not None else []), self._slider(value)],
                     className="number-slider-track",

@@ -2,7 +2,7 @@
 
 Work is counted from the network's shape: torch calls, multiplications, element-wise passes,
 implicit solves, parameters touched, and weights streamed through a recurrent loop. The speeds
-come from half a second of measuring (`ib_core.sweep.speed`), kept between runs.
+come from seconds of measuring (`ib_core.sweep.speed`), kept between runs.
 """
 
 from collections import Counter

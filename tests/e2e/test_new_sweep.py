@@ -2,6 +2,7 @@
 
 import re
 
+import httpx
 from playwright.sync_api import Page, expect
 
 
@@ -15,7 +16,9 @@ def test_errors_stand_at_their_fields_and_the_forecast_follows_the_form(visit):
     forecast = page.locator("#new-forecast")
     expect(forecast).to_contain_text("Trials")
     fill(page, From="0")
-    expect(page.locator(".mantine-InputWrapper-error").first).to_contain_text("got 0")
+    expect(page.locator("#new-rate-from-note")).to_have_text(
+        "A learning rate must be above 0; got 0."
+    )
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_disabled()
     fill(page, From="0.01", To="100", Number_of_rates="5", Seeds="2")
     expect(forecast).to_contain_text(re.compile(r"Trials\s*20"))
@@ -61,3 +64,64 @@ def test_a_running_sweep_can_be_cancelled_and_retried(visit):
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("button", name="Yes").click()
     expect(page.locator("#study-sweeps .state").first).to_have_text("cancelled")
+
+
+#: A person's type and click, faster than any answer: both within one task of the browser.
+TYPE_AND_CLICK = """([field, text]) => {
+  const input = document.getElementById(field);
+  Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set.call(input, text);
+  input.dispatchEvent(new Event('input', { bubbles: true }));
+  document.getElementById('new-submit').click();
+}"""
+
+
+def test_a_click_right_after_typing_never_runs_what_was_there_before(visit):
+    page = visit.open("/new?task=digits_mlp&methods=eb&lrs=0.5&seeds=1&epochs=1")
+    run = page.get_by_role("button", name="Run", exact=True)
+    expect(run).to_be_enabled()
+    page.evaluate(TYPE_AND_CLICK, ["new-epochs", "2,5"])
+    expect(page.locator("#new-error")).to_contain_text("Epochs: One whole number belongs here")
+    expect(run).to_be_disabled()
+    page.get_by_label("Epochs").fill("1")
+    expect(run).to_be_enabled()
+    page.evaluate(TYPE_AND_CLICK, ["new-epochs", "2"])
+    page.wait_for_url("**/studies/*")
+    study = page.url.rsplit("/", 1)[-1]
+    with httpx.Client(base_url=visit.url, trust_env=False, timeout=30) as http:
+        (sweep,) = http.get(f"/api/studies/{study}").json()["sweep_ids"]
+        assert http.get(f"/api/sweeps/{sweep}").json()["spec"]["epochs"] == 2
+
+
+def test_back_finds_the_form_as_it_was_and_it_can_be_run_again(visit):
+    page = visit.open("/")
+    page.get_by_role("link", name="New sweep").first.click()
+    page.wait_for_selector("#new-task")
+    page.get_by_role("button", name="More options").click()
+    typed = {
+        "From": "5e-2", "To": "5", "Number of rates": "3", "Seeds": "1, 2", "Width": "1_6",
+        "Note": "so it was", "Name of the study": "Back & forth",
+    }  # fmt: skip
+    for label, text in typed.items():
+        page.get_by_label(label, exact=True).fill(text)
+    page.get_by_label("Implicit (IB)").uncheck()
+    run = page.get_by_role("button", name="Run", exact=True)
+    run.click()
+    page.wait_for_url("**/studies/*")
+    first = page.url
+    expect(page.get_by_role("heading", name="Back & forth")).to_be_visible()
+    expect(page.locator("#study-sweeps .state").first).to_have_text("completed", timeout=90_000)
+    page.go_back()
+    for label, text in typed.items():
+        expect(page.get_by_label(label, exact=True)).to_have_value(text)
+    expect(page.get_by_label("Implicit (IB)")).not_to_be_checked()
+    expect(page.locator("#new-forecast")).to_contain_text(re.compile(r"To train\s*0"))
+    run.click()
+    page.wait_for_url("**/studies/*")
+    assert page.url != first
+    expect(page.locator("#study-sweeps")).to_contain_text("6 trials, 6 reused")
+    page.go_back()
+    page.reload()
+    expect(page.get_by_label("From", exact=True)).to_have_value("5e-2")
+    page.get_by_role("link", name="History").first.click()
+    page.get_by_role("link", name="New sweep").first.click()
+    expect(page.get_by_label("From", exact=True)).not_to_have_value("5e-2")

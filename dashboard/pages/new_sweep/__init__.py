@@ -8,7 +8,7 @@ from typing import Any
 import dash_mantine_components as dmc
 
 from backend.client import calls
-from backend.schemas import CatalogRead, StudyRead, TaskRead
+from backend.schemas import CatalogRead, StudyRead
 from dashboard.api_client import ask
 from dashboard.catalog import find_task, get_catalog
 from dashboard.components.elements import card
@@ -16,7 +16,7 @@ from dashboard.ids import NewSweep as ids
 from dashboard.markup import Component, dcc, html
 from dashboard.pages.new_sweep import forecast
 from dashboard.pages.new_sweep import form as fields
-from dashboard.pages.new_sweep.body import FIELDS, form_from_spec
+from dashboard.pages.new_sweep.body import FIELDS, LABELS, form_from_spec
 from dashboard.router import Page, View
 from dashboard.visitor import get_visitor, may_change
 
@@ -28,8 +28,8 @@ FIRST_TASK = "digits_mlp"
 async def layout(**query: str) -> View:
     """Return the form, filled in as the address asks.
 
-    `study` adds to a study, `sweep` repeats a sweep, `preset`, `task`, `methods`, `lrs` and
-    `seeds` fill in fields.
+    `study` adds to a study, `sweep` repeats a sweep, `lrs` is a list of rates, and every field may
+    be filled in by its own name: so "back" finds the form as it was left.
     """
     catalog = await get_catalog(fresh=True)
     form = await _filled(query, catalog)
@@ -52,7 +52,8 @@ async def layout(**query: str) -> View:
                 className="page-head",
             ),
             dcc.Store(id=ids.STUDY, data=study.id if study else None),
-            dcc.Store(id=ids.BODY),
+            dcc.Store(id=ids.ASKED),
+            dcc.Store(id=ids.ANSWERED),
             dcc.Store(id=ids.KEY, data=uuid.uuid4().hex),
             html.Div(
                 [
@@ -75,7 +76,7 @@ async def layout(**query: str) -> View:
                         ],
                         className="stack",
                     ),
-                    html.Div(_side(study), className="sticky"),
+                    html.Div(_side(study, query.get("name", "")), className="sticky"),
                 ],
                 className="form-columns",
             ),
@@ -93,17 +94,18 @@ def _mode(form: Mapping[str, Any]) -> Component:
             {"value": "preset", "label": "Run a preset"},
         ],
         value=form["mode"],
-        **{"aria-label": "How to start"},
+        **{"aria-label": LABELS["mode"]},
     )
 
 
-def _side(study: StudyRead | None) -> Component:
+def _side(study: StudyRead | None, name: str) -> Component:
     where = (
         html.P(["Into the study ", html.B(study.name)])
         if study
         else dmc.TextInput(
             label="Name of the study",
             id=ids.NAME,
+            value=name,
             placeholder="made from task and methods",
             debounce=True,
             mb=12,
@@ -140,26 +142,32 @@ async def _filled(query: Mapping[str, str], catalog: CatalogRead) -> dict[str, A
     form: dict[str, Any] = dict.fromkeys(FIELDS)
     form |= {
         "mode": "preset" if preset else "grid",
-        "preset": preset if preset in names else next(iter(names), None),
+        "preset": next(iter(names), None),
         "task": name,
-        "methods": (query.get("methods") or "eb,ib").split(","),
+        "methods": ["eb", "ib"],
         "rates_mode": "list" if "lrs" in query else "grid",
         "rate_list": query.get("lrs"),
-        "seeds": query.get("seeds") or ("" if preset else "3"),
-        "profile": query.get("profile", "text"),
+        "seeds": "" if preset else "3",
+        "profile": "text",
         "device": "auto",
     }
-    form |= _own_grid(find_task(catalog, name), form["profile"])
+    form |= forecast.grid_of(find_task(catalog, name), query.get("profile", "text"))
     if query.get("sweep", "").isdecimal():
         sweep = await ask(calls.sweep(int(query["sweep"])))
         given = form_from_spec(sweep.spec)
         form |= {key: value for key, value in given.items() if value is not None}
         form["study"] = sweep.study_id
+    form |= {key: _given(key, query[key]) for key in FIELDS if key in query}
+    if form["preset"] not in names:
+        form["preset"] = next(iter(names), None)
     return form
 
 
-def _own_grid(task: TaskRead | None, profile: str) -> dict[str, Any]:
-    return forecast.grid_of(task, profile)
+def _given(name: str, text: str) -> Any:
+    """Return a field's value as the address writes it."""
+    if name == "methods":
+        return [method for method in text.split(",") if method]
+    return text == "1" if name == "restart" else text or None
 
 
 PAGE = Page("/new", "New sweep", layout, navigation="New sweep")

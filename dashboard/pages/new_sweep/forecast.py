@@ -1,5 +1,6 @@
 """What the form would mean, while it is filled in; and submitting it."""
 
+import json
 from typing import Any
 
 import dash
@@ -11,7 +12,7 @@ from backend.schemas import CatalogRead, DryRunRead, StudyCreate, SweepCreate, T
 from dashboard import ids as shared
 from dashboard.api_client import Trouble, ask, sentence
 from dashboard.api_client import forecast as dry_run
-from dashboard.callbacks import callback
+from dashboard.callbacks import browser_callback, callback
 from dashboard.catalog import find_task, get_catalog
 from dashboard.components.elements import with_code
 from dashboard.components.record import facts
@@ -20,12 +21,29 @@ from dashboard.formats import count, duration, size
 from dashboard.ids import NewSweep as ids
 from dashboard.markup import Component, html
 from dashboard.pages.new_sweep import form as fields
-from dashboard.pages.new_sweep.body import FIELDS, WITH_ERRORS, Unreadable, body_from, shown_at
+from dashboard.pages.new_sweep.body import (
+    FIELDS,
+    LABELS,
+    TYPED,
+    WITH_ERRORS,
+    Refused,
+    body_from,
+    in_the_forms_words,
+    shown_at,
+    understood,
+)
 from dashboard.theme import METHOD_STYLE
+from dashboard.written_numbers import written
 
 HIDDEN = {"display": "none"}
-CHECKED = {"restart"}
-INPUTS = [Input(id, "checked" if name in CHECKED else "value") for name, id in FIELDS.items()]
+
+
+def _property(name: str) -> str:
+    return "text" if name in TYPED else "checked" if name == "restart" else "value"
+
+
+INPUTS = [Input(id, _property(name)) for name, id in FIELDS.items()]
+STATES = [State(one.component_id, one.component_property) for one in INPUTS]
 
 
 def waiting() -> Component:
@@ -33,34 +51,52 @@ def waiting() -> Component:
     return html.Div([dmc.Skeleton(h=20, mb=8) for _ in range(4)], **{"aria-busy": "true"})
 
 
+# Whatever is changed locks the button until the answer to just that has come, keeps the address
+# in step, and is asked about once the typing pauses.
+browser_callback(
+    f"function(...given) {{ return window.etascope.formChanged({json.dumps(list(FIELDS))}, "
+    f"'{ids.ASKED}', '{ids.FORECAST}', given); }}",
+    Output(ids.SUBMIT, "disabled"),
+    Input(ids.KEY, "data"),
+    Input(ids.ANSWERED, "data"),
+    Input(ids.NAME, "value"),
+    *INPUTS,
+)
+
+
 @callback(
     Output(ids.FORECAST, "children"),
     Output(ids.RATES, "children"),
-    Output(ids.SUBMIT, "disabled"),
-    Output(ids.BODY, "data"),
+    Output(ids.ANSWERED, "data"),
     Output(ids.ERROR, "children"),
-    *[Output(id, "error") for id in WITH_ERRORS],
-    *INPUTS,
+    *[Output(FIELDS[name], "error") for name in WITH_ERRORS],
+    Output(ids.SEEDS, "understood"),
+    Output(FIELDS["clip"], "understood"),
+    Input(ids.ASKED, "data"),
     State(ids.STUDY, "data"),
     State(shared.NARROW, "data"),
+    prevent_initial_call=True,
 )
-async def forecast(*values: Any) -> tuple[Any, ...]:
+async def forecast(filled: list[Any], study_id: int | None, narrow: bool) -> tuple[Any, ...]:
     """Ask the API what the form would mean, and show its errors at their fields."""
-    *filled, study_id, narrow = values
     form = dict(zip(FIELDS, filled, strict=True))
     try:
         body = body_from(form)
         found = await ask(dry_run(await _any_study(study_id), body))
-    except Unreadable as error:
-        return _refused(str(error), shown_at(error.field, by_list=form["rates_mode"] == "list"))
+    except Refused as error:
+        return _refused(str(error), error.name, filled)
     except ApiError as error:
-        by_list = form["rates_mode"] == "list"
-        return _refused(sentence(error), shown_at(error.field, by_list=by_list))
+        preset = form["mode"] == "preset"
+        where = shown_at(error.field, rates=form["rates_mode"], preset=preset)
+        return _refused(in_the_forms_words(sentence(error)), where, filled)
     except NoStudyYet:
-        body = body_from(form)
-        return (_no_forecast(), None, False, body, None, *([None] * len(WITH_ERRORS)))
-    preview = rates_preview(found.learning_rates, narrow=bool(narrow))
-    return (_facts(found), preview, False, body, None, *([None] * len(WITH_ERRORS)))
+        shown, preview = _no_forecast(), None
+    else:
+        shown, preview = _facts(found), rates_preview(found.learning_rates, narrow=bool(narrow))
+    read = understood(body)
+    answered = {"form": filled, "ready": True}
+    clean = [None] * len(WITH_ERRORS)
+    return (shown, preview, answered, None, *clean, read["seeds"], read["clip"])
 
 
 class NoStudyYet(Exception):
@@ -82,11 +118,15 @@ def sweep_of(body: dict[str, Any]) -> SweepCreate:
     return SweepCreate.model_validate(body)
 
 
-def _refused(words: str, where: str | None) -> tuple[Any, ...]:
-    errors = [words if id == where else None for id in WITH_ERRORS]
-    panel = None if where else dmc.Alert(with_code(words), color="red", mt=8)
-    note = html.P("Not ready: see the field marked red.", className="muted") if where else None
-    return (note, None, True, None, panel, *errors)
+def _refused(words: str, where: str | None, filled: list[Any]) -> tuple[Any, ...]:
+    errors = [words if name == where else None for name in WITH_ERRORS]
+    panel = None if where else _alert(words)
+    note = html.P(f"Not ready: see {LABELS[where]}.", className="muted") if where else None
+    return (note, None, {"form": filled, "ready": False}, panel, *errors, None, None)
+
+
+def _alert(words: str) -> Component:
+    return dmc.Alert(with_code(words), color="red", mt=8)
 
 
 def _no_forecast() -> Component:
@@ -129,7 +169,8 @@ def grid_of(task: TaskRead | None, profile: str) -> dict[str, Any]:
     """Return the ends of a task's own rates, to start a grid from."""
     own = task.profiles.get(profile) if task else None
     rates = own.learning_rates if own else [0.01, 100.0]
-    return {"rate_from": rates[0], "rate_to": rates[-1], "rate_count": max(len(rates), 9)}
+    grid = {"rate_from": rates[0], "rate_to": rates[-1], "rate_count": max(len(rates), 9)}
+    return {name: written(value) for name, value in grid.items()}
 
 
 @callback(
@@ -155,9 +196,9 @@ async def show_parts(mode: str, rates_mode: str) -> tuple[Any, ...]:
     Output(ids.TASK_FACTS, "children"),
     Output("new-method-boxes", "children"),
     Output(ids.METHODS, "value"),
-    Output(ids.RATE_FROM, "value"),
-    Output(ids.RATE_TO, "value"),
-    Output(ids.RATE_COUNT, "value"),
+    Output(ids.RATE_FROM, "text"),
+    Output(ids.RATE_TO, "text"),
+    Output(ids.RATE_COUNT, "text"),
     Input(ids.TASK, "value"),
     Input(FIELDS["profile"], "value"),
     State(ids.METHODS, "value"),
@@ -193,24 +234,30 @@ async def choose_preset(name: str) -> Any:
     Output(ids.ERROR, "children", allow_duplicate=True),
     Output(ids.STUDY, "data"),
     Input(ids.SUBMIT, "n_clicks"),
-    State(ids.BODY, "data"),
+    *STATES,
     State(ids.STUDY, "data"),
     State(ids.NAME, "value"),
     State(ids.KEY, "data"),
     running=[(Output(ids.SUBMIT, "loading"), True, False)],
     prevent_initial_call=True,
 )
-async def submit(
-    clicks: int, body: dict[str, Any] | None, study_id: int | None, name: str | None, key: str
-) -> tuple[Any, Any, Any]:
-    """Submit the sweep and go to its study; the key makes a second click harmless."""
-    if not clicks or not body:
+async def submit(clicks: int, *values: Any) -> tuple[Any, Any, Any]:
+    """Submit what the form says now and go to its study; the key makes a second click harmless.
+
+    The form is read again here: what was typed a moment before the click has no forecast yet.
+    """
+    *filled, study_id, name, key = values
+    if not clicks:
         return no_update, no_update, no_update
+    form = dict(zip(FIELDS, filled, strict=True))
     try:
+        body = body_from(form)
         study_id = study_id or await _create(body, name)
         await ask(calls.submit(study_id, sweep_of(body), idempotency_key=f"form-{key}"))
+    except Refused as error:
+        return no_update, _alert(f"{LABELS[error.name]}: {error}"), study_id
     except Trouble as error:
-        return no_update, dmc.Alert(with_code(sentence(error)), color="red", mt=8), study_id
+        return no_update, _alert(in_the_forms_words(sentence(error))), study_id
     return f"/studies/{study_id}", None, study_id
 
 

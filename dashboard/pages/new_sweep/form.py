@@ -7,12 +7,11 @@ import dash_mantine_components as dmc
 
 from backend.schemas import CatalogRead, MethodRead, PresetRead, TaskRead
 from dashboard.components.elements import card, method_swatch
+from dashboard.components.number_field import number_field
 from dashboard.formats import count, counted
 from dashboard.ids import NewSweep as ids
 from dashboard.markup import Component, html
-from dashboard.pages.new_sweep.body import FIELDS
-
-DEBOUNCE = 350
+from dashboard.pages.new_sweep.body import FIELDS, KINDS, LABELS
 
 
 def task_card(catalog: CatalogRead, form: Mapping[str, Any], task: TaskRead | None) -> Component:
@@ -25,7 +24,7 @@ def task_card(catalog: CatalogRead, form: Mapping[str, Any], task: TaskRead | No
         )
     return card(
         dmc.Select(
-            label="Task",
+            label=LABELS["task"],
             id=ids.TASK,
             data=[{"group": family, "items": items} for family, items in families.items()],
             value=form["task"],
@@ -39,7 +38,7 @@ def task_card(catalog: CatalogRead, form: Mapping[str, Any], task: TaskRead | No
             html.Div(
                 method_boxes(catalog.methods, task), className="fields", id="new-method-boxes"
             ),
-            label="Methods",
+            label=LABELS["methods"],
             id=ids.METHODS,
             value=form["methods"],
             mt=16,
@@ -99,20 +98,20 @@ def rates_card(form: Mapping[str, Any]) -> Component:
             value=mode,
             size="xs",
             mb=12,
-            **{"aria-label": "How rates are given"},
+            **{"aria-label": LABELS["rates_mode"]},
         ),
         html.Div(
             [
-                _number("From", ids.RATE_FROM, form["rate_from"]),
-                _number("To", ids.RATE_TO, form["rate_to"]),
-                _number("Number of rates", ids.RATE_COUNT, form["rate_count"], decimals=False),
+                _number("rate_from", form),
+                _number("rate_to", form),
+                _number("rate_count", form),
             ],
             className="fields",
             id="new-rates-grid",
             style=None if mode == "grid" else {"display": "none"},
         ),
         html.Div(
-            _text("Rates", ids.RATE_LIST, form["rate_list"], "0.1, 1, 10"),
+            _number("rate_list", form, "0.1, 1, 10, or a grid: 0.01:100:9"),
             id="new-rates-list",
             style=None if mode == "list" else {"display": "none"},
         ),
@@ -126,15 +125,12 @@ def seeds_card(form: Mapping[str, Any]) -> Component:
     return card(
         html.Div(
             [
-                _text("Seeds", ids.SEEDS, form["seeds"], "5 means 1 to 5; or 1,2,7"),
-                _number(
-                    "Epochs", FIELDS["epochs"], form["epochs"], decimals=False, hint="task's own"
-                ),
+                _number("seeds", form, "5 means 1 to 5; or 1,2,7"),
+                _number("epochs", form, "task's own"),
                 _choice(
-                    "Profile",
-                    FIELDS["profile"],
+                    "profile",
+                    form,
                     [("text", "text: as the paper says"), ("authors", "authors: as they ran it")],
-                    form["profile"],
                 ),
             ],
             className="fields",
@@ -146,42 +142,27 @@ def seeds_card(form: Mapping[str, Any]) -> Component:
 def options_card(catalog: CatalogRead, form: Mapping[str, Any]) -> Component:
     """Return the expander."""
     activations = [(one.name, one.name) for one in catalog.activations]
-    whole: dict[str, Any] = {"decimals": False, "hint": "default"}
     fields = [
-        _number("Batch size", FIELDS["batch_size"], form["batch_size"], **whole),
-        _text("Clipping norms", FIELDS["clip"], form["clip"], "none, 1"),
-        _number("Ridge mu", FIELDS["mu"], form["mu"], hint="0"),
+        _number("batch_size", form, "default"),
+        _number("clip", form, "none, 1"),
+        _number("mu", form, "0"),
         _choice(
-            "Batch rule",
-            FIELDS["batch_rule"],
+            "batch_rule",
+            form,
             [("own", "own: each sample its own step"), ("share", "share: steps summed")],
-            form["batch_rule"],
             clearable=True,
         ),
-        _choice(
-            "Activation", FIELDS["activation"], activations, form["activation"], clearable=True
-        ),
-        _choice(
-            "Device",
-            FIELDS["device"],
-            [("auto", "auto"), ("cpu", "cpu"), ("cuda", "cuda")],
-            form["device"],
-        ),
-        _number("Width", FIELDS["width"], form["width"], **whole),
-        _number("Depth", FIELDS["depth"], form["depth"], **whole),
-        _choice(
-            "ISGD form",
-            FIELDS["isgd_form"],
-            [("text", "text"), ("authors", "authors")],
-            form["isgd_form"],
-            clearable=True,
-        ),
-        _number("ISGD inner steps", FIELDS["inner_steps"], form["inner_steps"], **whole),
-        _number("Momentum", FIELDS["momentum"], form["momentum"], hint="default"),
-        _number("Decay: tau", FIELDS["tau"], form["tau"], hint="no decay"),
-        _number("Decay: power", FIELDS["power"], form["power"], hint="1"),
+        _choice("activation", form, activations, clearable=True),
+        _choice("device", form, [("auto", "auto"), ("cpu", "cpu"), ("cuda", "cuda")]),
+        _number("width", form, "default"),
+        _number("depth", form, "default"),
+        _choice("isgd_form", form, [("text", "text"), ("authors", "authors")], clearable=True),
+        _number("inner_steps", form, "default"),
+        _number("momentum", form, "default"),
+        _number("tau", form, "no decay"),
+        _number("power", form, "1"),
         dmc.Switch(
-            label="Restart from zero (needs mu > 0)",
+            label=f"{LABELS['restart']} (needs mu > 0)",
             id=FIELDS["restart"],
             checked=bool(form["restart"]),
             mt=28,
@@ -195,11 +176,11 @@ def options_card(catalog: CatalogRead, form: Mapping[str, Any]) -> Component:
                     [
                         html.Div(fields, className="fields"),
                         dmc.Textarea(
-                            label="Note",
+                            label=LABELS["note"],
                             id=FIELDS["note"],
                             value=form["note"] or "",
                             mt=12,
-                            debounce=DEBOUNCE,
+                            debounce=True,
                         ),
                     ]
                 ),
@@ -222,7 +203,7 @@ def preset_card(catalog: CatalogRead, form: Mapping[str, Any]) -> Component:
         )
     return card(
         dmc.Select(
-            label="Preset",
+            label=LABELS["preset"],
             id=ids.PRESET,
             data=[{"group": name, "items": items} for name, items in groups.items()],
             value=form["preset"],
@@ -252,32 +233,24 @@ def preset_facts(preset: PresetRead | None) -> Component | None:
     )
 
 
-def _number(label: str, id: str, value: Any, *, decimals: bool = True, hint: str = "") -> Component:
-    return dmc.NumberInput(
-        label=label,
-        id=id,
-        value="" if value is None else value,
-        allowDecimal=decimals,
-        allowNegative=False,
-        hideControls=True,
-        debounce=DEBOUNCE,
-        placeholder=hint,
-        decimalScale=12,
+def _number(name: str, form: Mapping[str, Any], hint: str = "") -> Component:
+    return number_field(
+        FIELDS[name], KINDS.get(name), text=form[name] or "", label=LABELS[name], hint=hint
     )
 
 
-def _text(label: str, id: str, value: Any, hint: str) -> Component:
-    return dmc.TextInput(label=label, id=id, value=value or "", placeholder=hint, debounce=DEBOUNCE)
-
-
 def _choice(
-    label: str, id: str, choices: Sequence[tuple[str, str]], value: Any, *, clearable: bool = False
+    name: str,
+    form: Mapping[str, Any],
+    choices: Sequence[tuple[str, str]],
+    *,
+    clearable: bool = False,
 ) -> Component:
     return dmc.Select(
-        label=label,
-        id=id,
-        data=[{"value": name, "label": words} for name, words in choices],
-        value=value,
+        label=LABELS[name],
+        id=FIELDS[name],
+        data=[{"value": value, "label": words} for value, words in choices],
+        value=form[name],
         clearable=clearable,
         allowDeselect=clearable,
         placeholder="default",

@@ -8,7 +8,7 @@ from backend.models import ShardRow
 from backend.services import shards, sweeps, workers
 from backend.services.workers import Worker
 from ib_core.sweep.result import Outcome
-from tests.factories import claim, submit, train, train_all
+from tests.factories import claim, submit, sweep_spec, train, train_all
 
 
 def arrive(session, name: str = "one", device: str = "cpu") -> None:
@@ -73,6 +73,27 @@ def test_a_machine_slower_than_forecast_is_noticed(session) -> None:
     made = submit(session, seeds=(2,))
     forecast(session, 10.0)
     assert seen(session, made)[0] == pytest.approx(20.0, rel=0.05)
+
+
+@pytest.mark.parametrize("ratio", [0.3, 1.0, 4.0])
+def test_a_sweep_is_announced_at_the_pace_of_the_work_before_it(session, ratio) -> None:
+    later = sweep_spec(seeds=tuple(range(10, 20)))
+    plain = sweeps.dry_run(session, spec=later).cost_seconds
+    train_all(session, submit(session, seeds=(1,)))
+    forecast(session, 10.0)
+    took = {"started_at": clock(-10 * ratio), "finished_at": clock()}
+    session.execute(update(ShardRow).values(took))
+    announced = sweeps.dry_run(session, spec=later).cost_seconds
+    assert announced / plain == pytest.approx(ratio, rel=0.05)
+
+
+def test_shards_too_short_to_tell_the_pace_do_not(session) -> None:
+    later = sweep_spec(seeds=tuple(range(10, 20)))
+    plain = sweeps.dry_run(session, spec=later).cost_seconds
+    train_all(session, submit(session, seeds=(1,)))
+    forecast(session, 0.01)
+    session.execute(update(ShardRow).values(started_at=clock(-1), finished_at=clock()))
+    assert sweeps.dry_run(session, spec=later).cost_seconds == plain
 
 
 def test_a_finished_sweep_has_neither_eta_nor_messages(session) -> None:

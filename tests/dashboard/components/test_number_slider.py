@@ -34,5 +34,6 @@ def test_slider_and_field_have_one_name_and_the_same_ends() -> None:
     slider, field = find(drawn, "rate-slider"), find(drawn, "rate")
     assert slider.thumbLabel == "Learning rate"
     assert slider.attributes["thumb"] == {"aria-valuemin": 0.01, "aria-valuemax": 100}
-    assert (field.min, field.max, field.value) == (0.01, 100, 2.0)
+    assert (field.kind["low"], field.kind["high"], field.value) == (0.01, 100, 2.0)
+    assert field.text == "2"
     assert [mark["label"] for mark in slider.marks] == ["0.01", "1", "100"]

@@ -23,9 +23,9 @@ ADDRESSES = (
     ("/paper", ""),
     ("/workers", ""),
 )
-#: Mantine's fields; each needs a name for those who cannot see it.
+#: Fields; each needs a name for those who cannot see it.
 FIELDS = {
-    "TextInput", "NumberInput", "Select", "MultiSelect", "Textarea", "TagsInput", "Checkbox",
+    "TextInput", "NumberField", "Select", "MultiSelect", "Textarea", "TagsInput", "Checkbox",
     "Switch", "SegmentedControl", "CheckboxGroup",
 }  # fmt: skip
 

@@ -3,17 +3,21 @@
 import pytest
 
 from dashboard.ids import NewSweep as ids
+from dashboard.pages import new_sweep
 from dashboard.pages.new_sweep import forecast
 from dashboard.pages.new_sweep.body import (
     FIELDS,
+    KINDS,
+    LABELS,
     WITH_ERRORS,
-    Unreadable,
+    Refused,
     body_from,
     form_from_spec,
+    in_the_forms_words,
     shown_at,
 )
 from tests.coroutines import run
-from tests.dashboard.dispatch import text_of, trigger
+from tests.dashboard.dispatch import names, text_of, trigger
 from tests.dashboard.fake_api import FakeApi
 
 EMPTY = dict.fromkeys(FIELDS)
@@ -22,9 +26,9 @@ GRID = EMPTY | {
     "task": "digits_mlp",
     "methods": ["eb", "ib"],
     "rates_mode": "grid",
-    "rate_from": 0.01,
-    "rate_to": 100,
-    "rate_count": 9,
+    "rate_from": "1e-2",
+    "rate_to": "100",
+    "rate_count": "9",
     "seeds": "5",
     "profile": "text",
     "device": "auto",
@@ -66,7 +70,8 @@ def test_rates_can_be_a_list_or_the_task_s_own():
 
 
 def test_options_hold_only_what_was_set():
-    form = GRID | {"width": 32, "restart": True, "tau": 100, "power": 0.75, "momentum": 0}
+    texts = {"width": "32", "tau": "1e2", "power": ".75", "momentum": "0"}
+    form = GRID | texts | {"restart": True}
     assert body_from(form)["options"] == {
         "width": 32,
         "restart": True,
@@ -76,47 +81,99 @@ def test_options_hold_only_what_was_set():
 
 
 def test_a_preset_sends_its_name_and_what_replaces_its_own():
-    form = GRID | {"mode": "preset", "preset": "first/digits", "seeds": "2"}
+    form = GRID | {"mode": "preset", "preset": "first/digits", "seeds": "2", "width": "16"}
     assert body_from(form) == {
         "preset": "first/digits",
         "profile": "text",
         "device": "auto",
         "seeds": 2,
+        "options": {"width": 16},
     }
 
 
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        ({"rates_mode": "list", "rate_list": "one, two"}, "learning_rates"),
-        ({"rates_mode": "list", "rate_list": ""}, "learning_rates"),
-        ({"rate_from": ""}, "learning_rates.from"),
+        ({"rates_mode": "list", "rate_list": "one, two"}, "rate_list"),
+        ({"rates_mode": "list", "rate_list": ""}, "rate_list"),
+        ({"rate_from": ""}, "rate_from"),
         ({"seeds": "many"}, "seeds"),
         ({"clip": "hard"}, "clip"),
+        ({"power": "0.75"}, "tau"),
+        *(({name: "1, 5"}, name) for name in KINDS),
+        *(({name: "abc"}, name) for name in KINDS),
+        *(({name: "-5"}, name) for name in KINDS),
     ],
 )
-def test_what_cannot_be_read_says_what_would_work(change, field):
-    with pytest.raises(Unreadable) as caught:
+def test_what_cannot_be_read_says_so_at_its_field(change, field):
+    with pytest.raises(Refused) as caught:
         body_from(GRID | change)
-    assert caught.value.field == field
+    assert caught.value.name == field
+
+
+def test_a_field_that_does_not_count_may_hold_anything():
+    listed = GRID | {"rates_mode": "list", "rate_list": "0.01:100:9", "rate_from": "abc"}
+    assert body_from(listed)["learning_rates"] == {"from": 0.01, "to": 100, "count": 9}
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            "learning_rates.from should be greater than or equal to 0.000000000001; got 0.0.",
+            "From should be greater than or equal to 1e-12; got 0.0.",
+        ),
+        (
+            "clip.0 should be greater than or equal to 1; got -1.",
+            "Clipping norms: the first one should be greater than or equal to 1; got -1.",
+        ),
+        ("learning_rates.2 should be a number.", "Rates: the third one should be a number."),
+        (
+            "jsb_chorales_rnn has a fixed depth; leave options.depth out.",
+            "jsb_chorales_rnn has a fixed depth; leave Depth empty.",
+        ),
+        ("batch_size must be 1, got 4.", "Batch size must be 1, got 4."),
+        ("seeds should be at most 9; got 10.", "Seeds should be at most 9; got 10."),
+        ("The number of seeds must be 1 to 9.", "The number of seeds must be 1 to 9."),
+        ("options.decay.tau should be a number.", "Decay: tau should be a number."),
+        ("A grid must rise; got 1 to 0.1.", "A grid must rise; got 1 to 0.1."),
+    ],
+)
+def test_an_error_of_the_api_speaks_the_form_s_words(said, words):
+    assert in_the_forms_words(said) == words
 
 
 @pytest.mark.parametrize(
     ("field", "where"),
     [
-        ("task", ids.TASK),
-        ("learning_rates.from", ids.RATE_FROM),
-        ("learning_rates.3", ids.RATE_COUNT),
-        ("methods.1", ids.METHODS),
-        ("options.width", FIELDS["width"]),
-        ("options.decay.tau", FIELDS["tau"]),
+        ("task", "task"),
+        ("learning_rates.from", "rate_from"),
+        ("learning_rates", "rate_count"),
+        ("learning_rates.3", "rate_count"),
+        ("methods.1", "methods"),
+        ("clip.0", "clip"),
+        ("options.width", "width"),
+        ("options.decay.tau", "tau"),
         ("nobody.knows", None),
         (None, None),
     ],
 )
 def test_an_error_is_shown_at_its_field(field, where):
-    found = shown_at(field)
-    assert found == where or (field == "learning_rates.3" and found == ids.RATE_LIST)
+    assert shown_at(field) == where
+
+
+def test_an_error_is_never_shown_at_a_field_that_is_hidden():
+    assert shown_at("learning_rates.from", rates="list") == "rate_list"
+    assert shown_at("learning_rates", rates="own") is None
+    assert shown_at("learning_rates", preset=True) is None
+    assert shown_at("epochs", rates="own", preset=True) == "epochs"
+
+
+def test_every_field_s_label_is_the_one_errors_name(api):
+    view = run(new_sweep.layout())
+    shown = {getattr(one, "id", None): one for one in names(view.body)}
+    for name in WITH_ERRORS:
+        assert shown[FIELDS[name]].label == LABELS[name]
 
 
 def test_a_stored_sweep_fills_the_form_so_that_it_asks_for_the_same():
@@ -128,51 +185,88 @@ def test_a_stored_sweep_fills_the_form_so_that_it_asks_for_the_same():
     assert body["clip"] == [None, 1.0]
 
 
+def test_a_stored_sweep_of_one_seed_asks_for_that_seed_and_not_for_so_many():
+    spec = FakeApi().sweep(1).spec | {"seeds": [7]}
+    assert body_from(GRID | {"seeds": form_from_spec(spec)["seeds"]})["seeds"] == [7]
+
+
+def test_the_address_fills_in_every_field_as_it_was_typed(api):
+    typed = GRID | dict.fromkeys(KINDS, "1e-1") | {"restart": "1", "note": "a, b & c"}
+    typed |= {"methods": "ib,eb", "seeds": "1, x", "clip": "", "activation": "relu"}
+    address = {name: value for name, value in typed.items() if value is not None}
+    view = run(new_sweep.layout(**address, name="Mine"))
+    shown = {getattr(one, "id", None): one for one in names(view.body)}
+    for name in (*KINDS, "seeds", "clip"):
+        assert shown[FIELDS[name]].text == address[name]
+    assert shown[ids.METHODS].value == ["ib", "eb"]
+    assert shown[FIELDS["restart"]].checked is True
+    assert shown[FIELDS["note"]].value == "a, b & c"
+    assert shown[ids.NAME].value == "Mine"
+
+
 def forecasted(api, **change):
-    form = GRID | change
-    found = run(forecast.forecast(*[form[name] for name in FIELDS], None, False))
-    shown, rates, disabled, body, panel, *errors = found
-    return shown, rates, disabled, body, panel, dict(zip(WITH_ERRORS, errors, strict=True))
+    filled = [(GRID | change)[name] for name in FIELDS]
+    shown, rates, answer, panel, *rest = run(forecast.forecast(filled, None, False))
+    assert answer["form"] == filled
+    errors = dict(zip(WITH_ERRORS, rest, strict=False))
+    return shown, rates, answer["ready"], panel, errors, rest[-2:]
 
 
 def test_the_forecast_says_what_it_would_cost(api):
-    shown, rates, disabled, body, _, errors = forecasted(api)
+    shown, rates, ready, _, errors, read = forecasted(api, clip="none, 1e-1")
     words = text_of(shown)
     assert "54" in words
     assert "34" in words
     assert "about 12 s" in words
-    assert disabled is False
-    assert body["task"] == "digits_mlp"
+    assert ready is True
     assert not any(errors.values())
     assert "0.01, 0.03" in text_of(rates)
+    assert read == ["seeds 1 to 5", "none, 0.1"]
 
 
 def test_the_api_s_error_stands_at_its_field_and_nothing_can_be_submitted(api):
-    _, _, disabled, body, panel, errors = forecasted(api, task="mnist_classifier")
-    assert "MNIST is not on this machine. Fetch it." in errors[ids.TASK]
-    assert disabled is True
-    assert body is None
+    shown, _, ready, panel, errors, _ = forecasted(api, task="mnist_classifier")
+    assert "MNIST is not on this machine. Fetch it." in errors["task"]
+    assert text_of(shown) == "Not ready: see Task."
+    assert ready is False
     assert panel is None
+
+
+def test_a_text_that_is_no_number_never_reaches_the_api(api):
+    shown, _, ready, _, errors, _ = forecasted(api, width="16, 64")
+    assert errors["width"] == "One number belongs here, not a list; got 16, 64."
+    assert text_of(shown) == "Not ready: see Width."
+    assert ready is False
+    assert api.sent == []
 
 
 def test_the_first_study_of_an_installation_can_be_submitted_without_a_forecast(api):
     api.studies.clear()
-    _, _, disabled, body, _, _ = forecasted(api)
-    assert disabled is False
-    assert body is not None
+    assert forecasted(api)[2] is True
 
 
-def submitted(dash_app, body, **values):
+def submitted(dash_app, form=GRID, **values):
+    filled = {FIELDS[name]: value for name, value in form.items()}
     return trigger(
         dash_app,
         f"{ids.STUDY}.data",
         (ids.SUBMIT, "n_clicks", 1),
-        **{ids.BODY: body, ids.KEY: "k", **values},
+        **{**filled, ids.KEY: "k", **values},
     )["response"]
 
 
+def test_a_click_submits_what_the_form_says_now_or_nothing(api, dash_app):
+    answer = submitted(dash_app, GRID | {"epochs": "2,5"})
+    assert "location" not in answer
+    words = answer[ids.ERROR]["children"]["props"]["children"]
+    assert "Epochs: One whole number belongs here" in str(words)
+    assert api.sent == []
+    submitted(dash_app, GRID | {"epochs": "1e1"})
+    assert api.sent[-1].json["epochs"] == 10
+
+
 def test_submitting_makes_a_named_study_and_goes_there(api, dash_app):
-    answer = submitted(dash_app, body_from(GRID))
+    answer = submitted(dash_app)
     assert answer["location"]["href"] == "/studies/3"
     assert api.studies[3].name == "Handwritten digits, arctan MLP: EB, IB"
     sent = api.sent[-1]
@@ -181,13 +275,13 @@ def test_submitting_makes_a_named_study_and_goes_there(api, dash_app):
 
 
 def test_a_preset_s_study_can_be_found_by_its_tags(api, dash_app):
-    submitted(dash_app, {"preset": "paper/05_jsb_chorales"})
+    submitted(dash_app, GRID | {"mode": "preset", "preset": "paper/05_jsb_chorales"})
     assert api.studies[3].tags == ["paper", "05_jsb_chorales"]
     assert api.studies[3].name == "JSB Chorales"
 
 
 def test_adding_to_a_study_makes_no_new_one(api, dash_app):
-    answer = submitted(dash_app, body_from(GRID), **{ids.STUDY: 1})
+    answer = submitted(dash_app, **{ids.STUDY: 1})
     assert answer["location"]["href"] == "/studies/1"
     assert len(api.studies) == 2
 
@@ -200,4 +294,4 @@ def test_changing_the_task_offers_what_suits_it(api, dash_app):
         **{ids.METHODS: ["eb", "adam"], FIELDS["profile"]: "text"},
     )["response"]
     assert answer[ids.METHODS]["value"] == ["eb"]
-    assert answer[ids.RATE_TO]["value"] == 100.0
+    assert answer[ids.RATE_TO]["text"] == "100"

@@ -37,6 +37,7 @@ def test_every_number_has_a_named_slider() -> None:
     page = toy.layout()
     for slider in toy.SLIDERS.values():
         assert find(page, slider.slider_id).thumbLabel == slider.label
+        assert find(page, slider.id).kind["low"] == slider.low
 
 
 def test_the_browser_draws_methods_as_on_every_other_page() -> None:

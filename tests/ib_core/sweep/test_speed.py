@@ -1,10 +1,15 @@
 """What is kept of a machine's speed between runs."""
 
 import json
+import time
 
 import pytest
+import torch
 
 from ib_core.sweep import speed
+from ib_core.sweep.cost import stack_seconds
+from ib_core.sweep.engine import run_trials
+from ib_core.sweep.spec import SweepSpec
 from ib_core.sweep.speed import TYPICAL, calibrate, machine_speed
 
 
@@ -41,3 +46,37 @@ def test_measuring_finds_every_speed():
     found = speed.measure_speed()
     numbers = [v for v in speed.asdict(found).values() if isinstance(v, float)]
     assert all(number > 0 for number in [*numbers, *found.solves.values()])
+
+
+def test_waiting_for_a_processor_is_not_taken_for_work():
+    def held_up() -> None:
+        time.sleep(0.02)  # as if others had the processor
+        sum(range(100_000))
+
+    working = speed._seconds(lambda: sum(range(100_000)))
+    assert working / 3 < speed._seconds(held_up) < 3 * working
+    assert working < 0.01
+
+
+@pytest.mark.parametrize("methods", [("eb", "ib", "ib_plus", "adam"), ("isgd",)])
+def test_a_forecast_is_near_the_work_it_forecasts(methods):
+    exact = {"inner_steps": 10} if methods == ("isgd",) else None
+    spec = SweepSpec.create(
+        "digits_mlp",
+        methods=methods,
+        learning_rates=[0.05, 0.5],
+        seeds=[1, 2, 3],
+        epochs=2,
+        options=exact,
+    )
+    trials, threads = spec.expand(), torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        forecast = stack_seconds(trials, speed.measure_speed())
+        run_trials(trials[:1])  # loads data and compiles what has to be compiled
+        start = time.thread_time()
+        run_trials(trials)
+        worked = time.thread_time() - start
+    finally:
+        torch.set_num_threads(threads)
+    assert worked / 2.5 < forecast < 2.5 * worked

@@ -1,0 +1,180 @@
+"""Every number field, typed and pasted into as people do: understood, or refused aloud."""
+
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from dashboard.pages.new_sweep.body import FIELDS, KINDS, TYPED
+from dashboard.pages.toy import SLIDERS as TOY
+from dashboard.pages.updates import SLIDERS as UPDATES
+from dashboard.written_numbers import NumberKind, Unreadable, read_number
+from tests.dashboard.number_cases import CASES, WRITTEN
+from tests.e2e.accessibility import barriers
+from tests.e2e.conftest import Visit
+
+HOSTILE = ("1,5", "abc", "-500000", "16, 64", "nan", "1e999", "1e-1x", "2.5.1")
+LISTS = {
+    "rate_list": ("abc", "0.1, -1", "1:2"),
+    "seeds": ("1-5", "2.5", "-5"),
+    "clip": ("hard", "-1"),
+}
+RUN = "#new-submit"
+
+
+@dataclass(frozen=True)
+class Fields:
+    """A page's number fields, and how they are worked."""
+
+    page: Page
+
+    def clear(self, id: str) -> None:
+        self.page.focus(f"#{id}")
+        self.page.keyboard.press("Control+A")
+        self.page.keyboard.press("Delete")
+
+    def type(self, id: str, text: str) -> None:
+        self.clear(id)
+        self.page.keyboard.type(text)
+
+    def paste(self, id: str, text: str) -> None:
+        self.clear(id)
+        self.page.evaluate("text => navigator.clipboard.writeText(text)", text)
+        self.page.keyboard.press("Control+V")
+
+    def shown(self, id: str) -> str:
+        return self.page.input_value(f"#{id}")
+
+    def said(self, id: str) -> str:
+        """Return what stands beneath a field, as a screen reader is told to find it."""
+        described = self.page.get_attribute(f"#{id}", "aria-describedby")
+        return self.page.inner_text(f"#{described}")
+
+    def wrong(self, id: str) -> bool:
+        return self.page.get_attribute(f"#{id}", "aria-invalid") == "true"
+
+    def value(self, id: str) -> object:
+        """Return the number other parts of the page are told."""
+        return self.page.evaluate("id => window.dash_component_api.getLayout(id).props.value", id)
+
+
+@pytest.fixture
+def fields(visit: Visit, window: BrowserContext) -> Fields:
+    window.grant_permissions(["clipboard-read", "clipboard-write"], origin=visit.url)
+    return Fields(visit.page)
+
+
+def sentence(text: str, kind: NumberKind) -> str | None:
+    try:
+        read_number(text, kind)
+    except Unreadable as error:
+        return str(error)
+    return None
+
+
+def refuses(fields: Fields, id: str, kind: NumberKind) -> None:
+    """Check that whatever is no number of this kind stays as it was typed and is answered."""
+    for text in HOSTILE:
+        expected = sentence(text, kind)
+        assert expected is not None, (id, text)
+        for enter in (fields.type, fields.paste):
+            enter(id, text)
+            assert (fields.shown(id), fields.said(id)) == (text, expected), (id, enter)
+            assert fields.wrong(id)
+
+
+def understands(fields: Fields, id: str, text: str, number: str) -> None:
+    for enter in (fields.type, fields.paste):
+        enter(id, text)
+        assert (fields.shown(id), fields.said(id)) == (text, f"= {number}"), (id, enter)
+        assert not fields.wrong(id)
+
+
+def test_the_browser_reads_every_text_as_python_does(visit: Visit) -> None:
+    page = visit.open("/guide")
+    page.wait_for_function("() => window.etascope && window.etascope.readNumber")
+    read = page.evaluate(
+        "cases => cases.map(([kind, text]) => window.etascope.readNumber(text, kind))",
+        [[kind.as_props(), text] for kind, text, _ in CASES],
+    )
+    said = [one.get("wrong", one.get("value")) for one in read]
+    assert said == [expected for _, _, expected in CASES]
+    numbers = [value for value, _ in WRITTEN]
+    texts = page.evaluate("all => all.map(window.etascope.writeNumber)", numbers)
+    assert texts == [text for _, text in WRITTEN]
+
+
+@pytest.mark.parametrize(("path", "sliders"), [("/toy", TOY), ("/updates", UPDATES)])
+def test_a_field_with_a_slider_keeps_its_number_while_its_text_is_wrong(
+    visit: Visit, fields: Fields, path, sliders
+) -> None:
+    page = visit.open(path)
+    expect(page.locator(".number-field-input")).to_have_count(len(sliders))
+    for slider in sliders.values():
+        thumb = page.locator(f"#{slider.slider_id} [role=slider]")
+        expect(thumb).to_be_visible()
+        refuses(fields, slider.id, slider.kind)
+        understands(fields, slider.id, "1e0", "1")
+        expect(thumb).to_have_attribute("aria-valuenow", "1")
+        for text in HOSTILE:
+            fields.paste(slider.id, text)
+            assert fields.value(slider.id) == 1, text
+    assert barriers(page) == []
+    if path == "/toy":
+        understands(fields, "toy-rate", "1e-1", "0.1")
+
+
+def test_a_button_that_sets_the_last_right_number_again_clears_a_wrong_text(
+    visit: Visit, fields: Fields
+) -> None:
+    visit.open("/toy").wait_for_selector("#toy-rate")
+    fields.type("toy-rate", "abc")
+    assert fields.value("toy-rate") == 1.75
+    visit.page.click("#toy-paper")
+    expect(visit.page.locator("#toy-rate")).to_have_value("1.75")
+    assert not fields.wrong("toy-rate")
+
+
+def test_no_field_of_a_sweep_lets_a_wrong_text_run(visit: Visit, fields: Fields) -> None:
+    page = visit.open("/new")
+    run = page.locator(RUN)
+    page.get_by_role("button", name="More options").click()
+    expect(page.locator(".number-field-input")).to_have_count(len(TYPED))
+    for name, kind in KINDS.items():
+        id = FIELDS[name]
+        expect(page.locator(f"#{id}")).to_be_visible()
+        before = fields.shown(id)
+        expect(run).to_be_enabled()
+        refuses(fields, id, kind)
+        expect(page.locator("#new-forecast")).to_contain_text("Not ready")
+        expect(run).to_be_disabled()
+        fields.type(id, before)
+    expect(run).to_be_enabled()
+    understands(fields, FIELDS["rate_from"], "1e-4", "0.0001")
+    understands(fields, FIELDS["epochs"], "1_0", "10")
+    expect(page.get_by_alt_text("Rates 1×10⁻⁴")).to_be_visible()
+    page.get_by_text("List", exact=True).click()
+    fields.type(FIELDS["rate_list"], "1e-1, 1")
+    for name, texts in LISTS.items():
+        id, before = FIELDS[name], fields.shown(FIELDS[name])
+        for text, enter in zip(texts, (fields.type, fields.paste, fields.type), strict=False):
+            expect(run).to_be_enabled()
+            enter(id, text)
+            expect(page.locator(f"#{id}")).to_have_attribute("aria-invalid", "true")
+            expect(run).to_be_disabled()
+            assert fields.shown(id) == text
+            assert barriers(page) == []
+            fields.type(id, before)
+    expect(run).to_be_enabled()
+
+
+def test_a_column_of_a_table_is_pasted_as_a_list(visit: Visit, fields: Fields) -> None:
+    page = visit.open("/new?rates_mode=list&rate_list=1")
+    expect(page.locator(RUN)).to_be_enabled()
+    fields.paste(FIELDS["epochs"], "16\n64\n")
+    assert fields.shown(FIELDS["epochs"]) == "16, 64"
+    assert fields.wrong(FIELDS["epochs"])
+    fields.paste(FIELDS["epochs"], "16\n")
+    assert not fields.wrong(FIELDS["epochs"])
+    fields.paste(FIELDS["rate_list"], "0.1\r\n1\r\n10")
+    expect(page.get_by_alt_text("Rates 0.1, 1, 10")).to_be_visible()
