@@ -74,5 +74,5 @@
     return keep();
   }
 
-  Object.assign(window.etascope, { slid, typed, scrollToAnchor });
+  Object.assign(window.etascope, { slid, typed, numberAt, placeOf, scrollToAnchor });
 })();

@@ -128,23 +128,17 @@
 
   /* --- Numbers that are slid ----------------------------------------------------------------- */
 
-  /* A field follows its slider a few times a second, a picture should at once: so pictures read
-     the slider, unless the field says the same more exactly or has changed since. */
+  /* A field follows its slider a moment later, a picture should at once: so pictures read the
+     slider, unless the field says the same more exactly or has changed since. */
   const AT_REST = 250;
   const stands = {};
 
-  const numberAt = ({ log, whole }, place) =>
-    whole ? Math.round(place) : log ? Number((10 ** place).toPrecision(3)) : Number(place.toFixed(4));
-
-  function placeOf({ log, low, high }, value) {
-    const inside = Math.min(Math.max(value, low), high);
-    return log ? Math.log10(inside) : inside;
-  }
-
   function slidNumber(slider, value, place, triggered) {
     const known = (stands[slider.id] = stands[slider.id] || { number: value, slid: -Infinity });
-    const here = numberAt(slider, place);
-    const agree = typeof value === "number" && here === numberAt(slider, placeOf(slider, value));
+    const { log, whole, low, high } = slider;
+    const { numberAt, placeOf } = window.etascope;
+    const here = numberAt(place, log, whole);
+    const agree = typeof value === "number" && here === numberAt(placeOf(value, log, low, high), log, whole);
     if (triggered.includes(slider.id + "-slider.value") && !agree) {
       known.slid = performance.now();
       known.number = here;
