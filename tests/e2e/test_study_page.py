@@ -2,9 +2,7 @@
 
 import json
 import re
-from pathlib import Path
 
-import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -87,47 +85,6 @@ def test_a_click_on_a_point_opens_its_trials_and_escape_closes_them(visit):
 def test_an_address_can_point_at_a_trial(visit):
     page = drawn(visit.open("/studies/1?trials=1"))
     expect(page.get_by_role("dialog")).to_contain_text("Reproducibility record")
-
-
-def test_the_picture_can_be_taken_along_exactly_as_shown(visit):
-    page = drawn(visit.open("/studies/1?y=log"))
-    for kind, start in (("SVG", b"<svg"), ("PNG", b"\x89PNG"), ("PDF", b"%PDF-1.4")):
-        page.get_by_role("button", name="Export").click()
-        with page.expect_download() as download:
-            page.get_by_role("menuitem", name=kind, exact=True).click()
-        content = Path(download.value.path()).read_bytes()
-        assert content.startswith(start)
-        assert download.value.suggested_filename == f"etascope-study-1.{kind.lower()}"
-    page.evaluate(
-        """() => {
-            const append = document.body.appendChild.bind(document.body);
-            document.body.appendChild = (node) => {
-                const added = append(node);
-                if (node.tagName === "IFRAME") {
-                    const shown = () => node.contentDocument.body.innerHTML;
-                    node.contentWindow.print = () => { window.printed = shown(); };
-                }
-                return added;
-            };
-        }"""
-    )
-    page.get_by_role("button", name="Export").click()
-    page.get_by_role("menuitem", name="PDF by printing").click()
-    page.wait_for_function("() => typeof window.printed === 'string'")
-    assert "<svg" in page.evaluate("window.printed")
-
-
-def test_every_trial_can_be_exported(visit):
-    page = visit.open("/studies/1")
-    page.get_by_role("button", name="Export").click()
-
-    def exported(name: str) -> httpx.Response:
-        href = page.get_by_role("menuitem", name=name, exact=True).get_attribute("href")
-        return httpx.get(f"{visit.url}{href}", trust_env=False, timeout=60).raise_for_status()
-
-    assert len(exported("CSV").text.splitlines()) == 1 + 165
-    assert '"digits_mlp"' in exported("JSON").text
-    assert exported("Parquet").content.startswith(b"PAR1")
 
 
 def test_notes_are_markdown_without_anybody_s_markup(visit):
