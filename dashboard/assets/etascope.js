@@ -204,11 +204,6 @@
 
   const visibleTick = (count) => (document.hidden ? keep() : count);
 
-  function clickedTrials(click) {
-    const point = click && click.points && click.points[0];
-    return point && typeof point.customdata === "string" && point.customdata ? point.customdata : keep();
-  }
-
   window.etascope = {
     syncUrl,
     askFirst,
@@ -216,6 +211,5 @@
     arrive,
     visibleTick,
     chooseScheme,
-    clickedTrials,
   };
 })();

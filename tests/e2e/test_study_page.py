@@ -82,6 +82,43 @@ def test_a_click_on_a_point_opens_its_trials_and_escape_closes_them(visit):
     page.wait_for_function("() => !location.search.includes('trials=')")
 
 
+#: The same numbers again and again, as a running study's picture comes.
+REDRAWING = """plot => {
+    const again = () => window.Plotly.react(plot, plot.data.map(t => ({...t})), {...plot.layout});
+    window.redrawing = setInterval(again, 120);
+}"""
+
+
+def test_no_click_on_a_mean_is_lost_while_the_picture_is_redrawn(visit):
+    """Plotly itself tells of a click only if its label, at most one in 50 ms, was there before."""
+    page = drawn(visit.open("/studies/1"))
+    rested(page, "#study-graph")
+    page.eval_on_selector(PLOT, REDRAWING)
+    for index in (3, 1, 1, 3, 3):
+        x, y = place_of(page, "Implicit (IB)", index)
+        page.mouse.move(x - 40, y - 30)
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.wait_for_timeout(60)
+        page.mouse.up()
+        expect(page.get_by_role("dialog").get_by_role("row")).to_have_count(1 + 5)
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+    page.evaluate("clearInterval(window.redrawing)")
+
+
+def test_a_drag_over_a_mean_opens_nothing(visit):
+    page = drawn(visit.open("/studies/1"))
+    rested(page, "#study-graph")
+    x, y = place_of(page, "Implicit (IB)", 1)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 60, y + 60, steps=4)
+    page.mouse.up()
+    page.wait_for_timeout(500)
+    assert page.get_by_role("dialog").count() == 0
+
+
 def test_an_address_can_point_at_a_trial(visit):
     page = drawn(visit.open("/studies/1?trials=1"))
     expect(page.get_by_role("dialog")).to_contain_text("Reproducibility record")

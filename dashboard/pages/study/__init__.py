@@ -37,6 +37,7 @@ __all__ = ["PAGE", "layout", "picture", "trials"]
 
 INTERVAL_MS = 1500
 MOST_SWEEPS = 100
+SKIP = html.A("Skip to the controls", href=f"#{ids.CONTROLS}", className="skip-link")
 
 
 async def layout(study_id: str = "0", **query: str) -> View:
@@ -50,6 +51,7 @@ async def layout(study_id: str = "0", **query: str) -> View:
     body = html.Div(
         [
             *_stores(study, sweeps.items, values),
+            *([SKIP] if study.sweep_ids else []),
             html.Div(notes.head(study, own=own), id=ids.HEAD),
             html.Div(live.status(study, sweeps.items), id=ids.STATUS),
             await _content(study, sweeps.items, values, own)
@@ -84,6 +86,7 @@ def _stores(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) -
         dcc.Store(id=ids.GRID_CURSORS),
         dcc.Store(id=ids.PENDING),
         dcc.Store(id=ids.DONE),
+        dcc.Store(id=ids.ZOOM, data=values["zoom"]),
         dcc.Store(id=ids.SELECTED, data=values["trials"]),
         dcc.Interval(
             id=ids.INTERVAL, interval=INTERVAL_MS, disabled=not unfinished(study.progress)
@@ -106,7 +109,11 @@ async def _content(
     listed = await sweep_list(sweeps, own=own)
     side = html.Div(
         [
-            card(*view.control_panel(values, sweeps, study.tasks), className="controls"),
+            html.Div(
+                card(*view.control_panel(values, sweeps, study.tasks), className="controls"),
+                id=ids.CONTROLS,
+                tabIndex=-1,
+            ),
             card(
                 planted(ids.SCORES, ids.SCORECARD, dmc.Skeleton(h=280)),
                 guide_link("scorecard"),
@@ -124,8 +131,9 @@ async def _content(
     )
     return html.Div(
         [
-            html.Div(_figure(), className="picture"),
+            # First for the keyboard, beside the picture for the eye.
             side,
+            html.Div(_figure(), className="picture"),
             work,
             html.Div(
                 card(html.Div(dmc.Skeleton(h=480), id=ids.TRIALS), title="Trials"),
@@ -142,11 +150,20 @@ def _figure() -> Component:
             dcc.Graph(
                 id=ids.GRAPH,
                 figure=blank("Drawing…"),
-                config=graph_config("etascope-study"),
+                config=graph_config("etascope-study", own_zoom=True),
                 responsive=True,
                 style={"height": "560px"},
             ),
             id=ids.FIGURE,
+        ),
+        dmc.Button(
+            "Show all again",
+            id=ids.ZOOM_OUT,
+            variant="default",
+            size="compact-sm",
+            n_clicks=0,
+            ml=8,
+            display="none",
         ),
         html.Div(id=ids.CAPTION, className="muted", style={"padding": "0 8px 8px"}),
         className="figure-card",

@@ -26,11 +26,25 @@ CONTROLS = (
     Control("seeds", ids.SEEDS, True, kind="flag", property="checked"),
     Control("y", ids.SCALE, "focus", choices=controls.values(controls.SCALES)),
     Control("task", ids.TASK, ANY),
+    Control("zoom", ids.ZOOM, "", property="data"),
     Control("trials", ids.SELECTED, "", property="data"),
 )
+#: Those that decide what is drawn; how closely one looks at it is the browser's affair.
+DRAWN_BY = CONTROLS[:-2]
 
 keep_in_url(PATH, CONTROLS)
 # Differences have one kind of band, one of axis, and pairs of clipped and unclipped runs.
+browser_callback(
+    "function(zoom) { return zoom ? 'inline-block' : 'none'; }",
+    Output(ids.ZOOM_OUT, "display"),
+    Input(ids.ZOOM, "data"),
+)
+browser_callback(
+    "function() { return ''; }",
+    Output(ids.ZOOM, "data", allow_duplicate=True),
+    Input(ids.ZOOM_OUT, "n_clicks"),
+    prevent_initial_call=True,
+)
 browser_callback(
     "function(view) { const other = view !== 'curves'; return [other, other]; }",
     Output(ids.BAND, "disabled"),

@@ -39,6 +39,16 @@ def test_without_studies_the_page_says_what_to_do(api, dash_app, studies):
     assert answer[ids.GRAPH]["style"] == {"display": "none"}
 
 
+def test_without_studies_the_latest_are_offered_and_one_alone_is_offered_company(api, dash_app):
+    empty = str(compared(dash_app, [])[ids.MESSAGE]["children"])
+    assert "Compare the two latest" in empty
+    assert all(f"+ {study.name}" in empty for study in api.studies.values() if study.total)
+    alone = str(compared(dash_app, ["1"])[ids.MESSAGE]["children"])
+    assert f"+ {api.studies[1].name}" not in alone
+    assert f"+ {api.studies[2].name}" in alone
+    assert "compare-pick" not in str(compared(dash_app, ["1", "2"])[ids.MESSAGE]["children"])
+
+
 def test_a_study_that_is_gone_is_said_in_the_api_s_words(api, dash_app):
     answer = compared(dash_app, ["1", "99"])
     assert "There is no study 99." in str(answer[ids.MESSAGE]["children"])
