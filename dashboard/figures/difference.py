@@ -293,12 +293,7 @@ def _title(views: Sequence[DifferencesRead], picture: Picture) -> str:
 
 def _spoken(views: Sequence[DifferencesRead], picture: Picture) -> str:
     """Return in a sentence what is drawn, for who does not see it."""
-    pairs = ", ".join(
-        f"{name_of(item)} {signed(item.overall.mean)} on average" for item in views[0].items
-    )
-    quantities = " and ".join(_quantity(view) for view in views)
-    about = f"{picture.title}, " if picture.title else ""
-    return (
-        f"Difference of {quantities} against the learning rate, {about}{WORDS[views[0].kind]}, "
-        f"paired by seed; below 0 is better: {pairs}."
-    )
+    means = (f"{name_of(one)} {signed(one.overall.mean)} on average" for one in views[0].items)
+    drawn = f"Difference of {' and '.join(map(_quantity, views))} against the learning rate"
+    title = _title(views, Picture(title="", metric=picture.metric))
+    return f"{drawn}, {title}: {', '.join(means)}."
