@@ -106,6 +106,7 @@ class Study:
     ZOOM = "study-zoom"
     ZOOM_OUT = "study-zoom-out"
     CONTROLS = "study-controls"
+    REASON = "study-reason"
     SELECTED = "study-selected"
     DRAWER = "study-drawer"
     DRAWER_BODY = "study-drawer-body"

@@ -163,7 +163,7 @@ async def draw(*values: Any) -> tuple[Any, ...]:
     style = {"height": f"{figure.layout.height}px"}
     others = _offer(await _others(wanted)) if len(wanted) == 1 else []
     words = [_links(found), *others]
-    return figure, style, words, advice(rows), scorecard_table(rows, wide=True)
+    return figure, style, words, advice(rows), scorecard_table(rows)
 
 
 async def _others(chosen: Sequence[int]) -> list[StudyRead]:

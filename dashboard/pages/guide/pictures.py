@@ -34,7 +34,7 @@ def _curve() -> Section:
                         "band",
                         "Band",
                         "One standard deviation over the seeds; by a control the standard error or "
-                        "the quartiles. It never reaches beyond the lowest or the highest seed, "
+                        "the 10th to 90th percentile. It never reaches beyond the lowest or the highest seed, "
                         "as losses are heavy-tailed and mean minus deviation may be negative.",
                     ),
                     Term(
@@ -87,9 +87,9 @@ def _scorecard(catalog: CatalogRead) -> Section:
         "The robustness numbers",
         (
             prose(
-                "A number's value is followed by its 95 % interval, from resampling the seeds "
-                "(bootstrap). The definitions below are the API's own "
-                "(`/api/catalog`)."
+                "Below a number, in small type, stands its 95 % interval, from resampling the "
+                "seeds (bootstrap). There is none where one seed was run or where all resamples "
+                "agree. The definitions below are the API's own (`/api/catalog`)."
             ),
             terms(
                 Term(metric.name, metric.title, metric.definition, metric.citation)

@@ -48,18 +48,16 @@ async def layout(study_id: str = "0", **query: str) -> View:
     )
     values = read_controls(view.CONTROLS, query)
     own = may_change(visitor, study)
+    parts = (
+        await _with_sweeps(study, sweeps.items, values, own)
+        if study.sweep_ids
+        else _without_sweeps(study, own)
+    )
     body = html.Div(
         [
-            *_stores(study, sweeps.items, values),
-            *([SKIP] if study.sweep_ids else []),
-            html.Div(notes.head(study, own=own), id=ids.HEAD),
-            html.Div(live.status(study, sweeps.items), id=ids.STATUS),
-            await _content(study, sweeps.items, values, own)
-            if study.sweep_ids
-            else _empty(study, own),
+            dcc.Store(id=ids.ID, data=study.id),
+            *parts,
             html.Div(await _team(study.id, visitor), className="two-thirds"),
-            drawer.drawer(values["trials"]),
-            *actions.dialogs(),
             notes.edit_dialog(),
             sharing.delete_dialog(),
         ],
@@ -74,9 +72,40 @@ def _identifier(text: str) -> int:
     return int(text)
 
 
+async def _with_sweeps(
+    study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any], own: bool
+) -> list[Component]:
+    return [
+        *_stores(study, sweeps, values),
+        SKIP,
+        html.Div(notes.head(study, own=own), id=ids.HEAD),
+        html.Div(live.status(study, sweeps), id=ids.STATUS),
+        await _content(study, sweeps, values, own),
+        drawer.drawer(values["trials"]),
+        *actions.dialogs(),
+    ]
+
+
+def _without_sweeps(study: StudyRead, own: bool) -> list[Component]:
+    """Return what an empty study has: no picture, and nothing that waits for one."""
+    return [
+        html.Div(notes.head(study, own=own), id=ids.HEAD),
+        empty_state(
+            "No sweep yet",
+            "A sweep trains a grid of learning rates and seeds. Its curve appears here while it "
+            "runs.",
+            *([button_link("Add a sweep", f"/new?study={study.id}")] if own else []),
+        ),
+        _notes(study),
+    ]
+
+
+def _notes(study: StudyRead) -> Component:
+    return card(html.Div(notes.notes(study), id=ids.NOTES), title="Notes")
+
+
 def _stores(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) -> list[Component]:
     return [
-        dcc.Store(id=ids.ID, data=study.id),
         dcc.Store(id=ids.VERSION, data=live.version(study)),
         dcc.Store(id=ids.TICK),
         dcc.Store(id=ids.SWEEPS_MARK, data=live.sweeps_mark(sweeps)),
@@ -125,7 +154,7 @@ async def _content(
     work = html.Div(
         [
             card(html.Div(listed, id=ids.SWEEPS), title="Sweeps"),
-            card(html.Div(notes.notes(study), id=ids.NOTES), title="Notes"),
+            _notes(study),
         ],
         className="pair work",
     )
@@ -167,14 +196,6 @@ def _figure() -> Component:
         ),
         html.Div(id=ids.CAPTION, className="muted", style={"padding": "0 8px 8px"}),
         className="figure-card",
-    )
-
-
-def _empty(study: StudyRead, own: bool) -> Component:
-    return empty_state(
-        "No sweep yet",
-        "A sweep trains a grid of learning rates and seeds. Its curve appears here while it runs.",
-        *([button_link("Add a sweep", f"/new?study={study.id}")] if own else []),
     )
 
 

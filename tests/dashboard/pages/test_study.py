@@ -1,7 +1,7 @@
 """The study page: what it asks for, what it draws, and what it refuses to do twice."""
 
 import asyncio
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 import dash_mantine_components as dmc
 import pytest
@@ -101,6 +101,8 @@ def test_time_is_one_metric_and_is_scored_by_its_loss():
     view = StudyView("seconds", *CHOSEN[1:])
     assert view.scored == "train_loss"
     assert view.both_splits == ("train_loss", "test_loss")
+    assert replace(view, view="method").shows_curves
+    assert not replace(view, quantity="loss", view="method").shows_curves
 
 
 def test_the_scorecard_shows_the_recommendation(api):
