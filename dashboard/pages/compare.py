@@ -22,9 +22,9 @@ from dashboard.components.scorecard import advice, scorecard_table
 from dashboard.components.url_state import Control, keep_in_url, read_controls
 from dashboard.figures.blank import NOTHING_YET
 from dashboard.figures.sensitivity import Picture, sensitivity_figure
-from dashboard.formats import number
 from dashboard.ids import Compare as ids
 from dashboard.markup import Component, dcc, html
+from dashboard.pages.study.tasks import without_common
 from dashboard.pages.study.view import metric_of
 from dashboard.router import Page
 from dashboard.theme import graph_config, scheme_of
@@ -189,19 +189,18 @@ async def pick(_clicks: list[int], chosen: list[str] | None) -> Any:
 def renamed(
     found: CompareRead, longest: int = LONGEST_NAME
 ) -> tuple[list[SeriesRead], list[ScorecardRow]]:
-    """Name curves by method and study; the API's longer labels only where that is not enough."""
-    studies = {study.id: _shortened(study.name, longest) for study in found.studies}
-
-    def name(line: SeriesRead | ScorecardRow) -> str:
-        clip = "" if line.clip is None else f", clip {number(line.clip)}"
-        return f"{line.method}, {studies[line.study_id]}{clip}"
-
-    counts = Counter(name(line) for line in found.series)
-    series = [
-        line.model_copy(update={"label": name(line)}) if counts[name(line)] == 1 else line
-        for line in found.series
-    ]
-    labels = {line.id: line.label for line in series}
+    """Name curves by method and study, and by what tells the curves of one study apart."""
+    short = {study.id: _shortened(study.name, longest) for study in found.studies}
+    alike = Counter(short.values())
+    labels: dict[str, str] = {}
+    for study in found.studies:
+        name = short[study.id] if alike[short[study.id]] == 1 else f"{short[study.id]} ({study.id})"
+        own = [line for line in found.series if line.study_id == study.id]
+        plain = [line.label.replace(f", {study.name}", "", 1) for line in own]
+        for line, label in zip(own, without_common(plain), strict=True):
+            method, comma, rest = label.partition(", ")
+            labels[line.id] = f"{method}, {name}{comma}{rest}"
+    series = [line.model_copy(update={"label": labels[line.id]}) for line in found.series]
     rows = [row.model_copy(update={"label": labels.get(row.id, row.label)}) for row in found.rows]
     return series, rows
 

@@ -34,8 +34,9 @@ def _curve() -> Section:
                         "band",
                         "Band",
                         "One standard deviation over the seeds; by a control the standard error or "
-                        "the 10th to 90th percentile. It never reaches beyond the lowest or the highest seed, "
-                        "as losses are heavy-tailed and mean minus deviation may be negative.",
+                        "the 10th to 90th percentile. It never reaches beyond the lowest or the "
+                        "highest seed, as losses are heavy-tailed and mean minus deviation may be "
+                        "negative.",
                     ),
                     Term(
                         "dots",
