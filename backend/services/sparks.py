@@ -42,8 +42,10 @@ def of_studies(session: Session, *, study_ids: Sequence[int]) -> dict[int, list[
     )
     sizes: defaultdict[int, Counter[Any]] = defaultdict(Counter)
     curves: defaultdict[int, dict[Key, list[SparkPoint]]] = defaultdict(dict)
+    keys: dict[tuple[Any, ...], Key] = {}  # reading one costs more than the database's average
     for study_id, *settings, lr, mean, finite, total in session.execute(query):
-        key = key_of(study_id, settings)
+        raw = (study_id, *settings)
+        key = keys[raw] if raw in keys else keys.setdefault(raw, key_of(study_id, settings))
         sizes[study_id][_part(key)] += total
         point = SparkPoint(lr=lr, mean=mean if finite == total else None)
         curves[study_id].setdefault(key, []).append(point)

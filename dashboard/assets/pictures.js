@@ -161,6 +161,7 @@
   async function exportPicture(graph, kind, filename) {
     const plot = document.querySelector("#" + graph + " .js-plotly-plot");
     if (!plot || !window.Plotly) {
+      say("There is no picture yet.");
       return;
     }
     const { format, scale, keep } = KINDS[kind];
