@@ -91,7 +91,7 @@ def test_another_question_is_not_looked_at_through_the_last_one_s_zoom(visit):
     assert high >= 0.9
 
 
-@pytest.mark.parametrize("text", ["x", "1,2,3", "5,1,9,2", ",,nan,inf", "-1,-2"])
+@pytest.mark.parametrize("text", ["x", "1", "5,1,9,2", ",,nan,inf", "-1,-2"])
 def test_nonsense_in_the_address_is_no_zoom(visit, text):
     page = drawn(visit.open(f"/studies/1?zoom={text}"))
     low, high, bottom, _ = ends(page)
