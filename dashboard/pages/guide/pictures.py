@@ -64,6 +64,12 @@ def _curve() -> Section:
                         "loss and the best losses decide it. Log and Full show everything.",
                     ),
                     Term(
+                        "zoom",
+                        "Zoom",
+                        "Drag a box to look closer. The address holds what is shown, so a copied "
+                        "link shows the same; a double click, or “Show all again”, ends the zoom.",
+                    ),
+                    Term(
                         "threshold",
                         "Threshold line",
                         "The paper's divergence threshold, half-way between EB's lowest and "
