@@ -67,6 +67,12 @@
     return kept;
   }
 
+  /* What was told is not asked for again: a picture on its way must not be moved under it. */
+  function tell(graph, text, known) {
+    given[graph].told = text;
+    return text === (known || "") ? window.dash_clientside.no_update : text;
+  }
+
   /* [figure, style, zoom]: another question begins with all it has to show. */
   function keepView(graph, figure, zoom) {
     const plot = plotOf(graph);
@@ -75,14 +81,15 @@
     const now = { plot, revision: figure.layout.uirevision, ends: endsOf(figure.layout) };
     given[graph] = now;
     if (samePlot(before, now) && before.revision !== now.revision) {
-      return [figure, style, ""];
+      return [figure, style, tell(graph, "", zoom)];
     }
     if (!plot || !plot.layout || !samePlot(before, now)) {
-      return [Object.assign({}, figure, { layout: zoomedTo(zoom, figure.layout) }), style, zoom || ""];
+      const layout = zoomedTo(zoom, figure.layout);
+      return [Object.assign({}, figure, { layout }), style, tell(graph, zoom || "", zoom)];
     }
     const layout = zoomed(figure.layout, plot, before);
     const kept = Object.assign({}, figure, { layout, data: hidden(figure.data, plot) });
-    return [kept, style, zoomText(layout, now.ends)];
+    return [kept, style, tell(graph, zoomText(layout, now.ends), zoom)];
   }
 
   /* Somebody zoomed: the address is to say so. */
@@ -92,16 +99,16 @@
       return window.dash_clientside.no_update;
     }
     listen(graph, plot);
-    const text = zoomText(plot.layout, given[graph].ends);
-    return text === (known || "") ? window.dash_clientside.no_update : text;
+    return tell(graph, zoomText(plot.layout, given[graph].ends), known);
   }
 
   /* The address, or a button, asks for a zoom. */
   function showZoom(graph, text) {
     const plot = plotOf(graph);
-    if (!plot || !plot.layout || !given[graph] || zoomText(plot.layout, given[graph].ends) === text) {
+    if (!plot || !plot.layout || !given[graph] || given[graph].told === text) {
       return;
     }
+    given[graph].told = text;
     const changes = {};
     rangesIn(text, plot.layout).forEach((range, index) => {
       const all = given[graph].ends[index];
