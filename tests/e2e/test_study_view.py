@@ -102,15 +102,14 @@ def test_nonsense_in_the_address_is_no_zoom(visit, text):
 
 def test_the_first_control_is_a_few_tab_stops_away_and_plotly_s_buttons_come_later(visit):
     page = drawn(visit.open("/studies/1"))
-    stops = []
-    for _ in range(3):
+    inside, stops = "document.activeElement.closest('.controls') !== null", 0
+    while not page.evaluate(inside) and stops < 6:
         page.keyboard.press("Tab")
-        stops.append(page.evaluate("document.activeElement.innerText"))
-        if stops[-1].startswith("Skip to"):
+        stops += 1
+        if page.evaluate("document.activeElement.innerText").startswith("Skip to"):
             page.keyboard.press("Enter")
-    page.keyboard.press("Tab")
-    assert stops == ["Skip to the content", "History", "Skip to the controls"]
-    assert page.evaluate("document.activeElement.closest('.controls') !== null")
+    assert page.evaluate(inside)
+    assert stops <= 5
     order = page.evaluate(
         """() => {
             const control = document.querySelector('#study-scale');
