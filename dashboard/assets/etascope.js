@@ -74,11 +74,12 @@
     if (triggered.includes("location.search")) {
       const echo = window.location.search === written;
       written = null;
-      if (echo) {
+      if (!echo) {
+        readControls(controls, window.location.search, values);
+      }
+      if (!echo || triggered.length === 1) {
         return;
       }
-      readControls(controls, window.location.search, values);
-      return;
     }
     whenSettled(() => {
       const wanted = writeSearch(controls, values);
