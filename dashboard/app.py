@@ -34,6 +34,7 @@ def create_dash_app(server: FastAPI, client: Sender | None = None) -> Any:
         "dashboard",
         server=server,
         assets_folder=str(HERE / "assets"),
+        assets_path_ignore=["pdf"],  # fetched with the first PDF that somebody wants
         title="Etascope",
         update_title="",
         index_string=INDEX,

@@ -251,13 +251,19 @@ RATE_AXIS: dict[str, Any] = {
 }
 
 
-def graph_config(filename: str = "etascope") -> dict[str, Any]:
+def graph_config(filename: str = "etascope", *, own_zoom: bool = False) -> dict[str, Any]:
     """Return a graph's settings.
 
     Plotly's mode bar would offer to send the data to Plotly's servers; ours must not, and no
     address it could be sent to is left in.
+
+    Args:
+        filename: Of a picture that is saved from the mode bar.
+        own_zoom: Whether the page itself shows everything again after a zoom (`draw_from`);
+            plotly would show every exploded run instead of the scale that was chosen.
     """
     return {
+        **({"doubleClick": False} if own_zoom else {}),
         "displaylogo": False,
         "showSendToCloud": False,
         "plotlyServerURL": "",
@@ -272,6 +278,7 @@ def graph_config(filename: str = "etascope") -> dict[str, Any]:
             "autoScale2d",
             "zoomIn2d",
             "zoomOut2d",
+            *(["resetScale2d"] if own_zoom else []),
         ],
         "toImageButtonOptions": {"format": "svg", "filename": filename, "scale": 2},
     }

@@ -53,9 +53,10 @@ class SparkPoint(Output):
 
 
 class Spark(Output):
-    """One method's curve, small enough for a table cell."""
+    """One curve, small enough for a table cell."""
 
     method: str
+    label: str = Field("", description="Its method, and what tells it from the others.")
     points: list[SparkPoint]
 
 

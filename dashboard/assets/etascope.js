@@ -61,6 +61,9 @@
     settling = window.setTimeout(() => (held ? whenSettled(write) : write()), SETTLE);
   }
 
+  /* An address we wrote ourselves is no news: by the time it comes back a control may be further. */
+  let written = null;
+
   /* One callback for both directions: the address sets the controls, controls set the address. */
   function syncUrl(path, controls, search, values) {
     const triggered = (window.dash_clientside.callback_context.triggered || []).map((t) => t.prop_id);
@@ -69,12 +72,19 @@
       return;
     }
     if (triggered.includes("location.search")) {
-      readControls(controls, window.location.search, values);
-      return;
+      const echo = window.location.search === written;
+      written = null;
+      if (!echo) {
+        readControls(controls, window.location.search, values);
+      }
+      if (!echo || triggered.length === 1) {
+        return;
+      }
     }
     whenSettled(() => {
       const wanted = writeSearch(controls, values);
       if (here() && wanted !== window.location.search) {
+        written = wanted;
         window.dash_clientside.set_props("location", { search: wanted });
       }
     });
@@ -204,11 +214,6 @@
 
   const visibleTick = (count) => (document.hidden ? keep() : count);
 
-  function clickedTrials(click) {
-    const point = click && click.points && click.points[0];
-    return point && typeof point.customdata === "string" && point.customdata ? point.customdata : keep();
-  }
-
   window.etascope = {
     syncUrl,
     askFirst,
@@ -216,6 +221,5 @@
     arrive,
     visibleTick,
     chooseScheme,
-    clickedTrials,
   };
 })();

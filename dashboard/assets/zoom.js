@@ -2,11 +2,12 @@
 (function () {
   "use strict";
 
-  const AXES = ["xaxis", "yaxis"];
+  const AXES = ["xaxis", "yaxis", "yaxis2"];
 
   /* What each graph was last given, by id: its revision and the ends of its axes. */
   const given = {};
 
+  const plotOf = (graph) => document.querySelector("#" + graph + " .js-plotly-plot");
   const endsOf = (layout) => AXES.map((axis) => JSON.stringify((layout[axis] || {}).range));
 
   function zoomed(layout, plot, before) {
@@ -28,20 +29,111 @@
   }
 
   /* A graph's first figure comes before there is a plot; a page that was left has another plot. */
-  const sameView = (before, now) =>
-    before && before.revision === now.revision && (!before.plot || before.plot === now.plot);
+  const samePlot = (before, now) => before && (!before.plot || before.plot === now.plot);
 
-  function keepView(graph, figure) {
-    const plot = document.querySelector("#" + graph + " .js-plotly-plot");
-    const before = given[graph];
-    const style = { height: figure.layout.height + "px" };
-    given[graph] = { plot, revision: figure.layout.uirevision, ends: endsOf(figure.layout) };
-    if (!plot || !plot.layout || !sameView(before, given[graph])) {
-      return [figure, style];
-    }
-    const layout = zoomed(figure.layout, plot, before);
-    return [Object.assign({}, figure, { layout, data: hidden(figure.data, plot) }), style];
+  /* --- A zoom as an address has it: from and to along each axis, nothing where it is all shown - */
+
+  const isLog = (layout, axis) => (layout[axis] || {}).type === "log";
+  const four = (number) => String(Number(number.toPrecision(4)));
+
+  function zoomText(layout, ends) {
+    const parts = AXES.map((axis, index) => {
+      const now = (layout[axis] || {}).range;
+      if (!now || !ends[index] || JSON.stringify(now) === ends[index]) {
+        return ",";
+      }
+      return now.map((end) => four(isLog(layout, axis) ? 10 ** end : end)).join(",");
+    });
+    return parts.join(",").replace(/,+$/, "");
   }
 
-  Object.assign(window.etascope, { keepView });
+  /* The range of every axis that a zoom names; an address may hold anything. */
+  function rangesIn(text, layout) {
+    const numbers = (text || "").split(",").map((part) => (part === "" ? NaN : Number(part)));
+    return AXES.map((axis, index) => {
+      const ends = [numbers[2 * index], numbers[2 * index + 1]];
+      const range = isLog(layout, axis) ? ends.map(Math.log10) : ends;
+      return layout[axis] && range.every(Number.isFinite) && range[0] < range[1] ? range : null;
+    });
+  }
+
+  function zoomedTo(text, layout) {
+    const kept = Object.assign({}, layout);
+    rangesIn(text, layout).forEach((range, index) => {
+      if (range) {
+        kept[AXES[index]] = Object.assign({}, layout[AXES[index]], { range, autorange: false });
+      }
+    });
+    return kept;
+  }
+
+  /* What was told is not asked for again: a picture on its way must not be moved under it. */
+  function tell(graph, text, known) {
+    given[graph].told = text;
+    return text === (known || "") ? window.dash_clientside.no_update : text;
+  }
+
+  /* [figure, style, zoom]: another question begins with all it has to show. */
+  function keepView(graph, figure, zoom) {
+    const plot = plotOf(graph);
+    const before = given[graph];
+    const style = { height: figure.layout.height + "px" };
+    const now = { plot, revision: figure.layout.uirevision, ends: endsOf(figure.layout) };
+    given[graph] = now;
+    if (samePlot(before, now) && before.revision !== now.revision) {
+      return [figure, style, tell(graph, "", zoom)];
+    }
+    if (!plot || !plot.layout || !samePlot(before, now)) {
+      const layout = zoomedTo(zoom, figure.layout);
+      return [Object.assign({}, figure, { layout }), style, tell(graph, zoom || "", zoom)];
+    }
+    const layout = zoomed(figure.layout, plot, before);
+    const kept = Object.assign({}, figure, { layout, data: hidden(figure.data, plot) });
+    return [kept, style, tell(graph, zoomText(layout, now.ends), zoom)];
+  }
+
+  /* Somebody zoomed: the address is to say so. */
+  function readZoom(graph, known) {
+    const plot = plotOf(graph);
+    if (!plot || !plot.layout || !given[graph]) {
+      return window.dash_clientside.no_update;
+    }
+    listen(graph, plot);
+    return tell(graph, zoomText(plot.layout, given[graph].ends), known);
+  }
+
+  /* The address, or a button, asks for a zoom. */
+  function showZoom(graph, text) {
+    const plot = plotOf(graph);
+    if (!plot || !plot.layout || !given[graph] || given[graph].told === text) {
+      return;
+    }
+    given[graph].told = text;
+    const changes = {};
+    rangesIn(text, plot.layout).forEach((range, index) => {
+      const all = given[graph].ends[index];
+      if (range || all) {
+        changes[AXES[index] + ".range"] = range || JSON.parse(all);
+      }
+    });
+    window.Plotly.relayout(plot, changes);
+  }
+
+  /* Plotly's own double click would show every exploded run instead of the chosen scale. */
+  function listen(graph, plot) {
+    if (!plot.listens) {
+      plot.listens = true;
+      plot.on("plotly_doubleclick", () => showZoom(graph, ""));
+    }
+  }
+
+  document.addEventListener("pointerdown", (event) => {
+    const plot = event.target.closest && event.target.closest(".dash-graph .js-plotly-plot");
+    const graph = plot && plot.closest(".dash-graph").id;
+    if (graph && given[graph] && plot._context.doubleClick === false) {
+      listen(graph, plot);
+    }
+  }, true);
+
+  Object.assign(window.etascope, { keepView, readZoom, showZoom });
 })();

@@ -2,22 +2,52 @@
 
 import json
 
-from dash import Input, Output
+from dash import Input, Output, State
 
 from dashboard.callbacks import browser_callback
 
 
-def draw_from(store: str, graph: str) -> None:
+def draw_from(store: str, graph: str, zoom: str | None = None) -> None:
     """Let a graph show the figure that a store holds, and keep its viewer's zoom and choice.
 
     Plotly's `uirevision` alone does not: Dash writes a zoom back into the figure, whereupon
     plotly forgets that it came from a person. Callbacks of a graph also wait for the plotting
     library to load, those of a store do not.
+
+    Args:
+        store: Holds the figure.
+        graph: Shows it.
+        zoom: A store of the zoom as text, from and to along each axis, which the address may
+            hold; None: the zoom is the graph's own affair.
     """
+    name = json.dumps(graph)
+    if zoom is None:
+        browser_callback(
+            f"function(figure) {{ return window.etascope.keepView({name}, figure).slice(0, 2); }}",
+            Output(graph, "figure"),
+            Output(graph, "style"),
+            Input(store, "data"),
+            prevent_initial_call=True,
+        )
+        return
     browser_callback(
-        f"function(figure) {{ return window.etascope.keepView({json.dumps(graph)}, figure); }}",
+        f"function(figure, zoom) {{ return window.etascope.keepView({name}, figure, zoom); }}",
         Output(graph, "figure"),
         Output(graph, "style"),
+        Output(zoom, "data", allow_duplicate=True),
         Input(store, "data"),
+        State(zoom, "data"),
+        prevent_initial_call=True,
+    )
+    browser_callback(
+        f"function(change, zoom) {{ return window.etascope.readZoom({name}, zoom); }}",
+        Output(zoom, "data", allow_duplicate=True),
+        Input(graph, "relayoutData"),
+        State(zoom, "data"),
+        prevent_initial_call=True,
+    )
+    browser_callback(
+        f"function(zoom) {{ window.etascope.showZoom({name}, zoom); }}",
+        Input(zoom, "data"),
         prevent_initial_call=True,
     )

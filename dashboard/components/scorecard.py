@@ -30,8 +30,6 @@ LEFT_OUT = (
 )
 #: Said beside a number's name; that a rate is a rate is in the name already.
 UNITS = ("decades", "times")
-#: With more curves than this, intervals are shown on hover only.
-MOST_WITH_INTERVALS = 2
 BOUND = {"above": "≥\u202f", "below": "≤\u202f", "none": ""}
 
 
@@ -50,13 +48,8 @@ def advice(rows: Sequence[ScorecardRow]) -> list[Component]:
     ]
 
 
-def scorecard_table(rows: Sequence[ScorecardRow], *, wide: bool = False) -> Component:
-    """Return the numbers, a row each, a column a curve.
-
-    Args:
-        rows: The curves.
-        wide: Whether there is the whole page's width, and room for intervals.
-    """
+def scorecard_table(rows: Sequence[ScorecardRow]) -> Component:
+    """Return the numbers with their intervals, a row each, a column a curve."""
     names = _names(rows)
     head = html.Tr(
         [
@@ -64,9 +57,8 @@ def scorecard_table(rows: Sequence[ScorecardRow], *, wide: bool = False) -> Comp
             *(html.Th([_swatch(row), _short(row)], scope="col") for row in rows),
         ]
     )
-    roomy = wide or len(rows) <= MOST_WITH_INTERVALS
     body = [
-        html.Tr([_title(name, rows), *(_cell(name, row.metrics.get(name), roomy) for row in rows)])
+        html.Tr([_title(name, rows), *(_cell(name, row.metrics.get(name)) for row in rows)])
         for name in names
     ]
     table = html.Table(
@@ -107,8 +99,8 @@ def _title(name: str, rows: Sequence[ScorecardRow]) -> Component:
     return html.Th(explained(title, f"{metric.definition}{source}"), scope="row")
 
 
-def _cell(name: str, metric: MetricRead | None, roomy: bool) -> Component:
-    """Return a number with its interval, below it or, where columns are many, on hover."""
+def _cell(name: str, metric: MetricRead | None) -> Component:
+    """Return a number with its interval below it."""
     if metric is None:
         return html.Td("–")
     if metric.value is None:
@@ -116,7 +108,7 @@ def _cell(name: str, metric: MetricRead | None, roomy: bool) -> Component:
     text, interval = _value(name, metric), _interval(metric)
     said = " ".join(filter(None, [f"95 %: {interval}." if interval else "", metric.note]))
     value = explained(text, said) if said else html.Span(text)
-    below = [html.Span(interval, className="interval")] if interval and roomy else []
+    below = [html.Span(interval, className="interval")] if interval else []
     return html.Td([value, *below])
 
 

@@ -66,10 +66,21 @@ def curve_figure(
         },
         legend={"orientation": "h", "y": -0.22, "x": 0, "yanchor": "top"},
         hovermode="closest",
+        meta={"label": f"Loss by epoch of {'; '.join(map(_spoken, curves))}."},
         uirevision=f"curve {log}",
         showlegend=len(curves) > 1 or test,
     )
     return figure
+
+
+def _spoken(one: TrialCurve) -> str:
+    """Return a curve in words, for who does not see it."""
+    losses = [p.train_loss for p in one.curve.points if p.train_loss is not None]
+    if not losses:
+        return f"{one.name}, no finite loss"
+    broken = ", then not finite" if any(p.train_loss is None for p in one.curve.points) else ""
+    ends = f"training loss from {number(losses[0])} to {number(losses[-1])}"
+    return f"{one.name}, {ends}{broken}"
 
 
 def _lines(one: TrialCurve, index: int, several: int, *, test: bool) -> Iterator[Any]:

@@ -63,6 +63,7 @@ def difference_figure(
             "height": inner + above + AXIS + LEGEND_ROW * rows,
             "margin": {"l": 72, "r": 16, "t": above, "b": AXIS + LEGEND_ROW * rows},
             "title": {"text": title, "y": 1, "yref": "container"},
+            "meta": {"label": _spoken(views, picture)},
             "title_yanchor": "top",
             "title_pad": {"t": 12, "l": 4},
             "legend": {"orientation": "h", "x": 0, "y": -AXIS / inner, "yanchor": "top"},
@@ -101,7 +102,12 @@ def _add_panel(
     rates = [point.lr for item in view.items for point in item.points if point.lr]
     figure.update_layout(
         {
-            f"xaxis{axis}": {**RATE_AXIS, "anchor": f"y{axis}", "range": rate_range(rates)},
+            f"xaxis{axis}": {
+                **RATE_AXIS,
+                "anchor": f"y{axis}",
+                "range": rate_range(rates),
+                "matches": "x" if axis else None,
+            },
             f"yaxis{axis}": {
                 "domain": domain,
                 "anchor": f"x{axis}",
@@ -283,3 +289,11 @@ def _quantity(view: DifferencesRead) -> str:
 def _title(views: Sequence[DifferencesRead], picture: Picture) -> str:
     words = f"{WORDS[views[0].kind]}, paired by seed; below 0 is better"
     return title_words(picture.title, words, narrow=picture.narrow)
+
+
+def _spoken(views: Sequence[DifferencesRead], picture: Picture) -> str:
+    """Return in a sentence what is drawn, for who does not see it."""
+    means = (f"{name_of(one)} {signed(one.overall.mean)} on average" for one in views[0].items)
+    drawn = f"Difference of {' and '.join(map(_quantity, views))} against the learning rate"
+    title = _title(views, Picture(title="", metric=picture.metric))
+    return f"{drawn}, {title}: {', '.join(means)}."

@@ -27,6 +27,7 @@ from dashboard.figures.wording import (
     axis_title,
     seeds_words,
     series_name,
+    spoken,
     title_lines,
     title_words,
 )
@@ -98,6 +99,7 @@ def sensitivity_figure(
     panels.lay_out(figure, palette)
     figure.update_layout(
         title={"text": title},
+        meta={"label": _spoken(drawn, picture)},
         uirevision=picture.revision or "same",
         xaxis={"range": rate_range([point.lr for line in drawn for point in line.points])},
         yaxis={
@@ -186,8 +188,19 @@ def _add_rail_legend(
 
 
 def _title(series: Sequence[SeriesRead], picture: Picture) -> str:
-    spread = f"mean {BAND_WORDS[picture.band]} of {seeds_words(series)}"
-    return title_words(picture.title, spread, narrow=picture.narrow)
+    return title_words(picture.title, _spread(series, picture), narrow=picture.narrow)
+
+
+def _spread(series: Sequence[SeriesRead], picture: Picture) -> str:
+    return f"mean {BAND_WORDS[picture.band]} of {seeds_words(series)}"
+
+
+def _spoken(series: Sequence[SeriesRead], picture: Picture) -> str:
+    about = _spread(series, picture)
+    title = f"{picture.title}, {about}" if picture.title else about
+    upwards = picture.metric.endswith("accuracy")
+    best = [best_point(line, higher_is_better=upwards) for line in series]
+    return spoken(series, title, axis_title(series, picture.metric, picture.reducer), best)
 
 
 def _captions(unseen: Sequence[str], *, nothing: bool) -> list[str]:

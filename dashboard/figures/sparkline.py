@@ -1,6 +1,7 @@
 """A study's curves, small enough for a table cell, as a picture without any script."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from urllib.parse import quote
 
@@ -10,6 +11,8 @@ from dashboard.theme import METHOD_STYLE, method_style
 WIDTH, HEIGHT, PAD = 132, 36, 4
 #: Losses above so many times the best one are drawn at the top edge.
 REACH = 6.0
+#: Opacity of a method's first, second, ... line: other widths, other clips.
+FADES = (1.0, 0.7, 0.5, 0.35)
 DASHES = {"dot": "1.5 3", "dash": "5 3", "longdash": "8 3", "dashdot": "6 3 1.5 3", "solid": ""}
 
 
@@ -21,24 +24,32 @@ def sparkline(sparks: Sequence[Spark]) -> str | None:
         return None
     low = min(means)
     high = min(max(means), low + (REACH - 1) * abs(low)) if low else max(means)
-    paths = "".join(
-        _path(spark, min(rates), max(rates), low, high if high > low else low + 1)
-        for spark in sparks
-    )
+    top = high if high > low else low + 1
+    before: Counter[str] = Counter()
+    paths = []
+    for spark in sparks:
+        paths.append(_path(spark, min(rates), max(rates), low, top, FADES[before[spark.method]]))
+        before[spark.method] = min(before[spark.method] + 1, len(FADES) - 1)
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'fill="none" stroke-width="1.8" stroke-linejoin="round">{paths}</svg>'
+        f'fill="none" stroke-width="1.8" stroke-linejoin="round">{"".join(paths)}</svg>'
     )
     return f"data:image/svg+xml,{quote(svg)}"
 
 
 def spark_words(sparks: Sequence[Spark]) -> str:
     """Return what a sparkline shows, for who cannot see it."""
-    names = [method_style(spark.method).short for spark in sparks]
-    return f"Loss against learning rate of {', '.join(names)}" if names else "No curve yet"
+    names = [_name(spark) for spark in sparks]
+    between = "; " if any(", " in name for name in names) else ", "
+    return f"Loss against learning rate of {between.join(names)}" if names else "No curve yet"
 
 
-def _path(spark: Spark, left: float, right: float, low: float, high: float) -> str:
+def _name(spark: Spark) -> str:
+    _, comma, rest = spark.label.partition(", ")
+    return f"{method_style(spark.method).short}{comma}{rest}"
+
+
+def _path(spark: Spark, left: float, right: float, low: float, high: float, opacity: float) -> str:
     style = METHOD_STYLE.get(spark.method) or method_style(spark.method)
     steps: list[str] = []
     pen_up = True
@@ -50,4 +61,5 @@ def _path(spark: Spark, left: float, right: float, low: float, high: float) -> s
         pen_up = False
     dash = DASHES.get(style.dash, "")
     dashes = f' stroke-dasharray="{dash}"' if dash else ""
-    return f'<path d="{"".join(steps)}" stroke="{style.colour}"{dashes}/>'
+    faded = f' stroke-opacity="{opacity:g}"' if opacity < 1 else ""
+    return f'<path d="{"".join(steps)}" stroke="{style.colour}"{dashes}{faded}/>'

@@ -22,6 +22,8 @@ BAND_WORDS = {
 
 #: So many letters of a title fit on a phone.
 NARROW_LETTERS = 40
+#: With more curves than this a sentence names them only.
+MOST_SPOKEN = 8
 
 
 def title_words(title: str, rest: str, *, narrow: bool) -> str:
@@ -71,6 +73,32 @@ def seeds_words(series: Sequence[SeriesRead]) -> str:
         return "no seed yet"
     low, high = min(counts), max(counts)
     return counted(high, "seed") if low == high else f"{low} to {high} seeds"
+
+
+def spoken(
+    series: Sequence[SeriesRead], about: str, axis: str, best: Sequence[RatePointRead | None]
+) -> str:
+    """Return in a sentence what a picture of curves shows, for who does not see it.
+
+    Args:
+        series: The curves.
+        about: What is learnt, and what is averaged.
+        axis: What is drawn against the learning rate.
+        best: Each curve's best rate.
+    """
+    told = [_curve_words(line, point) for line, point in zip(series, best, strict=True)]
+    if len(told) > MOST_SPOKEN:
+        told = [f"{len(told)} curves, {', '.join(series_name(one, one.label) for one in series)}"]
+    words = f"{axis[:1].upper()}{axis[1:]} against the learning rate"
+    return f"{words}, {about}: {'; '.join(told) or 'no curve'}."
+
+
+def _curve_words(line: SeriesRead, best: RatePointRead | None) -> str:
+    name = series_name(line, line.label)
+    lost = sum(1 for point in line.points if point.diverged)
+    found = f"best {number(best.mean)} at rate {number(best.lr)}" if best else "no finite mean"
+    broken = f"seeds diverged at {lost} of {counted(len(line.points), 'rate')}" if lost else ""
+    return f"{name}, {', '.join(filter(None, [found, broken or 'no seed diverged']))}"
 
 
 def mean_hover(name: str, point: RatePointRead, band: str) -> str:

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
+import dash
 import dash_mantine_components as dmc
-from dash import Input, Output
+from dash import ALL, Input, Output, State, no_update
 
 from backend.client import calls
 from backend.schemas import CompareRead, ScorecardRow, SeriesRead, StudyRead
@@ -14,21 +16,23 @@ from dashboard.api_client import Trouble, ask
 from dashboard.callbacks import callback
 from dashboard.catalog import task_title
 from dashboard.components import controls
-from dashboard.components.elements import card, link
+from dashboard.components.elements import button_link, card, link
 from dashboard.components.error_panel import empty_state, error_panel
 from dashboard.components.scorecard import advice, scorecard_table
 from dashboard.components.url_state import Control, keep_in_url, read_controls
 from dashboard.figures.blank import NOTHING_YET
 from dashboard.figures.sensitivity import Picture, sensitivity_figure
-from dashboard.formats import number
 from dashboard.ids import Compare as ids
 from dashboard.markup import Component, dcc, html
+from dashboard.pages.study.tasks import without_common
 from dashboard.pages.study.view import metric_of
 from dashboard.router import Page
 from dashboard.theme import graph_config, scheme_of
 
 MOST_STUDIES = 20
 LISTED = 200
+#: So many studies are offered by a button each.
+OFFERED = 8
 #: More than this nobody could tell apart, and no browser draws quickly.
 MOST_CURVES = 30
 #: Letters of a study's name in the legend, with room for it and on a phone.
@@ -56,29 +60,37 @@ async def layout(**query: str) -> Component:
             html.Div(html.Div([html.H1("Compare studies")]), className="page-head"),
             html.Div(
                 [
-                    card(
-                        dcc.Graph(
-                            id=ids.GRAPH,
-                            figure=NOTHING_YET,
-                            config=graph_config("etascope-compare"),
-                            responsive=True,
-                        ),
-                        html.Div(id=ids.MESSAGE),
-                        className="figure-card",
-                    ),
+                    # First for the keyboard, beside the picture for the eye.
                     html.Div(
                         [
                             card(*_controls(values, page.items)),
-                            card(html.Div(id=ids.ADVICE), title="Which rates to use"),
+                            _filled(ids.ADVICE, "Which rates to use"),
                         ],
-                        className="stack",
+                        className="stack side",
                     ),
+                    html.Div(_figure(), className="picture"),
                 ],
-                className="two-thirds",
+                className="two-thirds compare-grid",
             ),
-            card(html.Div(id=ids.TABLE), title="Scorecard", mt=16),
+            _filled(ids.TABLE, "Scorecard", mt=16),
         ]
     )
+
+
+def _figure() -> Component:
+    graph = dcc.Graph(
+        id=ids.GRAPH,
+        figure=NOTHING_YET,
+        config=graph_config("etascope-compare"),
+        responsive=True,
+    )
+    return card(graph, html.Div(id=ids.MESSAGE), className="figure-card")
+
+
+def _filled(place: str, title: str, **properties: Any) -> Component:
+    """Return a card that is there as soon as there is something in it."""
+    inside = html.Div(id=place, className="filled")
+    return card(inside, title=title, className="unless-empty", **properties)
 
 
 def _controls(values: dict[str, Any], studies: list[StudyRead]) -> list[Component]:
@@ -126,7 +138,7 @@ async def draw(*values: Any) -> tuple[Any, ...]:
     chosen, quantity, split, reducer, band, seeds, scale, scheme, narrow = values
     wanted = [int(one) for one in chosen or () if str(one).isdecimal()]
     if not wanted:
-        return NOTHING_YET, {"display": "none"}, _nothing(), None, None
+        return NOTHING_YET, {"display": "none"}, _nothing(await _others(wanted)), None, None
     metric = metric_of(quantity, split)
     try:
         found = await ask(calls.compare(wanted, metric=metric, reducer=reducer, band=band))
@@ -149,25 +161,46 @@ async def draw(*values: Any) -> tuple[Any, ...]:
     )
     figure = await asyncio.to_thread(sensitivity_figure, series, picture, threshold=found.threshold)
     style = {"height": f"{figure.layout.height}px"}
-    return figure, style, _links(found), advice(rows), scorecard_table(rows, wide=True)
+    others = _offer(await _others(wanted)) if len(wanted) == 1 else []
+    words = [_links(found), *others]
+    return figure, style, words, advice(rows), scorecard_table(rows)
+
+
+async def _others(chosen: Sequence[int]) -> list[StudyRead]:
+    """Return the latest studies that have something to draw and are not chosen yet."""
+    page = await ask(calls.studies(limit=LISTED))
+    return [one for one in page.items if one.total and one.id not in chosen][:OFFERED]
+
+
+@callback(
+    Output(ids.STUDIES, "value"),
+    Input(shared.part("compare-pick", ALL), "n_clicks"),
+    State(ids.STUDIES, "value"),
+    prevent_initial_call=True,
+)
+async def pick(_clicks: list[int], chosen: list[str] | None) -> Any:
+    """Add the studies whose button was pressed."""
+    pressed = dash.ctx.triggered_id
+    if not pressed or not dash.ctx.triggered[0]["value"]:
+        return no_update
+    return list(dict.fromkeys([*(chosen or []), *str(pressed["key"]).split(",")]))
 
 
 def renamed(
     found: CompareRead, longest: int = LONGEST_NAME
 ) -> tuple[list[SeriesRead], list[ScorecardRow]]:
-    """Name curves by method and study; the API's longer labels only where that is not enough."""
-    studies = {study.id: _shortened(study.name, longest) for study in found.studies}
-
-    def name(line: SeriesRead | ScorecardRow) -> str:
-        clip = "" if line.clip is None else f", clip {number(line.clip)}"
-        return f"{line.method}, {studies[line.study_id]}{clip}"
-
-    counts = Counter(name(line) for line in found.series)
-    series = [
-        line.model_copy(update={"label": name(line)}) if counts[name(line)] == 1 else line
-        for line in found.series
-    ]
-    labels = {line.id: line.label for line in series}
+    """Name curves by method and study, and by what tells the curves of one study apart."""
+    short = {study.id: _shortened(study.name, longest) for study in found.studies}
+    alike = Counter(short.values())
+    labels: dict[str, str] = {}
+    for study in found.studies:
+        name = short[study.id] if alike[short[study.id]] == 1 else f"{short[study.id]} ({study.id})"
+        own = [line for line in found.series if line.study_id == study.id]
+        plain = [line.label.replace(f", {study.name}", "", 1) for line in own]
+        for line, label in zip(own, without_common(plain), strict=True):
+            method, comma, rest = label.partition(", ")
+            labels[line.id] = f"{method}, {name}{comma}{rest}"
+    series = [line.model_copy(update={"label": labels[line.id]}) for line in found.series]
     rows = [row.model_copy(update={"label": labels.get(row.id, row.label)}) for row in found.rows]
     return series, rows
 
@@ -176,9 +209,48 @@ def _shortened(name: str, longest: int) -> str:
     return name if len(name) <= longest else f"{name[: longest - 1].rstrip()}…"
 
 
-def _nothing() -> Component:
-    return empty_state(
-        "Choose studies", "Pick two or more studies to lay their curves over each other."
+def _nothing(studies: Sequence[StudyRead]) -> Component:
+    if len(studies) < 2:
+        return empty_state(
+            "Nothing to compare yet",
+            "Two or more studies are laid over each other here, on one axis and with one "
+            "scorecard. Run a sweep into a study of its own first.",
+            button_link("New sweep", "/new"),
+        )
+    both = ",".join(str(study.id) for study in studies[:2])
+    return html.Div(
+        [
+            empty_state(
+                "Choose studies",
+                "Two or more studies are laid over each other here, on one axis and with one "
+                "scorecard. Pick them below, or by name in the field “Studies”.",
+                _pick("Compare the two latest", both, variant="filled"),
+            ),
+            *_offer(studies),
+        ]
+    )
+
+
+def _offer(studies: Sequence[StudyRead]) -> list[Component]:
+    """Return a button for every study that could be added."""
+    if not studies:
+        return []
+    picks = [_pick(f"+ {study.name}", str(study.id)) for study in studies]
+    return [
+        html.Div(
+            [html.P("Your latest studies:", className="history-meta"), html.Div(picks)],
+            className="picks",
+        )
+    ]
+
+
+def _pick(label: str, key: str, variant: str = "default") -> Component:
+    return dmc.Button(
+        label,
+        id=shared.part("compare-pick", key),
+        variant=variant,
+        size="sm" if variant == "filled" else "compact-sm",
+        n_clicks=0,
     )
 
 

@@ -76,7 +76,7 @@ def _picture(trial: TrialRead, scale: str) -> Component:
         style={"height": "420px"},
     )
     control = segmented("y scale", ids.SCALE, SCALES, scale)
-    return card(html.Div(control, className="short-control"), graph)
+    return card(html.Div(control, className="short-control"), graph, className="figure-card")
 
 
 def _settings(trial: TrialRead) -> Component:

@@ -201,6 +201,18 @@ def test_a_page_that_was_left_takes_its_zoom_along(plot: Page) -> None:
     assert give(plot, figure([-2, 2]))["layout"]["xaxis"]["range"] == [-2, 2]
 
 
+def test_a_zoom_is_told_once_and_another_question_ends_it(plot: Page) -> None:
+    def told_zoom(given: dict[str, Any], known: str) -> str:
+        keep = "([given, known]) => window.etascope.keepView('graph', given, known)[2]"
+        return plot.evaluate(keep, [given, known])
+
+    give(plot, figure([-2, 2]))
+    zoom(plot, [-1, 0])
+    assert told_zoom(figure([-2, 3]), "") == "-1,0"
+    assert told_zoom(figure([-2, 3]), "-1,0") == "nothing"
+    assert told_zoom(figure([-2, 3], "accuracy"), "-1,0") == ""
+
+
 # --- News of studies
 
 PULSE = """() => {

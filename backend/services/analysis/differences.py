@@ -16,7 +16,7 @@ from backend.schemas import (
     Reducer,
 )
 from backend.services.analysis.labels import labels, series_id
-from backend.services.analysis.series import Key, load_series
+from backend.services.analysis.series import Key, load_series, version_order
 from backend.services.analysis.values import Measure, read_plots
 from ib_core.metrics import METRICS, PairedComparison, PairedDifference, paired_differences
 
@@ -83,13 +83,8 @@ def _engines(keys: Sequence[Key]) -> Iterator[tuple[Key, Key]]:
         if key.engine_version is not None:
             versions.setdefault(replace(key, engine_version=None), []).append(key)
     for same in versions.values():
-        ordered = sorted(same, key=lambda key: _version(key.engine_version or ""))
+        ordered = sorted(same, key=lambda key: version_order(key.engine_version or ""))
         yield from ((later, earlier) for earlier, later in pairwise(ordered))
-
-
-def _version(text: str) -> tuple[int, str]:
-    """Return what versions are ordered by: numbers as numbers."""
-    return (int(text), "") if text.isdecimal() else (0, text)
 
 
 def _read(first: Key, second: Key, named: Mapping[Key, str], found: PairedComparison) -> PairedRead:

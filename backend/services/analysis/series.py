@@ -23,7 +23,8 @@ ROWS_AT_A_TIME = 500
 #: Options that belong to one method; EB has none of them and is the baseline all the same.
 OF_A_METHOD = ("isgd_form", "inner_steps", "momentum")
 
-_SETTINGS = (
+#: What decides a result besides rate and seed, as columns; `key_of` reads them.
+SETTINGS = (
     TrialRow.task,
     TrialRow.profile,
     TrialRow.method,
@@ -137,7 +138,7 @@ def load_series(
         # Through the connection: the session's own machinery is for rows that are entities.
         pieces = session.connection().execute(query).partitions(ROWS_AT_A_TIME)
         _add_study(found, study_id, chain.from_iterable(pieces))
-    return sorted(found.values(), key=_order)
+    return sorted(found.values(), key=lambda series: order(series.key))
 
 
 def _query(study_id: int, value: Any, *, with_curves: bool) -> Select[*tuple[Any, ...]]:
@@ -150,7 +151,7 @@ def _query(study_id: int, value: Any, *, with_curves: bool) -> Select[*tuple[Any
     state = type_coerce(TrialRow.state, Text).label("state")
     own = (TrialRow.id, TrialRow.lr, TrialRow.seed, state, TrialRow.initial_loss)
     curve = CurveRow.data if with_curves else null()
-    query: Select[*tuple[Any, ...]] = select(*own, TrialRow.seconds, value, curve, *_SETTINGS)
+    query: Select[*tuple[Any, ...]] = select(*own, TrialRow.seconds, value, curve, *SETTINGS)
     if with_curves:
         query = query.outerjoin(CurveRow, CurveRow.trial_id == TrialRow.id)
     return query.where(TrialRow.id.in_(members))
@@ -165,7 +166,7 @@ def _add_study(found: dict[Key, Series], study_id: int, rows: Iterable[Row[Any]]
     for settings, trials in alike.items():
         # Here, because the database would carry every row's settings through its sorting.
         trials.sort(key=attrgetter("lr", "seed", "id"))
-        _add_trials(found, _key(study_id, settings), trials)
+        _add_trials(found, key_of(study_id, settings), trials)
 
 
 def _add_trials(found: dict[Key, Series], key: Key, trials: Iterable[Finished]) -> None:
@@ -188,21 +189,22 @@ def _repeated(found: dict[Key, Series], key: Key, times: int) -> Series:
     return found.setdefault(again, Series(again))
 
 
-def _key(study_id: int, settings: tuple[Any, ...]) -> Key:
-    names = [column.key for column in _SETTINGS]
+def key_of(study_id: int, settings: Sequence[Any]) -> Key:
+    """Return the key of a row's `SETTINGS`."""
+    names = [column.key for column in SETTINGS]
     values = dict(zip(names, settings, strict=True))
     values["options"] = canonical(json.loads(values["options"] or "{}"))
     return Key(study_id=study_id, **values)
 
 
-def _order(series: Series) -> tuple[Any, ...]:
+def order(key: Key) -> tuple[Any, ...]:
     """Order by study and group, EB first within a group: the order of legends and tables."""
-    key, methods = series.key, ("eb", "ib", "ib_plus", "isgd", "momentum", "adam")
+    methods = ("eb", "ib", "ib_plus", "isgd", "momentum", "adam")
     rank = methods.index(key.method) if key.method in methods else len(methods)
     return (
         key.study_id,
         key.imported,
-        key.engine_version or "",
+        version_order(key.engine_version or ""),
         key.task,
         key.profile,
         key.clip is not None,
@@ -214,7 +216,17 @@ def _order(series: Series) -> tuple[Any, ...]:
         key.mu,
         key.epochs,
         key.batch_size or 0,
-        key.options,
+        [(name, _by_number(value)) for name, value in sorted(key.settings.items())],
         key.data_hash or "",
         key.repeat,
     )
+
+
+def version_order(version: str) -> tuple[int, str]:
+    """Return what versions of the engine are ordered by: 9 comes before 10."""
+    return (int(version), "") if version.isdecimal() else (0, version)
+
+
+def _by_number(value: Any) -> tuple[float, str]:
+    """Return what an option's values are ordered by: a width of 8 comes before one of 32."""
+    return (float(value), "") if isinstance(value, int | float) else (0.0, str(value))

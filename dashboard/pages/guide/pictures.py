@@ -34,8 +34,9 @@ def _curve() -> Section:
                         "band",
                         "Band",
                         "One standard deviation over the seeds; by a control the standard error or "
-                        "the quartiles. It never reaches beyond the lowest or the highest seed, "
-                        "as losses are heavy-tailed and mean minus deviation may be negative.",
+                        "the 10th to 90th percentile. It never reaches beyond the lowest or the "
+                        "highest seed, as losses are heavy-tailed and mean minus deviation may be "
+                        "negative.",
                     ),
                     Term(
                         "dots",
@@ -63,6 +64,12 @@ def _curve() -> Section:
                         "loss and the best losses decide it. Log and Full show everything.",
                     ),
                     Term(
+                        "zoom",
+                        "Zoom",
+                        "Drag a box to look closer. The address holds what is shown, so a copied "
+                        "link shows the same; a double click, or “Show all again”, ends the zoom.",
+                    ),
+                    Term(
                         "threshold",
                         "Threshold line",
                         "The paper's divergence threshold, half-way between EB's lowest and "
@@ -87,9 +94,9 @@ def _scorecard(catalog: CatalogRead) -> Section:
         "The robustness numbers",
         (
             prose(
-                "A number's value is followed by its 95 % interval, from resampling the seeds "
-                "(bootstrap). The definitions below are the API's own "
-                "(`/api/catalog`)."
+                "Below a number, in small type, stands its 95 % interval, from resampling the "
+                "seeds (bootstrap). There is none where one seed was run or where all resamples "
+                "agree. The definitions below are the API's own (`/api/catalog`)."
             ),
             terms(
                 Term(metric.name, metric.title, metric.definition, metric.citation)

@@ -37,6 +37,7 @@ __all__ = ["PAGE", "layout", "picture", "trials"]
 
 INTERVAL_MS = 1500
 MOST_SWEEPS = 100
+SKIP = html.A("Skip to the controls", href=f"#{ids.CONTROLS}", className="skip-link")
 
 
 async def layout(study_id: str = "0", **query: str) -> View:
@@ -47,17 +48,16 @@ async def layout(study_id: str = "0", **query: str) -> View:
     )
     values = read_controls(view.CONTROLS, query)
     own = may_change(visitor, study)
+    parts = (
+        await _with_sweeps(study, sweeps.items, values, own)
+        if study.sweep_ids
+        else _without_sweeps(study, own)
+    )
     body = html.Div(
         [
-            *_stores(study, sweeps.items, values),
-            html.Div(notes.head(study, own=own), id=ids.HEAD),
-            html.Div(live.status(study, sweeps.items), id=ids.STATUS),
-            await _content(study, sweeps.items, values, own)
-            if study.sweep_ids
-            else _empty(study, own),
+            dcc.Store(id=ids.ID, data=study.id),
+            *parts,
             html.Div(await _team(study.id, visitor), className="two-thirds"),
-            drawer.drawer(values["trials"]),
-            *actions.dialogs(),
             notes.edit_dialog(),
             sharing.delete_dialog(),
         ],
@@ -72,9 +72,40 @@ def _identifier(text: str) -> int:
     return int(text)
 
 
+async def _with_sweeps(
+    study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any], own: bool
+) -> list[Component]:
+    return [
+        *_stores(study, sweeps, values),
+        SKIP,
+        html.Div(notes.head(study, own=own), id=ids.HEAD),
+        html.Div(live.status(study, sweeps), id=ids.STATUS),
+        await _content(study, sweeps, values, own),
+        drawer.drawer(values["trials"]),
+        *actions.dialogs(),
+    ]
+
+
+def _without_sweeps(study: StudyRead, own: bool) -> list[Component]:
+    """Return what an empty study has: no picture, and nothing that waits for one."""
+    return [
+        html.Div(notes.head(study, own=own), id=ids.HEAD),
+        empty_state(
+            "No sweep yet",
+            "A sweep trains a grid of learning rates and seeds. Its curve appears here while it "
+            "runs.",
+            *([button_link("Add a sweep", f"/new?study={study.id}")] if own else []),
+        ),
+        _notes(study),
+    ]
+
+
+def _notes(study: StudyRead) -> Component:
+    return card(html.Div(notes.notes(study), id=ids.NOTES), title="Notes")
+
+
 def _stores(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) -> list[Component]:
     return [
-        dcc.Store(id=ids.ID, data=study.id),
         dcc.Store(id=ids.VERSION, data=live.version(study)),
         dcc.Store(id=ids.TICK),
         dcc.Store(id=ids.SWEEPS_MARK, data=live.sweeps_mark(sweeps)),
@@ -84,6 +115,7 @@ def _stores(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) -
         dcc.Store(id=ids.GRID_CURSORS),
         dcc.Store(id=ids.PENDING),
         dcc.Store(id=ids.DONE),
+        dcc.Store(id=ids.ZOOM, data=values["zoom"]),
         dcc.Store(id=ids.SELECTED, data=values["trials"]),
         dcc.Interval(
             id=ids.INTERVAL, interval=INTERVAL_MS, disabled=not unfinished(study.progress)
@@ -106,7 +138,11 @@ async def _content(
     listed = await sweep_list(sweeps, own=own)
     side = html.Div(
         [
-            card(*view.control_panel(values, sweeps, study.tasks), className="controls"),
+            html.Div(
+                card(*view.control_panel(values, sweeps, study.tasks), className="controls"),
+                id=ids.CONTROLS,
+                tabIndex=-1,
+            ),
             card(
                 planted(ids.SCORES, ids.SCORECARD, dmc.Skeleton(h=280)),
                 guide_link("scorecard"),
@@ -118,14 +154,15 @@ async def _content(
     work = html.Div(
         [
             card(html.Div(listed, id=ids.SWEEPS), title="Sweeps"),
-            card(html.Div(notes.notes(study), id=ids.NOTES), title="Notes"),
+            _notes(study),
         ],
         className="pair work",
     )
     return html.Div(
         [
-            html.Div(_figure(), className="picture"),
+            # First for the keyboard, beside the picture for the eye.
             side,
+            html.Div(_figure(), className="picture"),
             work,
             html.Div(
                 card(html.Div(dmc.Skeleton(h=480), id=ids.TRIALS), title="Trials"),
@@ -142,22 +179,23 @@ def _figure() -> Component:
             dcc.Graph(
                 id=ids.GRAPH,
                 figure=blank("Drawing…"),
-                config=graph_config("etascope-study"),
+                config=graph_config("etascope-study", own_zoom=True),
                 responsive=True,
                 style={"height": "560px"},
             ),
             id=ids.FIGURE,
         ),
+        dmc.Button(
+            "Show all again",
+            id=ids.ZOOM_OUT,
+            variant="default",
+            size="compact-sm",
+            n_clicks=0,
+            ml=8,
+            display="none",
+        ),
         html.Div(id=ids.CAPTION, className="muted", style={"padding": "0 8px 8px"}),
         className="figure-card",
-    )
-
-
-def _empty(study: StudyRead, own: bool) -> Component:
-    return empty_state(
-        "No sweep yet",
-        "A sweep trains a grid of learning rates and seeds. Its curve appears here while it runs.",
-        *([button_link("Add a sweep", f"/new?study={study.id}")] if own else []),
     )
 
 

@@ -1,10 +1,12 @@
 """Behind a point: its trials' curves and outcomes."""
 
 import asyncio
+import json
 from typing import Any
 
 import dash_mantine_components as dmc
 from dash import Input, Output, State, no_update
+from plotly.utils import PlotlyJSONEncoder
 
 from backend.client import calls
 from dashboard import ids as shared
@@ -22,12 +24,18 @@ from dashboard.markup import Component, dcc, html
 from dashboard.theme import graph_config, method_style, scheme_of
 
 MOST_POINTS = 400
+MEANWHILE = dmc.Skeleton(h=360)
 FIRST_ONLY = f"At most {MOST_OPENED} are shown here; the table of trials has all of them."
 
+# Opened by the browser, so that a click is answered while the server is busy with a sweep; a click
+# itself is heard by `assets/points.js`.
 browser_callback(
-    "function(click) { return window.etascope.clickedTrials(click); }",
-    Output(ids.SELECTED, "data", allow_duplicate=True),
-    Input(ids.GRAPH, "clickData"),
+    "function(selected) { return [Boolean(selected), selected ? "
+    f"{json.dumps(MEANWHILE, cls=PlotlyJSONEncoder)}"
+    " : window.dash_clientside.no_update]; }",
+    Output(ids.DRAWER, "opened"),
+    Output(ids.DRAWER_BODY, "children", allow_duplicate=True),
+    Input(ids.SELECTED, "data"),
     prevent_initial_call=True,
 )
 browser_callback(
@@ -41,7 +49,7 @@ browser_callback(
 def drawer(selected: str) -> Component:
     """Return the panel that opens over the page; an address may ask for it at once."""
     return dmc.Drawer(
-        html.Div(dmc.Skeleton(h=360), id=ids.DRAWER_BODY),
+        html.Div(MEANWHILE, id=ids.DRAWER_BODY),
         id=ids.DRAWER,
         opened=bool(selected),
         position="right",
@@ -53,24 +61,23 @@ def drawer(selected: str) -> Component:
 
 
 @callback(
-    Output(ids.DRAWER, "opened"),
     Output(ids.DRAWER_BODY, "children"),
     Input(ids.SELECTED, "data"),
     State(shared.SCHEME, "data"),
 )
-async def show(selected: str | None, scheme: str | None) -> tuple[Any, Any]:
+async def show(selected: str | None, scheme: str | None) -> Any:
     """Fetch what is behind a point."""
     wanted = [int(part) for part in (selected or "").split(",") if part.isdecimal()]
     if not wanted:
-        return False, no_update
+        return no_update
     try:
         found = await asyncio.gather(*(_fetch(trial_id) for trial_id in wanted[:MOST_OPENED]))
     except Trouble as error:
-        return True, error_panel(error)
+        return error_panel(error)
     figure = curve_figure(found, scheme=scheme_of(scheme), test=len(found) == 1)
     first = found[0].trial
     only = first if len(found) == 1 else None
-    return True, [
+    return [
         html.P(link(f"See one update at rate {number(first.lr)}", at_rate(first))),
         dcc.Graph(figure=figure, config=graph_config("etascope-curve"), responsive=True),
         _table(found),

@@ -47,7 +47,7 @@ class Drawn:
 
 async def drawn(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     """Fetch what a view of a study is drawn from, and draw it."""
-    if view.view == "curves":
+    if view.shows_curves:
         return await _curves(study, view, picture)
     return await _differences(study, view, picture)
 

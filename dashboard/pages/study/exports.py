@@ -8,7 +8,8 @@ from dashboard.callbacks import browser_callback
 from dashboard.ids import Study as ids
 from dashboard.markup import Component, html
 
-PICTURES = {"svg": "SVG", "png": "PNG", "pdf": "PDF", "print": "PDF by printing, in vectors"}
+#: Lines as lines first; a picture of pixels for where nothing else is taken.
+PICTURES = {"pdf": "PDF", "svg": "SVG", "png": "PNG", "print": "Print…"}
 LOOK = "button-link"
 NUMBERS = ("csv", "json", "parquet")
 

@@ -1,6 +1,7 @@
 """A study's sweeps, and what can be done about each."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import dash_mantine_components as dmc
 
@@ -11,7 +12,7 @@ from dashboard.components.elements import link, state_badge
 from dashboard.components.progress import retriable, unfinished
 from dashboard.components.times import local_time
 from dashboard.figures.rate_ticks import rates_words
-from dashboard.formats import counted
+from dashboard.formats import counted, number
 from dashboard.markup import Component, html
 from dashboard.theme import METHOD_STYLE
 
@@ -29,14 +30,15 @@ async def sweep_list(sweeps: Sequence[SweepRead], *, own: bool = True) -> list[C
     shown = [*newest[:MOST_LISTED], *open_ends]
     rest = len(newest) - len(shown)
     more = [html.P(f"and {counted(rest, 'earlier sweep')}", className="muted")] if rest else []
-    return [*(_sweep(sweep, own, engine) for sweep in shown), *more]
+    apart = told_apart(sweeps)
+    return [*(_sweep(sweep, own, engine, apart[sweep.id]) for sweep in shown), *more]
 
 
 def _needs_somebody(sweep: SweepRead) -> bool:
     return unfinished(sweep.progress) > 0 or retriable(sweep.progress) > 0
 
 
-def _sweep(sweep: SweepRead, own: bool, engine: str) -> Component:
+def _sweep(sweep: SweepRead, own: bool, engine: str, apart: str) -> Component:
     buttons = []
     if own and unfinished(sweep.progress) and not sweep.cancelled:
         buttons.append(_button("cancel", sweep.id, "Cancel", "red"))
@@ -47,7 +49,7 @@ def _sweep(sweep: SweepRead, own: bool, engine: str) -> Component:
         buttons.append(_button("rerun", sweep.id, f"Run again with engine {engine}", "indigo"))
     return html.Div(
         [
-            html.Div([html.B(f"Sweep {sweep.id}"), state_badge(sweep.state)], className="row"),
+            html.Div([html.B(title(sweep, apart)), state_badge(sweep.state)], className="row"),
             html.Div(describe(sweep), className="history-meta"),
             html.Div(["submitted ", local_time(sweep.created_at)], className="history-meta"),
             *([html.Div(sweep.note, className="history-meta")] if sweep.note else []),
@@ -87,20 +89,81 @@ def _button(kind: str, sweep_id: int, label: str, colour: str) -> Component:
     )
 
 
+def title(sweep: SweepRead, apart: str) -> str:
+    """Return a sweep's number, and what tells it from the study's others."""
+    return f"Sweep {sweep.id}: {apart}" if apart else f"Sweep {sweep.id}"
+
+
+def told_apart(sweeps: Sequence[SweepRead]) -> dict[int, str]:
+    """Return for each sweep, by id, the settings in which the study's sweeps differ."""
+    names = differing(sweeps)
+    found = {sweep.id: settings_of(sweep) for sweep in sweeps}
+    return {
+        id: " · ".join(filter(None, (_say(name, own.get(name)) for name in names)))
+        for id, own in found.items()
+    }
+
+
+def differing(sweeps: Sequence[SweepRead]) -> list[str]:
+    """Return the names of the settings in which sweeps differ, in the order they are told."""
+    found = [settings_of(sweep) for sweep in sweeps]
+    names = dict.fromkeys([*SAID, *(name for own in found for name in own)])
+    return [name for name in names if len({repr(own.get(name)) for own in found}) > 1]
+
+
+def settings_of(sweep: SweepRead) -> dict[str, Any]:
+    """Return what a sweep was asked for, options like any other setting; nothing unset."""
+    spec = {**sweep.spec, **(sweep.spec.get("options") or {}), "engine": sweep.engine_version}
+    clips = [clip for clip in spec.get("clips", ()) if clip is not None]
+    spec["clips"] = clips and spec["clips"]
+    return {
+        name: value
+        for name, value in spec.items()
+        if name not in UNTOLD and value not in (None, False, 0, [], ())
+    }
+
+
 def describe(sweep: SweepRead) -> str:
     """Return a sweep's grid in a line."""
-    spec = sweep.spec
-    methods = [METHOD_STYLE[m].short if m in METHOD_STYLE else m for m in spec.get("methods", ())]
-    clips = [clip for clip in spec.get("clips", ()) if clip is not None]
-    parts = [
-        str(spec.get("task", "")),
-        ", ".join(methods),
-        f"rates {rates_words(spec.get('learning_rates', ()))}",
-        counted(len(spec.get("seeds", ())), "seed"),
-        counted(sweep.total, "trial") + (f", {sweep.reused} reused" if sweep.reused else ""),
-        f"clip {', '.join(f'{clip:g}' for clip in clips)}" if clips else "",
-        f"{spec['profile']} profile" if spec.get("profile") else "",
-        f"batch rule {spec['batch_rule']}" if spec.get("batch_rule") else "",
-        f"engine {sweep.engine_version}" if sweep.engine_version else "",
-    ]
+    settings = settings_of(sweep)
+    parts = [_say(name, settings.get(name)) for name in dict.fromkeys([*SAID, *settings])]
+    trials = counted(sweep.total, "trial") + (f", {sweep.reused} reused" if sweep.reused else "")
+    parts.insert(4, trials)
     return " · ".join(part for part in parts if part)
+
+
+def _say(name: str, value: Any) -> str:
+    """Return a setting in words; nothing for one that is not set."""
+    if value in (None, [], ()):
+        return ""
+    say = SAID.get(name)
+    return say(value) if say else f"{name.replace('_', ' ')} {value}"
+
+
+def _methods(names: Sequence[str]) -> str:
+    return ", ".join(METHOD_STYLE[m].short if m in METHOD_STYLE else m for m in names)
+
+
+def _clips(clips: Sequence[float | None]) -> str:
+    return "clip " + ", ".join("none" if clip is None else number(clip) for clip in clips)
+
+
+#: Parts of a spec that say nothing about what is trained.
+UNTOLD = ("options", "device", "size")
+#: What a sweep is told by, in this order; other settings come after them by their names.
+SAID: dict[str, Callable[[Any], str]] = {
+    "task": str,
+    "methods": _methods,
+    "learning_rates": lambda rates: f"rates {rates_words(rates)}",
+    "seeds": lambda seeds: counted(len(seeds), "seed"),
+    "width": lambda width: f"width {width}",
+    "depth": lambda depth: f"depth {depth}",
+    "clips": _clips,
+    "epochs": lambda epochs: counted(epochs, "epoch"),
+    "batch_size": lambda size: f"batch {size}",
+    "activation": str,
+    "mu": lambda mu: f"mu {number(mu)}",
+    "profile": lambda profile: f"{profile} profile",
+    "batch_rule": lambda rule: f"batch rule {rule}",
+    "engine": lambda engine: f"engine {engine}",
+}

@@ -79,7 +79,7 @@ async def follow(_tick: Any, _done: Any, study_id: int, known: str | None) -> tu
     own = may_change(visitor, study)
     listed = no_update if mark == known else await sweep_list(sweeps.items, own=own)
     return (
-        status(study, sweeps.items),
+        status(study, sweeps.items, seen=True),
         state_badge(study.state),
         listed,
         mark,
@@ -115,9 +115,18 @@ def sweeps_mark(sweeps: Sequence[SweepRead]) -> str:
     )
 
 
-def status(study: StudyRead, sweeps: Sequence[SweepRead]) -> Component | None:
-    """Return progress while there is any to report: a finished study needs no bar."""
-    if not study.total or (study.state == "completed"):
+def status(
+    study: StudyRead, sweeps: Sequence[SweepRead], *, seen: bool = False
+) -> Component | None:
+    """Return progress while there is any to report: a finished study needs no bar.
+
+    Args:
+        study: Which.
+        sweeps: Its sweeps.
+        seen: Whether somebody watches it; then the bar stays, filled: were it taken away, the
+            picture would jump up from under the pointer.
+    """
+    if not study.total or (study.state == "completed" and not seen):
         return None
     left = [sweep.eta_seconds for sweep in sweeps if sweep.eta_seconds is not None]
     said = dict.fromkeys(message for sweep in sweeps for message in sweep.messages)

@@ -21,17 +21,17 @@ from dashboard.pages.study.ahead import draw_ahead
 from dashboard.pages.study.drawing import Drawn, drawn
 from dashboard.pages.study.pace import Shared
 from dashboard.pages.study.tasks import of_task, task_shown
-from dashboard.pages.study.view import CONTROLS, StudyView
+from dashboard.pages.study.view import DRAWN_BY, StudyView
 from dashboard.theme import scheme_of
 
 #: Those of a large study take megabytes each; one has a dozen views that are a control apart.
 MOST_PICTURES = 24
 
-VIEW_INPUTS = [Input(control.id, control.property) for control in CONTROLS[:-1]]
+VIEW_INPUTS = [Input(control.id, control.property) for control in DRAWN_BY]
 PICTURES: Shared[Drawn] = Shared(MOST_PICTURES)
 SCORES: Shared[ScorecardRead] = Shared(MOST_PICTURES)
 
-draw_from(ids.DRAWN, ids.GRAPH)
+draw_from(ids.DRAWN, ids.GRAPH, ids.ZOOM)
 plant_from(ids.SCORES, ids.SCORECARD)
 
 

@@ -29,7 +29,7 @@ def of_task(lines: Sequence[Line], task: str | None) -> list[Line]:
     if task is None:
         return list(lines)
     own = [line for line in lines if line.task == task]
-    labels = _told_apart([line.label for line in own])
+    labels = without_common([line.label for line in own])
     return [
         line.model_copy(update={"label": label}) for line, label in zip(own, labels, strict=True)
     ]
@@ -40,15 +40,15 @@ def pairs_of_task(items: Sequence[PairedRead], task: str | None) -> list[PairedR
     if task is None:
         return list(items)
     own = [item for item in items if task in item.first_label.split(", ")]
-    firsts = _told_apart([item.first_label for item in own])
-    seconds = _told_apart([item.second_label for item in own])
+    firsts = without_common([item.first_label for item in own])
+    seconds = without_common([item.second_label for item in own])
     return [
         item.model_copy(update={"first_label": first, "second_label": second})
         for item, first, second in zip(own, firsts, seconds, strict=True)
     ]
 
 
-def _told_apart(labels: Sequence[str]) -> list[str]:
+def without_common(labels: Sequence[str]) -> list[str]:
     """Return labels without the words that all of them have; a method is always named."""
     split = [label.split(", ") for label in labels]
     common = set.intersection(*map(set, split)) if split else set()

@@ -13,6 +13,7 @@ from dashboard.callbacks import callback
 from dashboard.formats import NONE, duration, number
 from dashboard.ids import Study as ids
 from dashboard.markup import Component, html
+from dashboard.pages.study.listed_sweeps import differing, title, told_apart
 from dashboard.theme import METHOD_STYLE, method_style
 
 PAGE = 100
@@ -31,6 +32,10 @@ COLUMNS = [
     {"field": "diverged", "headerName": "Diverged at", "type": "rightAligned", "minWidth": 96},
     {"field": "seconds", "headerName": "Time", "type": "rightAligned", "minWidth": 84},
 ]
+#: Settings that have a column of their own, or one row for each of their values.
+OTHERWISE_SHOWN = ("methods", "learning_rates", "seeds", "clips")
+#: Settings that a trial has beside its options.
+TOLD_BY_TRIAL = ("task", "epochs", "batch_size", "activation", "mu", "profile", "batch_rule")
 #: The grid brings its own looks; these are the page's.
 THEME = "themeQuartz.withParams({fontFamily: 'inherit', fontSize: 13, cellHorizontalPadding: 8})"
 
@@ -54,7 +59,7 @@ async def begin(_scored: Any, cursors: dict[str, str] | None, study_id: int) -> 
 def panel(sweeps: list[SweepRead]) -> list[Component]:
     """Return filters and the table; a study with several sweeps shows one at a time."""
     newest = str(sweeps[-1].id)
-    several = len({sweep.spec.get("task") for sweep in sweeps}) > 1
+    apart = told_apart(sweeps)
     methods = list(dict.fromkeys(m for s in sweeps for m in s.spec.get("methods", ())))
     return [
         html.Div(
@@ -62,12 +67,13 @@ def panel(sweeps: list[SweepRead]) -> list[Component]:
                 dmc.Select(
                     label="Sweep",
                     id=ids.GRID_SWEEP,
-                    data=[{"value": str(s.id), "label": _sweep_name(s, several)} for s in sweeps],
+                    data=[{"value": str(s.id), "label": title(s, apart[s.id])} for s in sweeps],
                     value=newest,
                     allowDeselect=False,
                     searchable=True,
                     size="xs",
-                    w=260 if several else 140,
+                    w=320 if any(apart.values()) else 140,
+                    maw="100%",
                 ),
                 dmc.Select(
                     label="Method",
@@ -113,13 +119,24 @@ def panel(sweeps: list[SweepRead]) -> list[Component]:
 
 
 def columns(sweeps: list[SweepRead]) -> list[dict[str, Any]]:
-    """Return the columns that have something to say: without clipping there is no clip."""
+    """Return the columns that have something to say: without clipping there is no clip.
+
+    Whatever else the study's sweeps differ in has a column, too: its width, its batches, ...
+    """
     clips = any(clip is not None for sweep in sweeps for clip in sweep.spec.get("clips", ()))
-    return [column for column in COLUMNS if clips or column["field"] != "clip"]
-
-
-def _sweep_name(sweep: SweepRead, several: bool) -> str:
-    return f"Sweep {sweep.id}: {sweep.spec.get('task')}" if several else f"Sweep {sweep.id}"
+    varying = [
+        {
+            "field": name,
+            "headerName": name.replace("_", " ").capitalize(),
+            "type": "rightAligned",
+            "minWidth": 28 + 8 * len(name),
+        }
+        for name in differing(sweeps)
+        if name not in OTHERWISE_SHOWN
+    ]
+    shown = [column for column in COLUMNS if clips or column["field"] != "clip"]
+    place = next(i for i, column in enumerate(shown) if column["field"] == "state")
+    return [*shown[:place], *varying, *shown[place:]]
 
 
 def _title(name: str) -> str:
@@ -188,6 +205,9 @@ async def begin_again(
 def row_of(trial: TrialRead) -> dict[str, Any]:
     """Return a trial as the table shows it."""
     return {
+        **{name: _told(value) for name, value in trial.options.items()},
+        **{name: _told(getattr(trial, name)) for name in TOLD_BY_TRIAL},
+        "engine": str((trial.record or {}).get("engine", NONE)),
         "id": f"[{trial.id}](/trials/{trial.id})",
         "method": method_style(trial.method).short,
         "lr": number(trial.lr),
@@ -200,3 +220,10 @@ def row_of(trial: TrialRead) -> dict[str, Any]:
         "diverged": NONE if trial.diverged_at_step is None else f"step {trial.diverged_at_step}",
         "seconds": duration(trial.seconds),
     }
+
+
+def _told(value: Any) -> str:
+    """Return a setting as a cell shows it."""
+    if value in (None, False):
+        return NONE
+    return number(value, 6) if isinstance(value, int | float) and value is not True else str(value)

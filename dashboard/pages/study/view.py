@@ -1,5 +1,6 @@
 """What a study page can be asked to show, and the address that asks for it."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -12,6 +13,7 @@ from dashboard.components import controls
 from dashboard.components.url_state import Control, keep_in_url
 from dashboard.figures.scale import ScaleName
 from dashboard.ids import Study as ids
+from dashboard.markup import html
 from dashboard.pages.study.tasks import ANY, task_control
 
 PATH = r"^/studies/\d+/?$"
@@ -26,15 +28,39 @@ CONTROLS = (
     Control("seeds", ids.SEEDS, True, kind="flag", property="checked"),
     Control("y", ids.SCALE, "focus", choices=controls.values(controls.SCALES)),
     Control("task", ids.TASK, ANY),
+    Control("zoom", ids.ZOOM, "", property="data"),
     Control("trials", ids.SELECTED, "", property="data"),
 )
+#: Those that decide what is drawn; how closely one looks at it is the browser's affair.
+DRAWN_BY = CONTROLS[:-2]
 
 keep_in_url(PATH, CONTROLS)
-# Differences have one kind of band, one of axis, and pairs of clipped and unclipped runs.
 browser_callback(
-    "function(view) { const other = view !== 'curves'; return [other, other]; }",
-    Output(ids.BAND, "disabled"),
-    Output(ids.CLIPPING, "disabled"),
+    "function(zoom) { return zoom ? 'inline-block' : 'none'; }",
+    Output(ids.ZOOM_OUT, "display"),
+    Input(ids.ZOOM, "data"),
+)
+browser_callback(
+    "function() { return ''; }",
+    Output(ids.ZOOM, "data", allow_duplicate=True),
+    Input(ids.ZOOM_OUT, "n_clicks"),
+    prevent_initial_call=True,
+)
+#: Controls that do nothing in some view, in the order of `idle`.
+IDLE = (ids.SPLIT, ids.REDUCER, ids.VIEW, ids.BAND, ids.CLIPPING)
+OF_TIME = "Time has no split and no best epoch, and is drawn as curves only."
+OF_DIFFERENCES = (
+    "Differences show both splits, with 95 % intervals, and pair clipped and unclipped runs."
+)
+# A control that would do nothing cannot be pressed, and a sentence says why.
+browser_callback(
+    "function(quantity, view) { const time = quantity === 'seconds', pairs = view !== 'curves';"
+    " const idle = time ? [true, true, true, false, false] : [pairs, false, false, pairs, pairs];"
+    f" return [...idle, time ? {json.dumps(OF_TIME)} : pairs ? {json.dumps(OF_DIFFERENCES)} : ''];"
+    " }",
+    *[Output(control, "disabled") for control in IDLE],
+    Output(ids.REASON, "children"),
+    Input(ids.QUANTITY, "value"),
     Input(ids.VIEW, "value"),
 )
 
@@ -52,6 +78,11 @@ class StudyView:
     seeds: bool
     scale: ScaleName
     task: str = ANY
+
+    @property
+    def shows_curves(self) -> bool:
+        """Whether curves are drawn, not differences; time is never the latter."""
+        return self.view == "curves" or self.quantity == "seconds"
 
     @property
     def metric(self) -> Metric:
@@ -112,4 +143,5 @@ def control_panel(
         controls.group(
             "Axes", controls.segmented("y scale", ids.SCALE, controls.SCALES, values["y"])
         ),
+        html.P(id=ids.REASON, className="muted reason", role="status"),
     ]

@@ -1,7 +1,11 @@
 """The history, and one study's life."""
 
+from typing import Any
+
 import pytest
 from fastapi.testclient import TestClient
+
+from tests import factories
 
 
 def create(api: TestClient, name: str, **fields: object) -> int:
@@ -90,3 +94,22 @@ def test_small_curves_come_on_request(api: TestClient, trained: int) -> None:
     curves = {one["method"]: [point["mean"] for point in one["points"]] for one in spark}
     assert curves["eb"][2] is None, "a seed that is not finite makes its mean null"
     assert curves["ib"] == pytest.approx([0.515, 0.115, 0.215])
+
+
+def test_small_curves_of_different_settings_are_never_averaged(
+    api: TestClient, study: int, submit, train
+) -> None:
+    submit(clip=[None, 1.0], methods=["ib"])
+    submit(batch_rule="share", methods=["ib"])
+    submit(epochs=7, methods=["ib"])
+
+    def judged(trial: Any) -> Any:
+        changed = {"share": 1.0}.get(trial.spec["batch_rule"], 0.0) + (trial.spec["epochs"] == 7)
+        return factories.result(trial, loss=2.0 + changed + (trial.spec["clip"] or 0.0))
+
+    train(judged)
+    spark = api.get("/api/studies", params={"spark": "true"}).json()["items"][0]["spark"]
+    means = {one["label"]: {point["mean"] for point in one["points"]} for one in spark}
+    assert len(means) == 4
+    assert sorted(means.values()) == [{2.0}, {3.0}, {3.0}, {3.0}]
+    assert all(label.startswith("ib, ") for label in means)

@@ -37,6 +37,18 @@ def test_a_sparkline_has_words():
     assert spark_words(SPARKS) == "Loss against learning rate of EB, IB"
 
 
+def test_settings_of_one_method_are_lines_one_can_tell_apart():
+    points = [[SparkPoint(lr=lr, mean=mean) for lr in (0.1, 1)] for mean in (0.1, 0.2, 0.3)]
+    widths = [
+        Spark(method="eb", label=f"eb, width {width}", points=line)
+        for width, line in zip((8, 32, 128), points, strict=True)
+    ]
+    paths = unquote(sparkline(widths)).split("<path ")[1:]
+    looks = {path.split('stroke="')[1] for path in paths}
+    assert len(looks) == 3
+    assert spark_words(widths).endswith("of EB, width 8; EB, width 32; EB, width 128")
+
+
 def test_a_grid_has_a_tick_a_rate_and_a_label_a_decade():
     svg = unquote(rate_ticks([0.01, 0.1, 1, 10]))
     assert svg.count('v18"') == 4

@@ -3,15 +3,18 @@
 import pytest
 
 from dashboard.figures.difference import WORDS
+from dashboard.figures.references import best_point
 from dashboard.figures.wording import (
     NARROW_LETTERS,
     axis_title,
     mean_hover,
     seeds_words,
     series_name,
+    spoken,
     title_lines,
     title_words,
 )
+from dashboard.formats import number
 from tests.dashboard.answers import series
 
 TASK = "Next-frame prediction on JSB Chorales, arctan RNN with 300 units"
@@ -61,3 +64,21 @@ def test_what_is_not_finite_is_said_on_hover():
     assert "mean 0.1" in mean_hover("EB", line.points[3], "std")
     assert seeds_words([line]) == "3 seeds"
     assert seeds_words([]) == "no seed yet"
+
+
+def test_a_picture_is_said_in_a_sentence_with_its_curves_best_rates() -> None:
+    lines = [series("eb"), series("ib")]
+    best = [best_point(line, higher_is_better=False) for line in lines]
+    words = spoken(lines, "Digits, mean of 3 seeds", "training loss after 5 epochs", best)
+    assert words.startswith("Training loss after 5 epochs against the learning rate, Digits, ")
+    for line, point in zip(lines, best, strict=True):
+        name = series_name(line, line.label)
+        assert f"{name}, best {number(point.mean)} at rate {number(point.lr)}" in words
+    lost = sum(1 for point in lines[0].points if point.diverged)
+    assert f"seeds diverged at {lost} of {len(lines[0].points)} rates" in words
+
+
+def test_many_curves_are_named_only() -> None:
+    words = spoken([series("eb")] * 20, "Digits", "test loss", [None] * 20)
+    assert "20 curves, Explicit (EB)" in words
+    assert "best" not in words

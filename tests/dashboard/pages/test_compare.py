@@ -2,8 +2,10 @@
 
 import pytest
 
+from backend.schemas import CompareRead, CompareStudy, SeriesRead
 from dashboard.ids import Compare as ids
 from dashboard.pages import compare
+from tests.dashboard import answers
 from tests.dashboard.dispatch import trigger
 
 CHOSEN = {
@@ -39,6 +41,16 @@ def test_without_studies_the_page_says_what_to_do(api, dash_app, studies):
     assert answer[ids.GRAPH]["style"] == {"display": "none"}
 
 
+def test_without_studies_the_latest_are_offered_and_one_alone_is_offered_company(api, dash_app):
+    empty = str(compared(dash_app, [])[ids.MESSAGE]["children"])
+    assert "Compare the two latest" in empty
+    assert all(f"+ {study.name}" in empty for study in api.studies.values() if study.total)
+    alone = str(compared(dash_app, ["1"])[ids.MESSAGE]["children"])
+    assert f"+ {api.studies[1].name}" not in alone
+    assert f"+ {api.studies[2].name}" in alone
+    assert "compare-pick" not in str(compared(dash_app, ["1", "2"])[ids.MESSAGE]["children"])
+
+
 def test_a_study_that_is_gone_is_said_in_the_api_s_words(api, dash_app):
     answer = compared(dash_app, ["1", "99"])
     assert "There is no study 99." in str(answer[ids.MESSAGE]["children"])
@@ -49,3 +61,33 @@ def test_more_curves_than_anybody_could_tell_apart_are_not_drawn(dash_app, api, 
     answer = compared(dash_app, ["1", "2"])
     assert answer[ids.GRAPH]["style"] == {"display": "none"}
     assert "4 curves are too many" in str(answer[ids.MESSAGE])
+
+
+def line(study: int, label: str) -> SeriesRead:
+    found = answers.series("eb")
+    return found.model_copy(update={"study_id": study, "id": f"{study} {label}", "label": label})
+
+
+def test_curves_are_named_by_study_and_by_what_tells_them_apart_in_it():
+    name = "A study whose name is long, very long"
+    studies = [CompareStudy(id=1, name=name), CompareStudy(id=2, name="Two")]
+    widths = [line(1, f"eb, {name}, 2 epochs, width {width}") for width in (8, 32)]
+    found = CompareRead(
+        studies=studies, metric="train_loss", reducer="final", band="std", rows=[],
+        series=[*widths, line(2, "eb, Two, 5 epochs")],
+    )  # fmt: skip
+    series, _ = compare.renamed(found, 12)
+    assert [one.label for one in series] == [
+        "eb, A study who…, width 8",
+        "eb, A study who…, width 32",
+        "eb, Two",
+    ]
+
+
+def test_studies_of_one_name_are_told_apart_by_number():
+    studies = [CompareStudy(id=number, name="Digits") for number in (1, 2)]
+    found = CompareRead(
+        studies=studies, metric="train_loss", reducer="final", band="std", rows=[],
+        series=[line(1, "eb, Digits"), line(2, "eb, Digits")],
+    )  # fmt: skip
+    assert [one.label for one in compare.renamed(found)[0]] == ["eb, Digits (1)", "eb, Digits (2)"]

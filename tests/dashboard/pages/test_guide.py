@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from backend.schemas import ActivationRead, CatalogRead, MethodRead, MetricDefinitionRead
+from dashboard.components.controls import BANDS
 from dashboard.components.elements import with_code
+from dashboard.figures.wording import BAND_WORDS
 from dashboard.pages import guide
 from ib_core.methods.base import METHODS
 from ib_core.metrics import METRICS
@@ -103,3 +105,11 @@ def test_the_citation_names_the_engine_that_made_the_numbers(catalog: CatalogRea
 def test_code_stands_between_backticks() -> None:
     before, code, after = with_code("Run `etascope up` now.")
     assert (before, code.children, after) == ("Run ", "etascope up", " now.")
+
+
+def test_the_guide_calls_the_bands_what_the_control_calls_them(catalog: CatalogRead) -> None:
+    """It said quartiles where 10 to 90 % was drawn."""
+    assert dict(BANDS)["quantile"] == "10–90 %"
+    assert "10th to 90th percentile" in text(catalog)
+    assert "quartile" not in text(catalog)
+    assert "10th to 90th" in BAND_WORDS["quantile"]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from backend.services.analysis.labels import labels, series_id
-from backend.services.analysis.series import Key, canonical
+from backend.services.analysis.series import Key, canonical, order
 
 
 def key(method: str = "eb", **changes: Any) -> Key:
@@ -64,3 +64,20 @@ def test_a_group_leaves_out_the_method_and_what_is_its_own() -> None:
 def test_options_that_are_not_set_do_not_matter() -> None:
     assert canonical({"width": None, "restart": False}) == canonical({})
     assert series_id(key()) == series_id(key(options={"width": None}))
+
+
+def test_numbers_are_in_the_order_of_numbers() -> None:
+    widths = [key(options={"width": width}) for width in (128, 8, 32)]
+    found = labels(sorted([*widths, key()], key=order))
+    assert found == ["eb", "eb, width 8", "eb, width 32", "eb, width 128"]
+    engines = [key(engine_version=version) for version in ("10", "9")]
+    assert [one.engine_version for one in sorted(engines, key=order)] == ["9", "10"]
+
+
+def test_options_that_are_words_have_an_order_too() -> None:
+    mixed = [key(options={"decay": value}) for value in ("cosine", 0.5, None)]
+    assert [one.settings for one in sorted(mixed, key=order)] == [
+        {},
+        {"decay": "cosine"},
+        {"decay": 0.5},
+    ]
