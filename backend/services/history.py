@@ -38,6 +38,7 @@ class Filters:
         since: Created then or later.
         until: Created before that.
         archived: True: only archived, False: only others.
+        bundle: True: only those that came with a bundle, False: only others.
     """
 
     q: str | None = None
@@ -48,6 +49,7 @@ class Filters:
     since: datetime | None = None
     until: datetime | None = None
     archived: bool | None = False
+    bundle: bool | None = None
 
 
 def page(
@@ -110,6 +112,7 @@ def _conditions(filters: Filters) -> list[ColumnElement[bool]]:
         "since": lambda moment: StudyRow.created_at >= moment,
         "until": lambda moment: StudyRow.created_at < moment,
         "archived": _archived,
+        "bundle": lambda wanted: studies.of_bundle() if wanted else ~studies.of_bundle(),
     }
     return [
         condition(value)
