@@ -59,7 +59,9 @@ def is_due(session: Session) -> bool:
     found = session.scalars(select(StudyRow.id).order_by(StudyRow.id).limit(2)).all()
     if not found:
         return True
-    empty = session.scalars(select(SweepRow.id).where(SweepRow.study_id == found[0])).first() is None
+    empty = (
+        session.scalars(select(SweepRow.id).where(SweepRow.study_id == found[0])).first() is None
+    )
     return list(found) == [find(session)] and empty
 
 

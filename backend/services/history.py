@@ -1,5 +1,6 @@
 """The history: studies filtered, ordered and paged in a fixed number of queries."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -103,7 +104,7 @@ def _moment(text: str) -> datetime:
 
 
 def _conditions(filters: Filters) -> list[ColumnElement[bool]]:
-    asked = {
+    asked: dict[str, Callable[[Any], ColumnElement[bool]]] = {
         "q": _matches,
         "tag": _has_tag,
         "owner": _owned_by,
@@ -112,7 +113,7 @@ def _conditions(filters: Filters) -> list[ColumnElement[bool]]:
         "since": lambda moment: StudyRow.created_at >= moment,
         "until": lambda moment: StudyRow.created_at < moment,
         "archived": _archived,
-        "bundle": lambda wanted: studies.of_bundle() if wanted else ~studies.of_bundle(),
+        "bundle": _from_bundle,
     }
     return [
         condition(value)
@@ -151,6 +152,10 @@ def _on_task(task: str) -> ColumnElement[bool]:
 
 def _archived(archived: bool) -> ColumnElement[bool]:
     return StudyRow.archived_at.is_not(None) if archived else StudyRow.archived_at.is_(None)
+
+
+def _from_bundle(wanted: bool) -> ColumnElement[bool]:
+    return studies.of_bundle() if wanted else ~studies.of_bundle()
 
 
 def _in_state(state: SweepState) -> ColumnElement[bool]:

@@ -14,9 +14,12 @@ from ib_core.reproduction.bundle import Bundle
 from ib_core.reproduction.studies import Portion, Study
 
 #: Six rates a decade, nearly even on a logarithmic scale and all of them easy to say.
-RATES = tuple(
-    float(f"{step * 10.0**decade:.2g}") for decade in (-2, -1, 0, 1) for step in (1, 1.5, 2, 3, 5, 7)
-) + (100.0,)
+RATES = (
+    *(0.01, 0.015, 0.02, 0.03, 0.05, 0.07),
+    *(0.1, 0.15, 0.2, 0.3, 0.5, 0.7),
+    *(1.0, 1.5, 2.0, 3.0, 5.0, 7.0),
+    *(10.0, 15.0, 20.0, 30.0, 50.0, 70.0, 100.0),
+)
 
 RACE = Study(
     name="start/race",
