@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help up test full screenshots picture
+.PHONY: help up test full screenshots picture race
 
 help:  ## print this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -18,3 +18,6 @@ screenshots:  ## every page, light and dark, wide and narrow, into the folder sc
 
 picture:  ## the README's first picture, from the bundle that comes with the project
 	.venv/bin/python -m tests.e2e.readme_picture
+
+race:  ## train the start page's stored race anew
+	.venv/bin/python -m ib_core.reproduction.race

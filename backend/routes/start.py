@@ -55,8 +55,7 @@ def load_bundle(
 ) -> BundleRead:
     """Begin to load the paper's reproduction into the history; a second time changes nothing."""
     with transaction(engine) as session:
-        before = loading.read(session)
-        if before.state in ("absent", "failed"):
+        if loading.read(session).state != "loaded":
             audit.record(session, by=caller, action="bundle.load")
     loading.begin(settings)
     with reading(engine) as session:

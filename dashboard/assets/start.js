@@ -6,6 +6,7 @@
   const DASHES = { dot: "2 5", dash: "7 4", longdash: "11 4", dashdot: "8 4 2 4" };
   const RAIL = 22;
   const LINE = 15;
+  const keep = () => window.dash_clientside.no_update;
 
   function make(tag, attributes, text) {
     const made = document.createElementNS(SVG, tag);
@@ -26,7 +27,7 @@
 
   /* Where things are drawn; what leaves the scale on top stays in sight, on the rail. */
   function room(box, chart) {
-    const edge = { left: 44, right: chart.labels ? 86 : 12, top: 6 + RAIL, bottom: 36 };
+    const edge = { left: 44, right: chart.room, top: 6 + RAIL, bottom: 36 };
     const [width, height] = [box.clientWidth, box.clientHeight];
     const inner = { w: width - edge.left - edge.right, h: height - edge.top - edge.bottom };
     const up = (value) => (value === null ? 2 : place(chart.y, Math.max(value, chart.y.range[0])));
@@ -75,15 +76,16 @@
 
   /* Names stand beside the ends of their curves, moved apart where those lie together. */
   function labels(chart, at) {
+    const apart = chart.labels.some((label) => label.words) ? 2 * LINE + 2 : LINE;
     const wanted = chart.labels.map((label) => ({ ...label, y: at.y(label.value) })).sort((a, b) => a.y - b.y);
     wanted.forEach((label, index) => {
       const above = wanted[index - 1];
-      label.y = above ? Math.max(label.y, above.y + 2 * LINE + 2) : label.y;
+      label.y = above ? Math.max(label.y, above.y + apart) : label.y;
     });
-    const lowest = at.height - at.edge.bottom - LINE;
+    const lowest = at.height - at.edge.bottom + LINE - apart;
     for (let index = wanted.length - 1; index >= 0; index -= 1) {
       const below = wanted[index + 1];
-      wanted[index].y = Math.min(wanted[index].y, below ? below.y - 2 * LINE - 2 : lowest);
+      wanted[index].y = Math.min(wanted[index].y, below ? below.y - apart : lowest);
     }
     return wanted.flatMap(({ y, style, words }) => {
       const x = at.edge.left + at.inner.w + 8;
@@ -186,7 +188,7 @@
   function showRace(given, lr) {
     const track = document.getElementById("start-track");
     if (!track || !given) {
-      return;
+      return keep();
     }
     const slider = sliderOn(track, given.race.rates.length);
     slider.oninput = () => {
@@ -194,11 +196,12 @@
       window.dash_clientside.set_props("start-rate", { data: rate.lr });
     };
     showRate(given, nearest(given.race.rates, lr > 0 ? lr : given.first));
+    return keep();
   }
 
   const showCurve = (chart) => {
-    charts.delete("start-chart");
     draw("start-chart", chart);
+    return keep();
   };
 
   Object.assign(window.etascope, { showRace, showCurve });

@@ -22,7 +22,7 @@ def bundle_offer(bundle: BundleRead) -> Component:
     return html.Div(
         [
             dmc.Button(
-                "Load the paper's reproduction",
+                "Load the reproduction",
                 id=ids.BUTTON,
                 variant="default",
                 n_clicks=0,

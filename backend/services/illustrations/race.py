@@ -19,6 +19,8 @@ Fate = Literal["breaks", "recovers", "falters", "struggles", "crawls", "learns"]
 STEPS = {"eb": "explicit", "ib": "implicit", "ib_plus": "IB+"}
 #: A method has learnt if its median loss is below this share of the loss before training.
 LEARNT = 0.2
+#: And stays there for so many epochs: at large rates one good epoch is luck.
+SETTLED = 3
 NUMBERS = ("no", "one", "two", "three", "four", "five")
 
 
@@ -88,13 +90,12 @@ Lanes = dict[float, list[RaceLane]]
 
 def fate(lane: RaceLane, *, initial: float, rising: bool) -> Fate:
     """Return how a method fares; `rising`: its best rate is still to come."""
-    last = lane.median[-1]
-    learnt = last is not None and last <= LEARNT * initial
+    ends = [math.inf if loss is None else loss for loss in lane.median[-SETTLED:]]
     if lane.broken == len(lane.losses):
-        return "recovers" if learnt else "breaks"
+        return "recovers" if ends[-1] <= LEARNT * initial else "breaks"
     if lane.broken:
         return "falters"
-    if learnt:
+    if max(ends) <= LEARNT * initial:
         return "learns"
     return "crawls" if rising else "struggles"
 

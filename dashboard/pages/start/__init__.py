@@ -9,15 +9,15 @@ import dash_mantine_components as dmc
 from dash import Input, Output, State, no_update
 
 from backend.client import calls
-from backend.schemas import StudyRead
+from backend.schemas import StudyRead, SweepRead
 from backend.schemas.illustrations import RaceRead
 from dashboard.api_client import ask
 from dashboard.callbacks import browser_callback, callback
 from dashboard.components.bundle_offer import bundle_offer
 from dashboard.components.elements import button_link, card, link
-from dashboard.components.progress import progress_bar, unfinished, words
+from dashboard.components.progress import ended, progress_bar, unfinished
 from dashboard.components.url_state import Control, keep_in_url, read_controls
-from dashboard.formats import counted
+from dashboard.formats import counted, duration
 from dashboard.ids import Bundle
 from dashboard.ids import Start as ids
 from dashboard.markup import Component, dcc, html
@@ -35,7 +35,8 @@ CONTROLS = (Control("lr", ids.RATE, FIRST_RATE, "number", property="data"),)
 
 keep_in_url("^/$", CONTROLS)
 browser_callback(
-    "function(race, lr) { window.etascope.showRace(race, lr); }",
+    "function(race, lr) { return window.etascope.showRace(race, lr); }",
+    Output(ids.PICTURE, "title"),  # never written: without an output it would not be called
     Input(ids.RACE, "data"),
     Input(ids.RATE, "data"),
 )
@@ -111,8 +112,9 @@ def _race(race: RaceRead) -> Component:
         ),
         html.Div(id=ids.PICTURE, className="chart"),
         html.P(
-            f"Loss on handwritten digits after each epoch: {counted(race.seeds, 'run')} a method "
-            f"(thin) and their median. {counted(race.trials, 'stored trial')}.",
+            f"EB takes explicit steps, IB implicit ones, IB+ also in the output layer. "
+            f"Handwritten digits, {counted(race.seeds, 'run')} each (thin) and their median; "
+            f"{counted(race.trials, 'stored trial')}.",
             className="history-meta",
             style={"margin": "4px 0 0"},
         ),
@@ -178,30 +180,37 @@ async def follow(tick: int | None) -> tuple[Any, ...]:
     if not studies:
         return _no_study(), None, _no_latest(), True
     shown = next((one for one in studies if unfinished(one.progress)), studies[0])
+    sweep = None
+    if shown.sweep_ids:
+        sweep = await ask(calls.sweep(shown.sweep_ids[-1]))
     return (
-        _told(shown),
-        curve_chart(shown),
+        _told(shown, sweep),
+        curve_chart(shown, sweep),
         _latest(studies),
         not any(unfinished(one.progress) for one in studies),
     )
 
 
-def _told(study: StudyRead) -> list[Component]:
+def _told(study: StudyRead, sweep: SweepRead | None) -> list[Component]:
     """Return a study's name and how far it is."""
     running = unfinished(study.progress) > 0
-    state = "Running now" if running else "Your last study"
-    told = words(study.progress, study.total) if running else _ended(study)
     return [
-        html.Div(state, className="history-meta"),
+        html.Div("Running now" if running else "Your last study", className="history-meta"),
         html.H2(link(study.name, f"/studies/{study.id}")),
         progress_bar(study.progress, study.total, size="sm") if study.total else None,
-        html.Div(told, className="history-meta", role="status"),
+        html.Div(_how_far(study, sweep), className="history-meta"),
     ]
 
 
-def _ended(study: StudyRead) -> str:
-    broken = study.progress.get("diverged", 0)
-    return f"{counted(study.total, 'training run')}, {broken} of them broke." if study.total else ""
+def _how_far(study: StudyRead, sweep: SweepRead | None) -> str:
+    if not study.total:
+        return "It has no sweep yet."
+    runs, broken = counted(study.total, "training run"), study.progress.get("diverged", 0)
+    if not unfinished(study.progress):
+        return f"{runs}, {broken} of them broke."
+    left = sweep.eta_seconds if sweep else None
+    soon = "" if left is None else f" About {duration(max(1.0, left))} left."
+    return f"{ended(study.progress)} of {runs} done.{soon}"
 
 
 def _no_study() -> Component:
@@ -223,7 +232,7 @@ def _no_latest() -> Component:
 
 def _latest(studies: Sequence[StudyRead]) -> Component:
     listed = [html.Li(link(one.name, f"/studies/{one.id}")) for one in studies]
-    return html.Div([html.Ul(listed), html.Div(link("History", "/history"), className="card-foot")])
+    return html.Div([html.Ul(listed), link("All of the history", "/history", size="sm")])
 
 
 @callback(
@@ -257,8 +266,15 @@ async def judge(_loaded: Any, _looks: int | None, judged: str | None) -> tuple[A
 
 def _verdicts(counts: dict[str, int]) -> str:
     """Return the verdicts in one line."""
-    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    return f"Of {sum(counts.values())} experiments: {told}."
+    told = [f"{count} {_as_verb(verdict, count)}" for verdict, count in counts.items() if count]
+    return f"Of {sum(counts.values())} experiments {', '.join(told)}."
+
+
+def _as_verb(verdict: str, count: int) -> str:
+    """Return a verdict as so many experiments have it."""
+    if verdict == "differs":
+        return "differs" if count == 1 else "differ"
+    return f"{'is' if count == 1 else 'are'} {verdict}"
 
 
 PAGE = Page("/", "Start", layout, navigation="Start", parent=None)

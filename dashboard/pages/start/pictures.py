@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from backend.schemas import StudyRead
+from backend.schemas import StudyRead, SweepRead
 from backend.schemas.illustrations import RaceRead
 from dashboard.figures.sparkline import spark_words
 from dashboard.theme import method_style
@@ -28,14 +28,19 @@ def race_picture(race: RaceRead, first: float) -> Chart:
         "scale": {
             "x": {"range": [0, last], "ticks": [0, last / 2, last], "title": "Epoch"},
             "y": log_axis(min(ends), RACE_REACH * race.initial, "Training loss"),
+            "room": 92,
         },
     }
 
 
-def curve_chart(study: StudyRead) -> Chart | None:
-    """Return a study's curves so far; None: nothing has ended yet."""
+def curve_chart(study: StudyRead, sweep: SweepRead | None) -> Chart | None:
+    """Return a study's curves so far, on the axis of its last sweep; None: nothing has ended yet.
+
+    The axis is there from the beginning, so that one sees the curves grow along it.
+    """
     means = [p.mean for spark in study.spark for p in spark.points if p.mean and p.mean > 0]
-    rates = [point.lr for spark in study.spark for point in spark.points]
+    planned = sweep.spec.get("learning_rates", ()) if sweep else ()
+    rates = [*planned, *(point.lr for spark in study.spark for point in spark.points)]
     if not means:
         return None
     low, high = min(rates), max(rates)
@@ -48,6 +53,12 @@ def curve_chart(study: StudyRead) -> Chart | None:
         },
         "y": log_axis(min(means), min(max(means), CURVE_REACH * min(means)), "Mean final loss"),
         "words": spark_words(study.spark),
+        "room": 44,
+        "labels": [
+            {"style": style_of(spark.method), "value": spark.points[-1].mean, "words": ""}
+            for spark in study.spark
+            if spark.points
+        ],
         "lines": [
             {
                 "style": style_of(spark.method),
