@@ -157,10 +157,19 @@
     return window.dash_clientside.no_update;
   }
 
+  /* The studies below the row that stands for them; the row says whether it is open. */
+  function showFolded(given) {
+    const button = document.getElementById("history-fold-button");
+    if (button && given) {
+      button.setAttribute("aria-expanded", String(given.opened));
+    }
+    return showStudies(given, "history-folded");
+  }
+
   const countSelected = (ids) => {
     const count = (ids || []).length;
     return [count < 2, count < 2 ? "Compare selected" : "Compare " + count + " studies"];
   };
 
-  Object.assign(window.etascope, { showStudies, countSelected });
+  Object.assign(window.etascope, { showStudies, showFolded, countSelected });
 })();

@@ -55,7 +55,7 @@ browser_callback(
     prevent_initial_call=True,
 )
 browser_callback(
-    "function(rows) { return window.etascope.showStudies(rows, 'history-folded'); }",
+    "function(rows) { return window.etascope.showFolded(rows); }",
     Output(ids.FOLDED, "title"),
     Input(ids.FOLDED_ROWS, "data"),
     prevent_initial_call=True,
@@ -199,18 +199,17 @@ browser_callback(
 
 @callback(
     Output(ids.FOLDED_ROWS, "data"),
-    Output(f"{ids.FOLD}-button", "aria-expanded"),
     Input(ids.OPEN, "data"),
     Input(ids.FOLD, "children"),
     *[State(control.id, control.property) for control in CONTROLS],
 )
-async def unfold(opened: bool | None, fold: Any, *values: Any) -> tuple[Any, ...]:
+async def unfold(opened: bool | None, fold: Any, *values: Any) -> dict[str, Any]:
     """Show the bundle's studies below their row, or none of them."""
     if not opened or fold is None:
-        return {"how": "replace", "studies": []}, "false"
+        return {"how": "replace", "studies": [], "opened": False}
     asked = asked_of(values) | {"bundle": "true", "limit": MOST_FOLDED}
     page, visitor = await asyncio.gather(ask(calls.studies(**asked)), get_visitor())
-    return {"how": "replace", "studies": study_rows(page.items, visitor)}, "true"
+    return {"how": "replace", "studies": study_rows(page.items, visitor), "opened": True}
 
 
 def _nothing(asked: dict[str, Any], bundle: BundleRead | None) -> Component:

@@ -77,11 +77,11 @@ def test_studies_of_the_bundle_are_one_row_that_opens(api):
     rows, _, _, _, fold = filtered()
     assert [row["id"] for row in rows["studies"]] == [1]
     assert text_of(fold) == "The paper's reproduction 1 study"
-    closed, _ = run(history.unfold(False, fold, *NOTHING))
-    assert closed["studies"] == []
-    opened, expanded = run(history.unfold(True, fold, *NOTHING))
+    closed = run(history.unfold(False, fold, *NOTHING))
+    assert (closed["studies"], closed["opened"]) == ([], False)
+    opened = run(history.unfold(True, fold, *NOTHING))
     assert [row["id"] for row in opened["studies"]] == [2]
-    assert expanded == "true"
+    assert opened["opened"] is True
 
 
 def test_whoever_searches_finds_studies_of_the_bundle_among_the_others(api):

@@ -1,6 +1,7 @@
 """The stored race of the start page is what training gives today."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -27,7 +28,7 @@ def test_it_is_small_enough_to_come_along(stored):
 
 
 def test_the_slider_moves_evenly_on_a_logarithmic_scale():
-    ratios = [after / before for before, after in zip(RATES, RATES[1:], strict=False)]
+    ratios = [after / before for before, after in pairwise(RATES)]
     assert min(ratios) > 1.3
     assert max(ratios) < 1.7
 
