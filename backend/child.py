@@ -9,9 +9,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from backend.settings import Settings
 from ib_core.errors import IBError
+
+if TYPE_CHECKING:  # and with it the database, which `--help` need not wait for
+    from backend.settings import Settings
 
 #: A process that ran for so long was healthy: an end after that is the first crash again.
 STEADY_SECONDS = 60.0
@@ -156,7 +159,7 @@ class Child:
         self._process.wait()
 
 
-def environment(settings: Settings) -> dict[str, str]:
+def environment(settings: "Settings") -> dict[str, str]:
     """Return what children need to run this very code with these very settings."""
     paths = [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
     return {

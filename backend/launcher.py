@@ -98,7 +98,7 @@ def up(
             if settings.auth and (invitation := invite(url)):
                 say(invitation)
             if first_study and not settings.auth:
-                welcome_beside(url, paper=paper, say=say)
+                welcome_beside(url, paper=paper, say=say, stopping=lambda: stop.count)
             while True:
                 stop.check()
                 keep_running(children, say)

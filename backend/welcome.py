@@ -21,8 +21,15 @@ LOOK_SECONDS = 2.0
 Say = Callable[[str], None]
 
 
-def welcome_beside(url: str, *, paper: bool, say: Say) -> None:
-    """Welcome whoever comes, in a thread that ends with us."""
+def welcome_beside(url: str, *, paper: bool, say: Say, stopping: Callable[[], object]) -> None:
+    """Welcome whoever comes, in a thread that ends with us.
+
+    Args:
+        url: Where the server listens.
+        paper: Whether the reproduction is wanted.
+        say: Called with sentences for the person at the terminal.
+        stopping: True as soon as a server that does not answer is no news.
+    """
 
     def run() -> None:
         # A proxy from the environment would not find our loopback address.
@@ -31,7 +38,8 @@ def welcome_beside(url: str, *, paper: bool, say: Say) -> None:
             with Client(http=http) as client:
                 welcome(client, paper=paper, say=lambda study: say(_running(url, study)))
         except Exception as error:  # a picture to start with is not worth refusing to start
-            say(f"The first study could not be prepared: {error}")
+            if not stopping():
+                say(f"The first study could not be prepared: {error}")
 
     threading.Thread(target=run, name="welcome", daemon=True).start()
 

@@ -72,7 +72,7 @@ def test_only_who_may_change_a_study_is_offered_to(api, name, role, mine):
     assert Sharing.COPY_LINK in ids_in(page)
     kinds = {one.id["kind"] for one in names(page) if isinstance(getattr(one, "id", None), dict)}
     assert ("sweep-cancel" in kinds) == mine
-    rows = run(history.filter_studies(*NOTHING, None))[0]["studies"]
+    rows = run(history.filter_studies(*NOTHING, None, None, False))[0]["studies"]
     (row,) = [row for row in rows if row["id"] == 1]
     assert row["archive"] == ("Archive" if mine else None)
     assert row["about"] == "ada · digits_mlp"
