@@ -139,7 +139,7 @@ def _mark(lr: float, index: int, count: int) -> Component:
 def _study() -> Component:
     return card(
         html.Div([dmc.Skeleton(h=24, w="70%", mb=8), dmc.Skeleton(h=12)], id=ids.STUDY),
-        html.Div(id=ids.CHART, className="chart"),
+        html.Div("The curve appears with the first runs.", id=ids.CHART, className="chart muted"),
         className="start-study",
     )
 
@@ -173,12 +173,13 @@ def _cards() -> list[Component]:
 )
 async def follow(tick: int | None) -> tuple[Any, ...]:
     """Show the study that changed last; on arrival an empty history gets its first one."""
-    if tick is None and may_write(await get_visitor()):
+    writer = may_write(await get_visitor())
+    if tick is None and writer:
         await ask(calls.begin_first_study())
     page = await ask(calls.studies(bundle="false", spark="true", limit=MOST_LATEST))
     studies = page.items
     if not studies:
-        return _no_study(), None, _no_latest(), True
+        return _no_study(writer=writer), None, _no_latest(), True
     shown = next((one for one in studies if unfinished(one.progress)), studies[0])
     sweep = None
     if shown.sweep_ids:
@@ -213,15 +214,15 @@ def _how_far(study: StudyRead, sweep: SweepRead | None) -> str:
     return f"{ended(study.progress)} of {runs} done.{soon}"
 
 
-def _no_study() -> Component:
+def _no_study(*, writer: bool) -> Component:
     return html.Div(
         [
             html.H2("No study yet"),
             html.P(
-                "A study trains one network at many learning rates. Its curve grows here.",
+                "A study trains one network at many learning rates.",
                 className="history-meta",
             ),
-            button_link("Start the first study", "/new?preset=first/digits"),
+            button_link("Start the first study", "/new?preset=first/digits") if writer else None,
         ]
     )
 

@@ -78,6 +78,8 @@ def test_an_empty_history_says_what_to_do_next(api):
     assert "Start the first study" in text_of(told)
     assert (chart, paused) == (None, True)
     assert "listed here" in text_of(latest)
+    api.log_in("vera", "viewer")
+    assert "Start the first study" not in text_of(run(start.follow(None))[0])
 
 
 def test_the_small_curve_shows_the_apis_means_on_the_axis_of_the_whole_sweep(api):
