@@ -49,6 +49,7 @@ def test_arrow_keys_change_words_curves_and_address(visit, race):
     page.wait_for_url("**/?lr=100")
     page.keyboard.press("Home")
     shown(page, race[0.01])
+    page.wait_for_url("**/?lr=0.01")
     page.reload()
     shown(page, race[0.01])
 

@@ -85,7 +85,7 @@ def test_from_the_first_link_to_a_shared_study_and_out_again(browser, team):
         page.goto(f"{team.url}/admin")
         expect(page.get_by_text("that is you")).to_be_visible()
         etascope(team, "user", "create", "bob", "--generate")
-        expect(page.get_by_label("Role of bob")).to_be_visible()  # without a reload
+        expect(page.get_by_role("textbox", name="Role of bob")).to_be_visible()  # without a reload
         password = etascope(team, "user", "password", "bob", "--generate").split()[-1]
         with visit(browser, team, width=390) as other:
             other.goto(shared)
