@@ -41,10 +41,7 @@
   function axes(chart, at) {
     const { edge, inner, width, height } = at;
     const bottom = edge.top + inner.h;
-    const made = [
-      make("rect", { class: "chart-rail", x: edge.left, y: edge.top - RAIL, width: inner.w, height: RAIL, rx: 3 }),
-      make("text", { class: "chart-quiet", x: edge.left + 6, y: edge.top - RAIL / 2 + 4 }, "off the chart"),
-    ];
+    const made = [make("rect", { class: "chart-rail", x: edge.left, y: edge.top - RAIL, width: inner.w, height: RAIL, rx: 3 })];
     chart.y.ticks.forEach((tick) => {
       made.push(make("line", { class: "chart-grid", x1: edge.left, x2: edge.left + inner.w, y1: at.y(tick), y2: at.y(tick) }));
       made.push(make("text", { class: "chart-tick", x: edge.left - 6, y: at.y(tick) + 4, "text-anchor": "end" }, String(tick)));
@@ -57,7 +54,16 @@
     if (chart.reference) {
       const y = at.y(chart.reference.value);
       made.push(make("line", { class: "chart-reference", x1: edge.left, x2: edge.left + inner.w, y1: y, y2: y }));
-      made.push(make("text", { class: "chart-quiet", x: edge.left + inner.w - 4, y: y - 5, "text-anchor": "end" }, chart.reference.words));
+    }
+    return made;
+  }
+
+  /* Above the curves, so that none strikes them out. */
+  function notes(chart, { edge, inner, y }) {
+    const made = [make("text", { class: "chart-note", x: edge.left + 6, y: edge.top - RAIL / 2 + 4 }, "off the chart")];
+    if (chart.reference) {
+      const place = { class: "chart-note", x: edge.left + inner.w - 4, y: y(chart.reference.value) - 5, "text-anchor": "end" };
+      made.push(make("text", place, chart.reference.words));
     }
     return made;
   }
@@ -108,7 +114,7 @@
     }
     const at = room(box, chart);
     const svg = make("svg", { width: at.width, height: at.height, role: "img", "aria-label": chart.words });
-    svg.append(...axes(chart, at), ...chart.lines.flatMap((line) => curve(line, at)));
+    svg.append(...axes(chart, at), ...chart.lines.flatMap((line) => curve(line, at)), ...notes(chart, at));
     if (chart.labels) {
       svg.append(...labels(chart, at));
     }
