@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help up test full screenshots picture docs
+.PHONY: help up test full screenshots picture docs race
 
 help:  ## print this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -21,3 +21,6 @@ picture:  ## the README's first picture, from the bundle that comes with the pro
 
 docs:  ## the parts of docs/ that are written from the code
 	.venv/bin/python -m tests.written_docs
+
+race:  ## train the start page's stored race anew
+	.venv/bin/python -m ib_core.reproduction.race

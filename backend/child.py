@@ -9,8 +9,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ib_core.errors import IBError
+
+if TYPE_CHECKING:  # and with it the database, which `--help` need not wait for
+    from backend.settings import Settings
 
 #: A process that ran for so long was healthy: an end after that is the first crash again.
 STEADY_SECONDS = 60.0
@@ -34,7 +38,8 @@ class Child:
     """One supervised process.
 
     On Linux the kernel sends it `death_signal` if we die, however we die; so start children from
-    the main thread only, for there the end of the *thread* that forked counts as our death.
+    the main thread, or from one that waits for its child: there the end of the *thread* that
+    forked counts as our death.
     """
 
     def __init__(
@@ -136,6 +141,10 @@ class Child:
             text = log.read().decode("utf-8", "replace")
         return "\n".join(text.splitlines()[-lines:]) or "(nothing was logged)"
 
+    def wait(self) -> int:
+        """Wait until the process has ended by itself, and return its exit code."""
+        return self._process.wait() if self._process else 0
+
     def terminate(self) -> None:
         """Ask the process to end; it passes that on to its own children."""
         if self._process is not None and self.running:
@@ -148,6 +157,18 @@ class Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+
+
+def environment(settings: "Settings") -> dict[str, str]:
+    """Return what children need to run this very code with these very settings."""
+    paths = [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "ETASCOPE_HOME": str(settings.home),
+        "ETASCOPE_HOST": settings.host,
+        "ETASCOPE_PORT": str(settings.port),
+    }
 
 
 def stop_all(

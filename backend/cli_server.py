@@ -47,10 +47,10 @@ def _sentence(error: "ValidationError") -> str:
 
 def up(
     first_study: Annotated[
-        bool, typer.Option(help="Run a first study if the history is empty.")
+        bool, typer.Option(help="Run a first study if the history is empty, once a browser opens.")
     ] = True,
     paper: Annotated[
-        bool, typer.Option(help="Load the paper's reproduction beside the first study.")
+        bool, typer.Option(help="Load the paper's reproduction after the first study.")
     ] = True,
 ) -> None:
     """Start everything on this machine: database, broker, worker, API and dashboard."""

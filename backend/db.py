@@ -26,6 +26,7 @@ from sqlalchemy import (
     event,
     literal,
     select,
+    text,
     types,
 )
 from sqlalchemy.dialects import postgresql, sqlite
@@ -221,6 +222,16 @@ def reading(engine: Engine | None = None) -> Iterator[Session]:
 def _session(bind: Engine) -> Session:
     # Services write by statements and read by statements; there are no loaded rows to keep true.
     return Session(bind, expire_on_commit=False, execution_options={"synchronize_session": False})
+
+
+def lock_table(session: Session, table: type[Base]) -> None:
+    """Keep others from writing to a table until the transaction ends; readers go on.
+
+    For what must be true of a whole table: that it is empty, or has no such row yet. SQLite's
+    transaction has excluded other writers from its beginning.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(text(f"LOCK TABLE {table.__tablename__} IN EXCLUSIVE MODE"))
 
 
 def insert_for(session: Session, table: type[Base]) -> postgresql.Insert | sqlite.Insert:

@@ -17,8 +17,9 @@ from types import FrameType, TracebackType
 from typing import Self
 
 from backend.broker import EmbeddedBroker, find_server
-from backend.child import Child, LaunchError, stop_all
+from backend.child import Child, LaunchError, environment, stop_all
 from backend.settings import Settings
+from backend.welcome import welcome_beside
 
 READY_SECONDS = 120.0
 GRACE_SECONDS = 8.0
@@ -78,8 +79,8 @@ def up(
     Args:
         settings: Where to listen and where to keep things.
         say: Called with sentences for the person at the terminal.
-        first_study: Whether an empty history gets its first study.
-        paper: Whether it then gets the paper's reproduction too, beside everything else.
+        first_study: Whether an empty history gets its first study, once a browser opens.
+        paper: Whether it then gets the paper's reproduction too, when the first study has ended.
         invite: Returns what to say to whoever may make the first account at an address.
 
     Raises:
@@ -91,15 +92,13 @@ def up(
         url = address(settings)
         announce(url)
         try:
-            _start(settings, children, stop)
+            _start(settings, children, stop, first_study=first_study)
             wait_until_ready(url, children, stop, say)
             say(f"Etascope is ready at {url} - press Ctrl-C to stop it.")
             if settings.auth and (invitation := invite(url)):
                 say(invitation)
-            begun = first_study and not settings.auth and _begin_first_study(url, say)
-            if begun and paper:
-                loading = _paper_import(settings)
-                loading.start()
+            if first_study and not settings.auth:
+                welcome_beside(url, paper=paper, say=say, stopping=lambda: stop.count)
             while True:
                 stop.check()
                 keep_running(children, say)
@@ -111,7 +110,9 @@ def up(
         say(f"Stopped ({', '.join(late)} had to be killed)." if late else "Stopped.")
 
 
-def _start(settings: Settings, children: list[Child], stop: StopSignals) -> None:
+def _start(
+    settings: Settings, children: list[Child], stop: StopSignals, *, first_study: bool
+) -> None:
     from backend.migrate import upgrade
 
     upgrade(settings)
@@ -128,22 +129,13 @@ def _start(settings: Settings, children: list[Child], stop: StopSignals) -> None
                 name,
                 [sys.executable, "-P", "-m", "backend.cli", command],
                 log=settings.home / "logs" / f"{command}.log",
-                environment=environment(settings),
+                environment={
+                    **environment(settings),
+                    "ETASCOPE_FIRST_STUDY": "on" if first_study else "off",
+                },
             )
         )
         children[-1].start()
-
-
-def environment(settings: Settings) -> dict[str, str]:
-    """Return what children need to run this very code with these very settings."""
-    paths = [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "ETASCOPE_HOME": str(settings.home),
-        "ETASCOPE_HOST": settings.host,
-        "ETASCOPE_PORT": str(settings.port),
-    }
 
 
 def keep_running(children: list[Child], say: Say) -> None:
@@ -194,35 +186,6 @@ def _reasons(body: bytes) -> str:
         waiting = {name: check["reason"] for name, check in checks.items() if not check["ready"]}
         return "; ".join(f"{name}: {reason}" for name, reason in waiting.items())
     return ""
-
-
-def _begin_first_study(url: str, say: Say) -> bool:
-    """Submit the first study if the history is empty; return whether it was."""
-    from backend import first_study
-
-    try:
-        study = first_study.begin(url)
-    except Exception as error:  # a picture to start with is not worth refusing to start
-        say(f"The first study could not be submitted: {error}")
-        return False
-    if study is not None:
-        say(f"A first study is running: {url}/studies/{study}")
-    return study is not None
-
-
-def _paper_import(settings: Settings) -> Child:
-    """Return the process that imports the shipped bundle; nobody waits for it.
-
-    It ends by itself, at the latest with us. It stores all or nothing, so that
-    `etascope import-bundle` can do it again.
-    """
-    return Child(
-        "The import",
-        [sys.executable, "-P", "-m", "backend.cli", "import-bundle", "paper"],
-        log=settings.home / "logs" / "import-bundle.log",
-        environment=environment(settings),
-        death_signal=signal.SIGTERM,
-    )
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from backend.queue import get_queue
 from backend.reaper import Reaper
 from backend.routes import ROUTERS
 from backend.services import monitoring
+from backend.services.bundles.loading import Loading
 from backend.services.monitoring import Counts
 from backend.settings import Settings, get_settings
 from backend.version import VERSION
@@ -62,6 +63,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.settings = settings
     app.state.answers = AnswerCache()
+    app.state.loading = Loading()
     app.state.monitor = Monitor(_count)
     add_failure_handlers(app)
     for router in ROUTERS:

@@ -94,6 +94,11 @@ class Settings(BaseSettings):
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto", description="What workers here train on; auto: GPUs if torch can use them."
     )
+    first_study: bool = Field(
+        True,
+        description="Whether an empty history gets its first study when a browser opens the start "
+        "page; never with ETASCOPE_AUTH=on.",
+    )
     reaper: bool = Field(
         True, description="Whether the web process looks for lost and unsent work."
     )

@@ -22,8 +22,39 @@ def part(kind: str, key: Any) -> dict[str, Any]:
     return {"kind": kind, "key": key}
 
 
+class Start:
+    """The start page."""
+
+    RATE = "start-rate"
+    RACE = "start-race"
+    PICTURE = "start-picture"
+    INTERVAL = "start-interval"
+    TICK = "start-tick"
+    STUDY = "start-study"
+    CURVE = "start-curve"
+    CHART = "start-chart"
+    LATEST = "start-latest"
+    VERDICTS = "start-verdicts"
+    JUDGED = "start-judged"
+    LOOK = "start-look"
+
+
+class Bundle:
+    """The offer to load the paper's reproduction, on whatever page it stands."""
+
+    BUTTON = "bundle-button"
+    WORDS = "bundle-words"
+    INTERVAL = "bundle-interval"
+    LOADED = "bundle-loaded"
+
+
 class History:
     """The history of studies."""
+
+    FOLD = "history-fold"
+    OPEN = "history-open"
+    FOLDED = "history-folded"
+    FOLDED_ROWS = "history-folded-rows"
 
     TEXT = "history-text"
     TAG = "history-tag"

@@ -23,6 +23,8 @@ class Admin:
     """Everybody's accounts."""
 
     USERS = "admin-users"
+    INTERVAL = "admin-interval"
+    KNOWN = "admin-known"
     NAME = "admin-name"
     ROLE = "admin-role"
     CREATE = "admin-create"

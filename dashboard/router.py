@@ -53,7 +53,7 @@ class Page:
     title: str
     layout: Layout
     navigation: str | None = None
-    parent: tuple[str, str] | None = field(default=("History", "/"))
+    parent: tuple[str, str] | None = field(default=("History", "/history"))
 
     def match(self, pathname: str) -> dict[str, str] | None:
         """Return the variable parts of an address that is this page's, else None."""
@@ -94,9 +94,9 @@ async def _drawn(page: Page, arguments: dict[str, str]) -> View:
 
 
 def crumbs_of(view: View, page: Page | None) -> tuple[tuple[str, str], ...]:
-    """Return the way from the history to a view."""
+    """Return the way to a view."""
     if page is None:
-        return (("History", "/"), ("Not found", ""))
+        return (("History", "/history"), ("Not found", ""))
     parent = () if page.parent is None else (page.parent,)
     return (*parent, *(view.crumbs or ((page.title, ""),)))
 

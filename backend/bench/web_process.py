@@ -14,9 +14,9 @@ import psutil
 from sqlalchemy import Engine, func, select
 
 from backend.broker import EmbeddedBroker, find_server
-from backend.child import Child, LaunchError, stop_all
+from backend.child import Child, LaunchError, environment, stop_all
 from backend.db import build_engine, reading
-from backend.launcher import address, environment, free_port
+from backend.launcher import address, free_port
 from backend.migrate import upgrade
 from backend.models import SweepTrialRow, TrialRow
 from backend.services.progress import UNFINISHED

@@ -32,7 +32,9 @@ from backend.schemas import (
     UpdateRead,
     WorkerRead,
 )
+from backend.schemas.illustrations import RaceRead
 from backend.schemas.paper import PaperRead
+from backend.schemas.start import BundleRead, FirstStudyRead
 
 T = TypeVar("T")
 Query = dict[str, Any]
@@ -91,6 +93,21 @@ def catalog() -> Call[CatalogRead]:
 def paper() -> Call[PaperRead]:
     """The paper's reproduction: every verdict with its numbers."""
     return Call("GET", "/api/paper", PaperRead)
+
+
+def begin_first_study() -> Call[FirstStudyRead]:
+    """Begin the study of an empty history; later it only names it."""
+    return Call("POST", "/api/first-study", FirstStudyRead)
+
+
+def bundle() -> Call[BundleRead]:
+    """Whether the paper's reproduction is loaded."""
+    return Call("GET", "/api/bundle", BundleRead)
+
+
+def load_bundle() -> Call[BundleRead]:
+    """Load the paper's reproduction."""
+    return Call("POST", "/api/bundle", BundleRead)
 
 
 def studies(**filters: Any) -> Call[Page[StudyRead]]:
@@ -245,3 +262,8 @@ def quadratic(**parameters: Any) -> Call[QuadraticRead]:
 def update(**parameters: Any) -> Call[UpdateRead]:
     """One node's update."""
     return Call("GET", "/api/illustrations/update", UpdateRead, query=parameters)
+
+
+def race() -> Call[RaceRead]:
+    """The start page's race."""
+    return Call("GET", "/api/illustrations/race", RaceRead)

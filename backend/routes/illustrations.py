@@ -9,7 +9,7 @@ from pydantic import Field
 from backend.deps import CallerDep
 from backend.routes.documented import Query, Word, errors
 from backend.schemas import QuadraticRead, UpdateRead
-from backend.schemas.illustrations import Loss
+from backend.schemas.illustrations import Loss, RaceRead
 from backend.services import illustrations
 
 router = APIRouter(prefix="/api/illustrations", tags=["illustrations"])
@@ -61,3 +61,10 @@ def get_update(
 
     response.headers["Cache-Control"] = CACHE
     return node_update(**query.model_dump())
+
+
+@router.get("/race", responses=errors())
+def get_race(response: Response, _: CallerDep) -> RaceRead:
+    """Return the start page's race: explicit and implicit steps on digits, from stored trials."""
+    response.headers["Cache-Control"] = CACHE
+    return illustrations.race()

@@ -47,6 +47,10 @@ Moment = Annotated[
 ]
 
 
+#: What a filter with three answers asks for.
+CHOICES = {"true": True, "false": False, "any": None}
+
+
 class HistoryQuery(Paging):
     """What of the history to show."""
 
@@ -59,6 +63,9 @@ class HistoryQuery(Paging):
     until: Moment | None = Field(None, description="Created before that.")
     archived: Literal["true", "false", "any"] = Field(
         "false", description="Only archived ones, only others, or any."
+    )
+    bundle: Literal["true", "false", "any"] = Field(
+        "any", description="Only those that came with a bundle, only others, or any."
     )
     sort: history.Sort = Field("-updated_at", description="A minus sign means newest or Z first.")
     spark: bool = Field(False, description="Whether items bring a small curve for a table cell.")
@@ -82,7 +89,8 @@ def list_studies(
             state=query.state,
             since=query.since,
             until=query.until,
-            archived={"true": True, "false": False, "any": None}[query.archived],
+            archived=CHOICES[query.archived],
+            bundle=CHOICES[query.bundle],
         ),
         sort=query.sort,
         limit=min(query.limit, settings.page_limit),

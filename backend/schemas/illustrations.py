@@ -98,3 +98,35 @@ class UpdateRead(Output):
     cases: list[RuleCase] = Field(
         default_factory=list, description="The rule's table for both signs of b (relu)."
     )
+
+
+class RaceLane(Output):
+    """One method at one learning rate."""
+
+    method: str
+    losses: list[list[Number]] = Field(
+        description="Training loss after each epoch, a list a seed; null: not finite."
+    )
+    median: list[Number] = Field(description="Of the seeds, epoch by epoch.")
+    broken: int = Field(description="How many seeds diverged.")
+
+
+class RaceRate(Output):
+    """Every method at one learning rate, and what is to be seen there."""
+
+    lr: float
+    words: str = Field(description="How each method fares at this rate.")
+    ahead: str = Field(description="What breaks next as the rate is turned up.")
+    lanes: list[RaceLane]
+
+
+class RaceRead(Output):
+    """The start page's race: stored trials of three methods by learning rate."""
+
+    task: str
+    epochs: list[float]
+    initial: float = Field(description="Median loss before training.")
+    seeds: int
+    trials: int
+    engine: str = Field(description="Version of the engine that trained them.")
+    rates: list[RaceRate]

@@ -69,6 +69,7 @@ class StudyRead(Output):
     tags: list[str]
     owner: str | None = Field(description="Name of the account that created it.")
     archived: bool
+    bundle: bool = Field(False, description="Whether it came with a bundle of results.")
     created_at: datetime
     updated_at: datetime
     state: SweepState | None = Field(description="Of all its sweeps together; null without one.")

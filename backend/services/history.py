@@ -1,5 +1,6 @@
 """The history: studies filtered, ordered and paged in a fixed number of queries."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -38,6 +39,7 @@ class Filters:
         since: Created then or later.
         until: Created before that.
         archived: True: only archived, False: only others.
+        bundle: True: only those that came with a bundle, False: only others.
     """
 
     q: str | None = None
@@ -48,6 +50,7 @@ class Filters:
     since: datetime | None = None
     until: datetime | None = None
     archived: bool | None = False
+    bundle: bool | None = None
 
 
 def page(
@@ -101,7 +104,7 @@ def _moment(text: str) -> datetime:
 
 
 def _conditions(filters: Filters) -> list[ColumnElement[bool]]:
-    asked = {
+    asked: dict[str, Callable[[Any], ColumnElement[bool]]] = {
         "q": _matches,
         "tag": _has_tag,
         "owner": _owned_by,
@@ -110,6 +113,7 @@ def _conditions(filters: Filters) -> list[ColumnElement[bool]]:
         "since": lambda moment: StudyRow.created_at >= moment,
         "until": lambda moment: StudyRow.created_at < moment,
         "archived": _archived,
+        "bundle": _from_bundle,
     }
     return [
         condition(value)
@@ -148,6 +152,10 @@ def _on_task(task: str) -> ColumnElement[bool]:
 
 def _archived(archived: bool) -> ColumnElement[bool]:
     return StudyRow.archived_at.is_not(None) if archived else StudyRow.archived_at.is_(None)
+
+
+def _from_bundle(wanted: bool) -> ColumnElement[bool]:
+    return studies.of_bundle() if wanted else ~studies.of_bundle()
 
 
 def _in_state(state: SweepState) -> ColumnElement[bool]:

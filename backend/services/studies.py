@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 import sqlalchemy as sa
-from sqlalchemy import exists, select
+from sqlalchemy import ColumnElement, exists, select
 from sqlalchemy.orm import Session
 
 from backend.db import changed_rows, clock
@@ -20,6 +20,27 @@ from backend.models import (
 )
 from backend.schemas import StudyCreate, StudyRead, StudyUpdate
 from backend.services import progress, trials
+
+#: How the idempotency keys of a bundle's sweeps begin, by which its studies are known.
+BUNDLE_KEY = "bundle:"
+
+
+def of_bundle() -> ColumnElement[bool]:
+    """Return the condition that a study came with a bundle: a sweep of it bears the import's key.
+
+    A key and not a tag, which anybody may set and take away; and nobody's sweep, since people may
+    choose keys, too.
+    """
+    return exists().where(
+        SweepRow.study_id == StudyRow.id,
+        SweepRow.owner_id.is_(None),
+        SweepRow.idempotency_key.startswith(BUNDLE_KEY, autoescape=True),
+    )
+
+
+def _from_bundle(sweep: SweepRow) -> bool:
+    """The same of one sweep that was read."""
+    return sweep.owner_id is None and (sweep.idempotency_key or "").startswith(BUNDLE_KEY)
 
 
 def create(session: Session, *, payload: StudyCreate, owner_id: int | None) -> StudyRead:
@@ -116,6 +137,7 @@ def to_read(session: Session, rows: Sequence[StudyRow]) -> list[StudyRead]:
             tags=tags.get(row.id, []),
             owner=owners.get(row.owner_id) if row.owner_id else None,
             archived=row.archived_at is not None,
+            bundle=any(_from_bundle(sweep) for sweep in sweeps[row.id]),
             created_at=row.created_at,
             updated_at=row.updated_at,
             state=counts[row.id].state,

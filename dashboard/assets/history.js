@@ -135,16 +135,16 @@
   }
 
   function replace(place, studies) {
-    const shown = new Set(studies.map((study) => study.id));
-    selected.forEach((id) => shown.has(id) || selected.delete(id));
-    tell("history-selected", [...selected]);
     const made = table();
     made.querySelector("tbody").append(...studies.map(row));
     place.replaceChildren(...(studies.length ? [made] : []));
+    const shown = new Set([...document.querySelectorAll("tr[data-study]")].map((one) => Number(one.dataset.study)));
+    selected.forEach((id) => shown.has(id) || selected.delete(id));
+    tell("history-selected", [...selected]);
   }
 
-  function showStudies(given) {
-    const place = document.getElementById("history-list");
+  function showStudies(given, where = "history-list") {
+    const place = document.getElementById(where);
     if (place && given) {
       if (given.how === "replace") {
         replace(place, given.studies);
@@ -157,10 +157,19 @@
     return window.dash_clientside.no_update;
   }
 
+  /* The studies below the row that stands for them; the row says whether it is open. */
+  function showFolded(given) {
+    const button = document.getElementById("history-fold-button");
+    if (button && given) {
+      button.setAttribute("aria-expanded", String(given.opened));
+    }
+    return showStudies(given, "history-folded");
+  }
+
   const countSelected = (ids) => {
     const count = (ids || []).length;
     return [count < 2, count < 2 ? "Compare selected" : "Compare " + count + " studies"];
   };
 
-  Object.assign(window.etascope, { showStudies, countSelected });
+  Object.assign(window.etascope, { showStudies, showFolded, countSelected });
 })();

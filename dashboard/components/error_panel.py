@@ -21,7 +21,7 @@ def error_panel(error: Exception) -> Component:
 
 def not_found(message: str) -> Component:
     """Say that there is nothing here, and where there is something."""
-    return empty_state("Not found", message, button_link("Go to the history", "/"))
+    return empty_state("Not found", message, button_link("Go to the history", "/history"))
 
 
 def empty_state(title: str, message: str, *actions: Component) -> Component:

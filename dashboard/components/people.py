@@ -28,6 +28,7 @@ DEEDS: dict[str, Words] = {
     "sweep.submit": lambda d: f"submitted {_sweeps(d)}",
     "sweep.cancel": lambda d: f"cancelled {_sweeps(d)}",
     "sweep.retry": lambda d: f"retried {_sweeps(d)}",
+    "bundle.load": lambda _: "loaded the paper's reproduction",
     "user.create": lambda d: f"created the account {d.get('name', '')}",
     "user.change": lambda d: f"changed the account {d.get('name', '')}: {_changes(d)}",
     "user.delete": lambda d: f"deleted the account {d.get('name', '')}",

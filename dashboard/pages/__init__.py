@@ -8,6 +8,7 @@ from dashboard.pages import (
     history,
     new_sweep,
     paper,
+    start,
     study,
     toy,
     trial,
@@ -17,6 +18,7 @@ from dashboard.pages import (
 from dashboard.router import Page
 
 PAGES: tuple[Page, ...] = (
+    start.PAGE,
     history.PAGE,
     new_sweep.PAGE,
     study.PAGE,

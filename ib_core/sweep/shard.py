@@ -12,7 +12,7 @@ SHARD_SECONDS = 20.0
 #: A short sweep is cut finer than that, so that its curves can be seen to grow, down to this.
 LEAST_SECONDS = 2.0
 #: Into how many shards a short group is cut.
-LIVELY_PARTS = 6
+LIVELY_PARTS = 10
 #: Cutting a group up for several processes pays if each part takes longer than this.
 WORTH_A_PROCESS = 0.2
 #: No shard may need more than this.

@@ -86,6 +86,7 @@ def one_study(
     monkeypatch.setattr(passwords, "HASHER", CHEAP)
     for app in (local_app, team_app):
         monkeypatch.setitem(app.dependency_overrides, get_queue, lambda: queue)
+        monkeypatch.setattr(app.state.loading, "begin", lambda _: None)  # ten seconds a call
     # A stream of a sweep that nobody trains would never end.
     monkeypatch.setattr(events.News, "done", property(lambda _: True))
     client = TestClient(local_app, headers=LOOPBACK)

@@ -90,7 +90,7 @@ class FakeApi(TeamAnswers, ServiceAnswers):
         self.sent.append(call)
         if self.away:
             raise ServerAway("No answer.")
-        head, *rest = call.path.removeprefix("/api/").split("/")
+        head, *rest = call.path.removeprefix("/api/").replace("-", "_").split("/")
         return getattr(self, f"_{call.method.lower()}_{head}")(call, rest)
 
     def _find(self, number: str) -> StudyRead:
@@ -131,6 +131,7 @@ class FakeApi(TeamAnswers, ServiceAnswers):
             if words in study.name
             and asked.get("archived", "false") in ("any", str(study.archived).lower())
             and (asked.get("tag") is None or asked["tag"] in study.tags)
+            and asked.get("bundle", "any") in ("any", str(study.bundle).lower())
         ]
         start = int(asked.get("cursor") or 0)
         limit = int(asked.get("limit", 50))

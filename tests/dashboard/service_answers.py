@@ -12,11 +12,30 @@ from backend.schemas import (
     StorageRead,
     WorkerRead,
 )
+from backend.schemas.illustrations import RaceRead
+from backend.schemas.start import BundleRead, FirstStudyRead
+from backend.services.illustrations import race
 from tests.dashboard.answers import NOW
 
 
 class ServiceAnswers:
-    """Health, workers, queue, room."""
+    """Health, workers, queue, room; the stored race, and what a new installation begins with."""
+
+    bundle = BundleRead(state="absent", studies=0)
+
+    def _get_illustrations(self, call: Any, _rest: list[str]) -> RaceRead:
+        assert call.path == "/api/illustrations/race"
+        return race()
+
+    def _post_first_study(self, _call: Any, _rest: list[str]) -> FirstStudyRead:
+        return FirstStudyRead(study_id=None)
+
+    def _get_bundle(self, _call: Any, _rest: list[str]) -> BundleRead:
+        return self.bundle
+
+    def _post_bundle(self, _call: Any, _rest: list[str]) -> BundleRead:
+        self.bundle = BundleRead(state="loading", studies=0)
+        return self.bundle
 
     def _get_health(self, _call: Any, _rest: list[str]) -> HealthRead:
         return HealthRead(version="0")

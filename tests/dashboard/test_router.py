@@ -56,7 +56,7 @@ def test_other_troubles_say_what_and_what_to_do():
 
 
 def test_breadcrumbs_lead_from_the_history_to_here():
-    assert crumbs_of(View(html.Div()), PLAIN) == (("History", "/"), ("Plain", ""))
+    assert crumbs_of(View(html.Div()), PLAIN) == (("History", "/history"), ("Plain", ""))
     named = View(html.Div(), crumbs=(("A study", ""),))
     assert crumbs_of(named, ITEM)[-1] == ("A study", "")
 

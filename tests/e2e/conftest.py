@@ -14,7 +14,7 @@ from backend.programs import missing_browser
 from dashboard.app import create_dash_app
 from tests.dashboard.fake_api import FakeApi
 from tests.e2e.browser import Watch, open_browser, watch
-from tests.e2e.installation import free_port, installation, wait_for_study
+from tests.e2e.installation import begin_first_study, free_port, installation, wait_for_study
 from tests.servers import missing
 
 #: Machines are busy; a page that is slow is not a page that is wrong.
@@ -26,6 +26,7 @@ expect.set_options(timeout=PATIENCE_MS)  # two cores train, serve and draw at on
 def site(tmp_path_factory) -> Iterator[str]:
     """Run `etascope up` in a home of its own."""
     with installation(tmp_path_factory.mktemp("home"), "--no-paper") as started:
+        begin_first_study(started.url)
         yield started.url
 
 

@@ -37,7 +37,7 @@ class Installation:
 
 @contextmanager
 def installation(home: Path, *options: str, **settings: str) -> Iterator[Installation]:
-    """Start everything and wait until it is ready; without accounts its first study runs.
+    """Start everything and wait until it is ready.
 
     Args:
         home: Its folder.
@@ -66,6 +66,11 @@ def installation(home: Path, *options: str, **settings: str) -> Iterator[Install
                 process.wait(30)
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+def begin_first_study(url: str) -> None:
+    """Do what the first browser does that opens the start page."""
+    httpx.post(f"{url}/api/first-study", trust_env=False, timeout=60).raise_for_status()
 
 
 def wait_for_study(url: str, study_id: int = 1) -> None:

@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, BrowserContext
 
 from tests.e2e.accessibility import barriers
 from tests.e2e.browser import open_browser, settled, watch
-from tests.e2e.installation import installation, submit, wait_for_study
+from tests.e2e.installation import begin_first_study, installation, submit, wait_for_study
 
 WIDTHS = (1280, 390)
 SCHEMES = ("light", "dark")
@@ -27,7 +27,9 @@ SCHEMES = ("light", "dark")
 def pages_of(url: str) -> dict[str, str]:
     """Return every page's address, by name; a study and a trial are the newest there are."""
     found = {
-        "history": "/",
+        "start": "/",
+        "start-broken": "/?lr=2",
+        "history": "/history",
         "new": "/new",
         "new-preset": "/new?preset=paper/05_jsb_chorales",
         "paper": "/paper",
@@ -96,6 +98,7 @@ def fresh_site() -> Iterator[str]:
     """Start an installation with two finished studies."""
     with tempfile.TemporaryDirectory() as home, installation(Path(home), "--no-paper") as started:
         url = started.url
+        begin_first_study(url)
         wait_for_study(url)
         name = "Digits with and without clipping"
         wait_for_study(url, submit(url, name, CLIPPED, tags=["clipping"]))

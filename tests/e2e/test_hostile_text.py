@@ -39,7 +39,7 @@ def test_hostile_texts_are_shown_and_do_nothing(visit, evil):
     page = visit.page
     page.on("dialog", lambda dialog: pytest.fail(dialog.message))
     for path, ready in {
-        "/?q=Evil": ".history-name",
+        "/history?q=Evil": ".history-name",
         f"/studies/{evil}": "#study-graph .js-plotly-plot",
         f"/compare?studies=1&studies={evil}": "#compare-graph .js-plotly-plot",
         f"/new?task={TASK}&methods=<b>": "main",

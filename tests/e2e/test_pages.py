@@ -32,12 +32,12 @@ SMALL = {"task": "digits_mlp", "methods": ["eb"], "learning_rates": [0.05, 0.5],
 
 
 def test_the_history_finds_archives_undoes_and_compares(visit):
-    page = visit.open("/")
+    page = visit.open("/history")
     expect(page.locator(".history-name").first).to_be_visible()
     page.get_by_label("Search").fill("handwritten")
     expect(page.locator(".history-name")).to_have_count(1)
     expect(page.get_by_alt_text(re.compile("Loss against learning rate"))).to_be_visible()
-    page.wait_for_url("**/?q=handwritten")
+    page.wait_for_url("**/history?q=handwritten")
     page.get_by_role("button", name=re.compile("^Archive")).click()
     expect(page.get_by_text("No study matches.")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
@@ -47,7 +47,7 @@ def test_the_history_finds_archives_undoes_and_compares(visit):
 def test_studies_can_be_selected_and_compared(visit):
     for name in ("One", "Two"):
         wait_for_study(visit.url, submit(visit.url, name, SMALL))
-    page = visit.open("/")
+    page = visit.open("/history")
     for name in ("One", "Two"):
         page.get_by_label(f"Select {name} for comparing").check()
     page.get_by_role("button", name="Compare 2 studies").click()

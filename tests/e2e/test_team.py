@@ -59,8 +59,19 @@ def test_from_the_first_link_to_a_shared_study_and_out_again(browser, team):
         page.get_by_label("Name").fill("ada")
         page.get_by_label("Password").fill(PASSWORD)
         page.get_by_role("button", name="Create the account").click()
-        expect(page.get_by_role("heading", name="Studies", exact=True)).to_be_visible()
+        expect(page.get_by_role("heading", name="How far can the learning rate")).to_be_visible()
         expect(page.get_by_role("link", name="ada")).to_be_visible()
+
+        page.goto(f"{team.url}/history")
+        page.get_by_role("button", name="Load the reproduction").click()
+        expect(page.get_by_text("about ten seconds")).to_be_visible()
+        fold = page.get_by_role("button", name="The paper's reproduction")
+        expect(fold).to_contain_text("39 studies")
+        expect(page.locator(".history-name")).to_have_count(0)
+        fold.click()
+        expect(page.locator(".history-name")).to_have_count(39)
+        page.goto(f"{team.url}/paper")
+        expect(page.locator(".verdict-counts")).not_to_contain_text("17 of 17")
 
         page.goto(f"{team.url}/new?task=digits_mlp&methods=eb&lrs=0.05,0.5&seeds=1")
         page.get_by_label("Name of the study").fill("Ours")
@@ -71,7 +82,10 @@ def test_from_the_first_link_to_a_shared_study_and_out_again(browser, team):
         expect(page.get_by_text("Look at <b>0.5</b>.")).to_be_visible()
         shared = f"{page.url}?split=test"
 
+        page.goto(f"{team.url}/admin")
+        expect(page.get_by_text("that is you")).to_be_visible()
         etascope(team, "user", "create", "bob", "--generate")
+        expect(page.get_by_role("textbox", name="Role of bob")).to_be_visible()  # without a reload
         password = etascope(team, "user", "password", "bob", "--generate").split()[-1]
         with visit(browser, team, width=390) as other:
             other.goto(shared)

@@ -3,10 +3,11 @@
 import hashlib
 import hmac
 
-import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from backend.db import lock_table
 from backend.errors import Forbidden
+from backend.models import UserRow
 from backend.schemas import UserRead
 from backend.services import audit
 from backend.services.accounts import users
@@ -28,8 +29,7 @@ def accept(session: Session, *, secret: str, key: str, name: str, password_diges
     Raises:
         Forbidden: The key is wrong, or somebody was first.
     """
-    if session.get_bind().dialect.name == "postgresql":  # SQLite's transaction excludes others
-        session.execute(sa.text("LOCK TABLE users IN EXCLUSIVE MODE"))
+    lock_table(session, UserRow)
     check(session, secret=secret, key=key)
     user = users.create(session, name=name, role="admin", password_digest=password_digest)
     themselves = Caller(name, "admin", user_id=user.id)

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import func, insert, select, update
 from sqlalchemy.orm import Session
 
-from backend.db import clock, insert_for, insert_many
+from backend.db import clock, insert_for, insert_many, lock_table
 from backend.models import CurveRow, StudyRow, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import StudyCreate
 from backend.services import curves, results, studies
@@ -62,6 +62,7 @@ def store(session: Session, *, bundle: Bundle, source: str) -> Stored:
         IBError: If the bundle is broken, or a trial's address is not that of its settings and
             data; names the file and the line.
     """
+    lock_table(session, StudyRow)  # two imports at once would both find nothing here yet
     held = _checked(bundle)
     found = [study for study in bundle.studies() if _trials(study.portions, held)]
     by_address = {
@@ -159,12 +160,14 @@ def _store_study(
 
 
 def _key(study: Study, number: int) -> str:
-    return f"bundle:{study.name}:{number}"
+    return f"{studies.BUNDLE_KEY}{study.name}:{number}"
 
 
 def _study_with(session: Session, keys: Sequence[str]) -> int | None:
     """Return the study an earlier import made, if it is still there."""
-    found = select(SweepRow.study_id).where(SweepRow.idempotency_key.in_(keys[:500]))
+    found = select(SweepRow.study_id).where(
+        SweepRow.idempotency_key.in_(keys[:500]), SweepRow.owner_id.is_(None)
+    )
     return session.scalars(found.order_by(SweepRow.id).limit(1)).one_or_none()
 
 

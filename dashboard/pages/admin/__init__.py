@@ -35,6 +35,8 @@ async def layout(**_: str) -> Component:
                 className="page-head",
             ),
             dcc.Store(id=ids.PENDING),
+            dcc.Store(id=ids.KNOWN, data=people.mark(users.items)),
+            dcc.Interval(id=ids.INTERVAL, interval=people.LOOK_MS),
             html.Div(
                 [
                     card(

@@ -20,6 +20,7 @@ from dashboard.ids_team import Admin as ids
 from dashboard.markup import Component, html
 from dashboard.visitor import get_visitor
 
+LOOK_MS = 4000
 ROLES = ("viewer", "member", "admin")
 QUESTIONS = {
     "password": "Give {name} a new password? Every login of theirs ends.",
@@ -126,6 +127,26 @@ def confirmation() -> Component:
         title="Are you sure?",
         closeButtonProps={"aria-label": "Close"},
     )
+
+
+def mark(users: Sequence[UserRead]) -> str:
+    """Return a text that changes whenever the table would look different."""
+    return str([(one.id, one.username, one.role, one.disabled, one.studies) for one in users])
+
+
+@callback(
+    Output(ids.USERS, "children", allow_duplicate=True),
+    Output(ids.KNOWN, "data"),
+    Input(ids.INTERVAL, "n_intervals"),
+    State(ids.KNOWN, "data"),
+    prevent_initial_call=True,
+)
+async def follow(_looks: int, known: str | None) -> tuple[Any, Any]:
+    """Show accounts that another admin or the command line made; nothing moves without need."""
+    users = (await ask(team_calls.users())).items
+    if mark(users) == known:
+        return no_update, no_update
+    return table(users, (await get_visitor()).username), mark(users)
 
 
 async def _table() -> Component:

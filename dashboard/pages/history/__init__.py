@@ -9,25 +9,39 @@ from dash import ALL, Input, Output, State, no_update
 
 from backend.client import calls, team_calls
 from backend.schemas import Page, StudyRead, StudyUpdate
+from backend.schemas.start import BundleRead
 from dashboard import ids as shared
 from dashboard import router
 from dashboard.api_client import ask
 from dashboard.callbacks import browser_callback, callback
 from dashboard.catalog import get_catalog
+from dashboard.components.bundle_offer import bundle_offer
 from dashboard.components.elements import button_link
 from dashboard.components.error_panel import empty_state
 from dashboard.components.study_rows import archived_bar, running, study_rows
-from dashboard.components.url_state import keep_in_url, read_controls
+from dashboard.components.url_state import Control, keep_in_url, read_controls
+from dashboard.formats import counted
+from dashboard.ids import Bundle
 from dashboard.ids import History as ids
 from dashboard.markup import Component, dcc, html
 from dashboard.pages.history import views
-from dashboard.pages.history.filters import CONTROLS, asked_of, filter_bar
-from dashboard.visitor import get_visitor
+from dashboard.pages.history.filters import (
+    CONTROLS,
+    asked_of,
+    filter_bar,
+    is_folded,
+    narrowed,
+)
+from dashboard.visitor import get_visitor, may_write
 
 LIVE_MS = 3000
+MOST_FOLDED = 500
+#: Whether the bundle's studies are shown; apart from the filters, which views save.
+OPEN = Control("bundle", ids.OPEN, False, kind="flag", property="data")
 FILTERS = [Input(control.id, control.property) for control in CONTROLS]
 
-keep_in_url("^/$", CONTROLS)
+keep_in_url("^/history/?$", CONTROLS)
+keep_in_url("^/history/?$", [OPEN])
 browser_callback(
     "function(count) { return window.etascope.visibleTick(count); }",
     Output(ids.TICK, "data"),
@@ -38,6 +52,12 @@ browser_callback(
     "function(rows) { return window.etascope.showStudies(rows); }",
     Output(ids.LIST, "className"),
     Input(ids.ROWS, "data"),
+    prevent_initial_call=True,
+)
+browser_callback(
+    "function(rows) { return window.etascope.showFolded(rows); }",
+    Output(ids.FOLDED, "title"),
+    Input(ids.FOLDED_ROWS, "data"),
     prevent_initial_call=True,
 )
 browser_callback(
@@ -83,6 +103,9 @@ async def layout(**query: str) -> Component:
             dcc.Store(id=ids.CURSOR),
             dcc.Store(id=ids.CHANGES),
             dcc.Store(id=ids.ROWS),
+            dcc.Store(id=ids.FOLDED_ROWS),
+            dcc.Store(id=ids.OPEN, data=OPEN.read(query)),
+            dcc.Store(id=Bundle.LOADED),
             dcc.Store(id=ids.SELECTED),
             dcc.Store(id=ids.PRESSED),
             dcc.Store(id=ids.TICK),
@@ -91,6 +114,8 @@ async def layout(**query: str) -> Component:
             html.Div(_skeleton(), id=ids.TABLE),
             html.Div(id=ids.LIST),
             html.Div(id=ids.MORE),
+            html.Div(id=ids.FOLD),
+            html.Div(id=ids.FOLDED, className="folded"),
             views.dialog(),
         ]
     )
@@ -112,19 +137,25 @@ def _skeleton() -> Component:
     Output(ids.TABLE, "children"),
     Output(ids.MORE, "children"),
     Output(f"{ids.TICK}-interval", "disabled"),
+    Output(ids.FOLD, "children"),
     *FILTERS,
     Input(ids.CHANGES, "data"),
+    Input(Bundle.LOADED, "data"),
+    State(ids.OPEN, "data"),
 )
 async def filter_studies(*values: Any) -> tuple[Any, ...]:
-    """Fetch the first page of what matches."""
-    *chosen, _changes = values
+    """Fetch the first page of what matches; unasked, a bundle's studies stay folded."""
+    *chosen, _changes, _loaded, opened = values
     asked = asked_of(tuple(chosen))
-    page, visitor = await asyncio.gather(ask(calls.studies(**asked)), get_visitor())
+    page, visitor, bundle = await asyncio.gather(
+        ask(calls.studies(**asked)), get_visitor(), ask(calls.bundle())
+    )
     rows = {"how": "replace", "studies": study_rows(page.items, visitor)}
+    fold = _fold(bundle, opened=bool(opened)) if is_folded(asked) else None
     if page.items:
-        return rows, None, _more(page), not running(page.items)
-    filtered = any(asked[name] for name in ("q", "tag", "task", "state", "owner"))
-    return rows, _nothing(filtered=filtered, archived=asked["archived"] == "true"), None, True
+        return rows, None, _more(page), not running(page.items), fold
+    nothing = _nothing(asked, bundle if may_write(visitor) else None)
+    return rows, nothing, None, True, fold
 
 
 @callback(
@@ -141,16 +172,60 @@ async def follow(_tick: Any, *values: Any) -> tuple[Any, Any]:
     return rows, not running(page.items)
 
 
-def _nothing(*, filtered: bool, archived: bool) -> Component:
-    if filtered or archived:
-        words = "No study matches." if filtered else "No study is archived."
+def _fold(bundle: BundleRead, *, opened: bool) -> Component | None:
+    """Return the row that stands for all studies of the bundle, and opens."""
+    if not bundle.studies:
+        return None
+    return html.Button(
+        [
+            html.B("The paper's reproduction"),
+            html.Span(counted(bundle.studies, "study", "studies"), className="history-meta"),
+        ],
+        id=f"{ids.FOLD}-button",
+        className="fold",
+        n_clicks=0,
+        **{"aria-expanded": "true" if opened else "false", "aria-controls": ids.FOLDED},
+    )
+
+
+browser_callback(
+    "function(clicks, open) { return clicks ? !open : window.dash_clientside.no_update; }",
+    Output(ids.OPEN, "data"),
+    Input(f"{ids.FOLD}-button", "n_clicks"),
+    State(ids.OPEN, "data"),
+    prevent_initial_call=True,
+)
+
+
+@callback(
+    Output(ids.FOLDED_ROWS, "data"),
+    Input(ids.OPEN, "data"),
+    Input(ids.FOLD, "children"),
+    *[State(control.id, control.property) for control in CONTROLS],
+)
+async def unfold(opened: bool | None, fold: Any, *values: Any) -> dict[str, Any]:
+    """Show the bundle's studies below their row, or none of them."""
+    if not opened or fold is None:
+        return {"how": "replace", "studies": [], "opened": False}
+    asked = asked_of(values) | {"bundle": "true", "limit": MOST_FOLDED}
+    page, visitor = await asyncio.gather(ask(calls.studies(**asked)), get_visitor())
+    return {"how": "replace", "studies": study_rows(page.items, visitor), "opened": True}
+
+
+def _nothing(asked: dict[str, Any], bundle: BundleRead | None) -> Component:
+    """Return what stands for an empty list; `bundle`: what could be loaded instead."""
+    archived = asked["archived"] == "true"
+    if not is_folded(asked):
+        words = "No study is archived." if archived and not narrowed(asked) else "No study matches."
         return empty_state(words, "Change the filters above to see more.")
+    offer = [bundle_offer(bundle)] if bundle and bundle.state != "loaded" else []
     return empty_state(
-        "No studies yet",
+        "No studies of your own yet",
         "A study trains the same network at many learning rates and shows where it breaks. "
         "Handwritten digits are bundled, so the first one needs no download.",
         button_link("Start the first study", "/new?preset=first/digits"),
         button_link("Read the guide", "/guide", primary=False),
+        *offer,
     )
 
 
@@ -217,4 +292,4 @@ async def compare(clicks: int, chosen: list[int] | None) -> Any:
     return f"/compare?studies={','.join(map(str, chosen or ()))}"
 
 
-PAGE = router.Page("/", "History", layout, navigation="History", parent=None)
+PAGE = router.Page("/history", "History", layout, navigation="History", parent=None)

@@ -96,7 +96,7 @@ def filter_bar(
 def asked_of(values: tuple[Any, ...]) -> dict[str, Any]:
     """Return the API's filters for the controls' values."""
     text, tag, task, state, archived, sort, owner = values
-    return {
+    asked = {
         "q": (text or "").strip() or None,
         "tag": (tag or "").strip() or None,
         "task": task or None,
@@ -107,3 +107,16 @@ def asked_of(values: tuple[Any, ...]) -> dict[str, Any]:
         "spark": "true",
         "limit": PAGE_SIZE,
     }
+    # Whoever looks for something finds it wherever it comes from.
+    folded = not narrowed(asked) and not archived
+    return {**asked, "bundle": "false" if folded else "any"}
+
+
+def narrowed(asked: dict[str, Any]) -> bool:
+    """Return whether somebody looks for particular studies."""
+    return any(asked[name] for name in ("q", "tag", "task", "state", "owner"))
+
+
+def is_folded(asked: dict[str, Any]) -> bool:
+    """Return whether the studies of a bundle stay out of the list."""
+    return bool(asked["bundle"] == "false")

@@ -51,7 +51,7 @@ def dialog() -> Component:
 
 def address_of(view: ViewRead) -> str:
     """Return the history's address with a view's filters."""
-    return f"/?{urlencode(view.filters)}" if view.filters else "/"
+    return f"/history?{urlencode(view.filters)}" if view.filters else "/history"
 
 
 def filters_of(values: Sequence[Any]) -> dict[str, str]:

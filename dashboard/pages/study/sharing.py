@@ -92,4 +92,4 @@ async def delete(_yes: int, _no: int, study_id: int) -> tuple[Any, Any]:
     if dash.ctx.triggered_id != ids.DELETE_YES or not dash.ctx.triggered[0]["value"]:
         return False, no_update
     await ask(calls.delete_study(study_id))
-    return False, "/"
+    return False, "/history"

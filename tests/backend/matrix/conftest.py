@@ -36,6 +36,7 @@ def site(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
         get_settings.cache_clear()
         app = create_site()
         app.dependency_overrides[get_queue] = NotedQueue
+        patch.setattr(app.state.loading, "begin", lambda _: None)  # ten seconds a click
         yield app
     dispose_engines()
     get_settings.cache_clear()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard import ids as shared
-from dashboard.ids import History, NewSweep, Paper, Study
+from dashboard.ids import Bundle, History, NewSweep, Paper, Study
 from dashboard.ids_team import Account, Admin, Remarks, Sharing, Views
 from tests.backend.accounts import PASSWORD
 from tests.backend.matrix.world import KNOWN, World
@@ -18,6 +18,7 @@ ADMINS = ("admin",)
 #: Every page's address, and who sees more than a refusal there.
 PAGES: dict[str, tuple[str, ...]] = {
     "/": KNOWN,
+    "/history": KNOWN,
     "/new": KNOWN,
     "/studies/<study_id>": KNOWN,
     "/trials/<trial_id>": KNOWN,
@@ -115,6 +116,7 @@ WRITES: dict[str, Press] = {
         click(NewSweep.SUBMIT),
         lambda _: {NewSweep.BODY: SWEEP, NewSweep.NAME: "a new study", NewSweep.KEY: "k"},
     ),
+    "components.bundle_offer.load": Press(WRITERS, click(Bundle.BUTTON)),
     "paper.running.run": Press(
         WRITERS,
         lambda _: (shared.part(Paper.RUN, "text|uci"), "n_clicks", 1),
@@ -127,6 +129,7 @@ READS: frozenset[str] = frozenset(
         "router.show",
         "admin.activity.show_more",
         "admin.people.confirm",
+        "admin.people.follow",
         "study.notes.edit",
         "study.actions.copy",
         "study.drawer.show",
@@ -142,6 +145,7 @@ READS: frozenset[str] = frozenset(
         "history.follow",
         "history.show_more",
         "history.compare",
+        "history.unfold",
         "new_sweep.forecast.forecast",
         "new_sweep.forecast.show_parts",
         "new_sweep.forecast.choose_task",
@@ -150,6 +154,8 @@ READS: frozenset[str] = frozenset(
         "toy.redraw",
         "trial.draw",
         "updates.redraw",
+        "start.follow",  # with accounts on, the first study that it asks for is never begun
+        "start.judge",
         "workers.refresh",
     }
 )

@@ -64,6 +64,10 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/api/paper"): READ,
     ("GET", "/api/illustrations/quadratic"): READ,
     ("GET", "/api/illustrations/update"): READ,
+    ("GET", "/api/illustrations/race"): READ,
+    ("POST", "/api/first-study"): Rule(WRITERS),
+    ("GET", "/api/bundle"): READ,
+    ("POST", "/api/bundle"): Rule(WRITERS, 202),
     # Oneself
     ("GET", "/api/me"): READ,
     ("GET", "/api/people"): READ,

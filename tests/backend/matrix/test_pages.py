@@ -52,6 +52,7 @@ WRITING = {
     "create_study", "update_study", "delete_study", "submit", "cancel", "retry", "import_runs",
     "change_password", "create_token", "revoke_token", "create_user", "update_user",
     "delete_user", "reset_password", "add_note", "delete_note", "save_view", "delete_view",
+    "load_bundle",
 }  # fmt: skip
 
 

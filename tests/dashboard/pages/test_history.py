@@ -2,6 +2,7 @@
 
 from dash import no_update
 
+from backend.schemas.start import BundleRead
 from dashboard.ids import History as ids
 from dashboard.pages import history
 from dashboard.pages.history import filters
@@ -12,7 +13,7 @@ NOTHING = ("", "", None, None, False, "-updated_at", None)
 
 
 def filtered(*values):
-    return run(history.filter_studies(*(values or NOTHING), None))
+    return run(history.filter_studies(*(values or NOTHING), None, None, False))
 
 
 def test_filters_go_to_the_api(api):
@@ -20,7 +21,9 @@ def test_filters_go_to_the_api(api):
     (asked,) = [call.parameters for call in api.sent if call.path == "/api/studies"]
     wanted = {"q": "digits", "tag": "first", "task": "digits_mlp", "state": "running"}
     wanted |= {"owner": "ada"}
-    assert asked == wanted | {"archived": "true", "sort": "name", "spark": "true", "limit": 50}
+    assert asked == wanted | {"archived": "true", "sort": "name", "spark": "true", "limit": 50} | {
+        "bundle": "any"
+    }
 
 
 def test_a_row_names_study_task_tags_methods_and_state(api):
@@ -38,7 +41,7 @@ def test_running_studies_are_followed_and_finished_ones_are_not(api):
     assert filtered()[3] is True
     api.running = True
     api.studies[1] = api._study(1)
-    rows, _, _, paused = filtered()
+    rows, _, _, paused, _ = filtered()
     assert paused is False
     (row,) = [row for row in rows["studies"] if row["id"] == 1]
     assert row["words"].startswith("20 of 54 trials ended")
@@ -59,8 +62,45 @@ def test_rows_are_brought_up_to_date_in_place(api):
 def test_an_empty_history_offers_the_first_study(api):
     api.studies.clear()
     words = text_of(filtered()[1])
-    assert "No studies yet" in words
+    assert "No studies of your own yet" in words
     assert "Start the first study" in words
+
+
+def bundled(api, number: int) -> None:
+    """Let one of the studies be the bundle's."""
+    api.studies[number] = api.studies[number].model_copy(update={"bundle": True})
+    api.bundle = BundleRead(state="loaded", studies=1)
+
+
+def test_studies_of_the_bundle_are_one_row_that_opens(api):
+    bundled(api, 2)
+    rows, _, _, _, fold = filtered()
+    assert [row["id"] for row in rows["studies"]] == [1]
+    assert text_of(fold) == "The paper's reproduction 1 study"
+    closed = run(history.unfold(False, fold, *NOTHING))
+    assert (closed["studies"], closed["opened"]) == ([], False)
+    opened = run(history.unfold(True, fold, *NOTHING))
+    assert [row["id"] for row in opened["studies"]] == [2]
+    assert opened["opened"] is True
+
+
+def test_whoever_searches_finds_studies_of_the_bundle_among_the_others(api):
+    bundled(api, 2)
+    rows, _, _, _, fold = filtered("Digits", *NOTHING[1:])
+    assert [row["id"] for row in rows["studies"]] == [1, 2]
+    assert fold is None
+
+
+def test_a_history_without_a_bundle_has_no_row_for_it_and_offers_none_beside_studies(api):
+    _, nothing, _, _, fold = filtered()
+    assert (nothing, fold) == (None, None)
+
+
+def test_an_empty_history_offers_the_bundle_to_who_may_write(api):
+    api.studies.clear()
+    assert "Load the reproduction" in text_of(filtered()[1])
+    api.log_in("vera", "viewer")
+    assert "Load the reproduction" not in text_of(filtered()[1])
 
 
 def test_no_match_is_not_an_empty_history(api):
@@ -71,7 +111,7 @@ def test_no_match_is_not_an_empty_history(api):
 
 def test_the_next_page_is_added_below(api, dash_app, monkeypatch):
     monkeypatch.setattr(filters, "PAGE_SIZE", 1)
-    _, _, more, _ = filtered()
+    _, _, more, *_ = filtered()
     button = more.children.id
     answer = trigger(
         dash_app, f"{ids.MORE}.children@", (button, "n_clicks", 1), **{ids.SORT: "name"}

@@ -12,6 +12,8 @@ from tests.dashboard.dispatch import names, text_of
 
 ADDRESSES = (
     ("/", ""),
+    ("/", "?lr=3"),
+    ("/history", ""),
     ("/new", ""),
     ("/new", "?preset=paper/05_jsb_chorales"),
     ("/new", "?study=1&task=digits_mlp&lrs=0.1,1"),

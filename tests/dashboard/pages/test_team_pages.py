@@ -3,8 +3,8 @@
 import pytest
 from dash import no_update
 
-from backend.client import ApiError
-from backend.schemas import NoteRead, ViewRead
+from backend.client import ApiError, team_calls
+from backend.schemas import NoteRead, Page, ViewRead
 from dashboard import ids as shared
 from dashboard import pages
 from dashboard.components.account_links import account_links
@@ -12,6 +12,7 @@ from dashboard.components.people import DEEDS, deed
 from dashboard.ids import Study
 from dashboard.ids_team import Account, Admin, Remarks, Sharing, Views
 from dashboard.pages import account, history
+from dashboard.pages.admin import people
 from dashboard.pages.history import views
 from dashboard.pages.study.markdown import markdown
 from dashboard.router import render
@@ -33,7 +34,7 @@ def ids_in(component) -> set[str]:
 
 def test_without_accounts_nothing_speaks_of_them(api):
     assert run(account_links("/")) == []
-    assert by_id(body("/"), "history-owner").display == "none"
+    assert by_id(body("/history"), "history-owner").display == "none"
     for path in ("/account", "/admin"):
         assert "has no accounts" in text_of(body(path))
         assert not ids_in(body(path)) & {Account.NEW, Admin.NAME}
@@ -71,7 +72,7 @@ def test_only_who_may_change_a_study_is_offered_to(api, name, role, mine):
     assert Sharing.COPY_LINK in ids_in(page)
     kinds = {one.id["kind"] for one in names(page) if isinstance(getattr(one, "id", None), dict)}
     assert ("sweep-cancel" in kinds) == mine
-    rows = run(history.filter_studies(*NOTHING, None))[0]["studies"]
+    rows = run(history.filter_studies(*NOTHING, None, None, False))[0]["studies"]
     (row,) = [row for row in rows if row["id"] == 1]
     assert row["archive"] == ("Archive" if mine else None)
     assert row["about"] == "ada · digits_mlp"
@@ -84,7 +85,7 @@ def test_deleting_is_offered_after_archiving_and_goes_home(api, dash_app):
     api._delete_studies = lambda _call, rest: api.studies.pop(int(rest[0])) and None
     pressed = (Sharing.DELETE_YES, "n_clicks", 1)
     answer = trigger(dash_app, f"{Sharing.DELETE_MODAL}.opened@", pressed, **{Study.ID: 1})
-    assert answer["response"]["location"]["href"] == "/"
+    assert answer["response"]["location"]["href"] == "/history"
     assert 1 not in api.studies
 
 
@@ -142,7 +143,7 @@ def test_every_deed_the_service_records_has_words(api):
 
     backend = Path(history.__file__).parents[3] / "backend"
     sources = "".join(path.read_text() for path in backend.rglob("*.py"))
-    recorded = set(re.findall(r'"((?:study|sweep|user|account|token)\.[a-z]+)"', sources))
+    recorded = set(re.findall(r'"((?:study|sweep|bundle|user|account|token)\.[a-z]+)"', sources))
     assert recorded <= set(DEEDS)
     assert {"study.delete", "sweep.cancel", "user.create"} <= recorded
     api.happened("something.new")
@@ -194,6 +195,18 @@ def test_an_admin_s_page_lists_accounts_and_shows_a_new_password_once(api, dash_
     assert (sent.json["username"], sent.json["role"]) == ("bob", "viewer")
 
 
+def test_an_account_made_elsewhere_appears_without_a_reload(api, monkeypatch):
+    api.log_in("root", "admin")
+    users = run(api.send(team_calls.users())).items
+    known = people.mark(users)
+    assert run(people.follow(1, known)) == (no_update, no_update)
+    added = users[0].model_copy(update={"id": 99, "username": "zoe"})
+    monkeypatch.setattr(api, "_get_users", lambda *_: Page(items=[*users, added]))
+    table, mark = run(people.follow(2, known))
+    assert "zoe" in text_of(table)
+    assert mark != known
+
+
 def test_who_is_no_admin_reads_why_not(api):
     api.log_in("ada")
     api.refusal = ApiError(403, "forbidden", "Only admins may do this.")
@@ -206,15 +219,15 @@ def test_a_view_is_the_filters_that_were_changed_and_leads_back_to_them(api, das
     assert views.filters_of(values) == wanted
     assert views.filters_of(NOTHING) == {}
     view = ViewRead(id=1, name="Hers", filters={"q": "a b", "owner": "ada"})
-    assert views.address_of(view) == "/?q=a+b&owner=ada"
+    assert views.address_of(view) == "/history?q=a+b&owner=ada"
     pressed = (Views.SAVE, "n_clicks", 1)
     given = {Views.NAME: "Hers", "history-owner": "ada"}
     answer = trigger(dash_app, f"{Views.LIST}.children@", pressed, **given)["response"]
     assert [one.filters for one in api.views] == [{"owner": "ada"}]
-    assert "/?owner=ada" in str(answer[Views.LIST])
+    assert "/history?owner=ada" in str(answer[Views.LIST])
 
 
 def test_the_history_can_be_asked_for_one_person_s_studies(api):
     api.log_in("ada")
-    person = by_id(body("/", "?owner=bob"), "history-owner")
+    person = by_id(body("/history", "?owner=bob"), "history-owner")
     assert (person.value, person.data, person.display) == ("bob", ["ada", "bob"], None)

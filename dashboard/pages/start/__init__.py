@@ -1,0 +1,281 @@
+"""The start page: an experiment to turn, a study that runs, and where to go from there."""
+
+import asyncio
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import Input, Output, State, no_update
+
+from backend.client import calls
+from backend.schemas import StudyRead, SweepRead
+from backend.schemas.illustrations import RaceRead
+from dashboard.api_client import ask
+from dashboard.callbacks import browser_callback, callback
+from dashboard.components.bundle_offer import bundle_offer
+from dashboard.components.elements import button_link, card, link
+from dashboard.components.progress import ended, progress_bar, unfinished
+from dashboard.components.url_state import Control, keep_in_url, read_controls
+from dashboard.formats import counted, duration
+from dashboard.ids import Bundle
+from dashboard.ids import Start as ids
+from dashboard.markup import Component, dcc, html
+from dashboard.pages.start.pictures import curve_chart, race_picture
+from dashboard.router import Page
+from dashboard.visitor import get_visitor, may_write
+
+LIVE_MS = 1000
+#: `up` loads the paper's bundle when the first study has ended: so long it is looked for.
+LOOK_MS, MOST_LOOKS = 4000, 45
+MOST_LATEST = 4
+#: Where the slider stands at first: everything learns, and the next notch up breaks one.
+FIRST_RATE = 0.5
+CONTROLS = (Control("lr", ids.RATE, FIRST_RATE, "number", property="data"),)
+
+keep_in_url("^/$", CONTROLS)
+browser_callback(
+    "function(race, lr) { return window.etascope.showRace(race, lr); }",
+    Output(ids.PICTURE, "title"),  # never written: without an output it would not be called
+    Input(ids.RACE, "data"),
+    Input(ids.RATE, "data"),
+)
+browser_callback(
+    "function(chart) { window.etascope.showCurve(chart); }",
+    Input(ids.CURVE, "data"),
+    prevent_initial_call=True,
+)
+browser_callback(
+    "function(count) { return window.etascope.visibleTick(count); }",
+    Output(ids.TICK, "data"),
+    Input(ids.INTERVAL, "n_intervals"),
+    prevent_initial_call=True,
+)
+
+
+async def layout(**query: str) -> Component:
+    """Return the page; `lr` is where the slider stands."""
+    race = await ask(calls.race())
+    return html.Div(
+        [
+            dcc.Store(id=ids.RACE, data=race_picture(race, FIRST_RATE)),
+            dcc.Store(id=ids.RATE, data=read_controls(CONTROLS, query)["lr"]),
+            dcc.Store(id=ids.CURVE),
+            dcc.Store(id=ids.TICK),
+            dcc.Store(id=Bundle.LOADED),
+            dcc.Store(id=ids.JUDGED),
+            dcc.Interval(id=ids.LOOK, interval=LOOK_MS, max_intervals=MOST_LOOKS),
+            dcc.Interval(id=ids.INTERVAL, interval=LIVE_MS),
+            html.Div(
+                [
+                    html.H1("How far can the learning rate be turned before training breaks?"),
+                    html.P(
+                        "Etascope trains the same network with explicit steps (ordinary gradient "
+                        "descent) and with implicit ones, at many rates, and shows where each "
+                        "breaks.",
+                        className="page-lead",
+                    ),
+                ],
+                className="start-head",
+            ),
+            html.Div([_race(race), _study()], className="start-main"),
+            html.Div(_cards(), className="start-cards"),
+        ]
+    )
+
+
+def _race(race: RaceRead) -> Component:
+    rates = [rate.lr for rate in race.rates]
+    return card(
+        html.Div(
+            [
+                html.Div(
+                    [_mark(lr, index, len(rates)) for index, lr in enumerate(rates) if _whole(lr)],
+                    id="start-track",
+                    className="rate-track",
+                ),
+                html.Div(
+                    [html.Span("Learning rate"), html.B(id="start-number")],
+                    className="rate-number",
+                    **{"aria-hidden": "true"},  # the slider says it
+                ),
+            ],
+            className="rate-control",
+        ),
+        html.Div(
+            [
+                html.P(id="start-words", className="start-words"),
+                html.P(id="start-ahead", className="start-ahead"),
+            ],
+            className="race-words",
+            role="status",
+        ),
+        html.Div(id=ids.PICTURE, className="chart"),
+        html.P(
+            f"EB takes explicit steps, IB implicit ones, IB+ also in the output layer. "
+            f"Handwritten digits, {counted(race.seeds, 'run')} each (thin) and their median; "
+            f"{counted(race.trials, 'stored trial')}.",
+            className="history-meta",
+            style={"margin": "4px 0 0"},
+        ),
+        title="Turn the rate",
+        className="start-race",
+    )
+
+
+def _whole(lr: float) -> bool:
+    return math.isclose(math.log10(lr), round(math.log10(lr)), abs_tol=1e-9)
+
+
+def _mark(lr: float, index: int, count: int) -> Component:
+    """Return a decade below the slider; its ends are half a thumb inside the track's."""
+    share = index / (count - 1)
+    left = f"calc(15px + (100% - 30px) * {share:.4f})"
+    return html.Span(
+        f"{lr:g}", className="rate-mark", style={"left": left}, **{"aria-hidden": "true"}
+    )
+
+
+def _study() -> Component:
+    return card(
+        html.Div([dmc.Skeleton(h=24, w="70%", mb=8), dmc.Skeleton(h=12)], id=ids.STUDY),
+        html.Div("The curve appears with the first runs.", id=ids.CHART, className="chart muted"),
+        className="start-study",
+    )
+
+
+def _cards() -> list[Component]:
+    return [
+        card(
+            html.P("Choose a task, or bring your own model and data, and find its safe rates."),
+            html.Div(button_link("New sweep", "/new"), className="card-foot"),
+            title="Run it on your task",
+        ),
+        card(
+            html.Div(dmc.Skeleton(h=64), id=ids.VERDICTS),
+            title="The paper, reproduced",
+        ),
+        card(
+            html.P("One number, one valley: see why the slope where one arrives never overshoots."),
+            html.Div(button_link("Open the toy", "/toy", primary=False), className="card-foot"),
+            title="Play with the toy",
+        ),
+        card(html.Div(dmc.Skeleton(h=64), id=ids.LATEST), title="Your latest studies"),
+    ]
+
+
+@callback(
+    Output(ids.STUDY, "children"),
+    Output(ids.CURVE, "data"),
+    Output(ids.LATEST, "children"),
+    Output(ids.INTERVAL, "disabled"),
+    Input(ids.TICK, "data"),
+)
+async def follow(tick: int | None) -> tuple[Any, ...]:
+    """Show the study that changed last; on arrival an empty history gets its first one."""
+    writer = may_write(await get_visitor())
+    if tick is None and writer:
+        await ask(calls.begin_first_study())
+    page = await ask(calls.studies(bundle="false", spark="true", limit=MOST_LATEST))
+    studies = page.items
+    if not studies:
+        return _no_study(writer=writer), None, _no_latest(), True
+    shown = next((one for one in studies if unfinished(one.progress)), studies[0])
+    sweep = None
+    if shown.sweep_ids:
+        sweep = await ask(calls.sweep(shown.sweep_ids[-1]))
+    return (
+        _told(shown, sweep),
+        curve_chart(shown, sweep),
+        _latest(studies),
+        not any(unfinished(one.progress) for one in studies),
+    )
+
+
+def _told(study: StudyRead, sweep: SweepRead | None) -> list[Component]:
+    """Return a study's name and how far it is."""
+    running = unfinished(study.progress) > 0
+    return [
+        html.Div("Running now" if running else "Your last study", className="history-meta"),
+        html.H2(link(study.name, f"/studies/{study.id}")),
+        progress_bar(study.progress, study.total, size="sm") if study.total else None,
+        html.Div(_how_far(study, sweep), className="history-meta"),
+    ]
+
+
+def _how_far(study: StudyRead, sweep: SweepRead | None) -> str:
+    if not study.total:
+        return "It has no sweep yet."
+    runs, broken = counted(study.total, "training run"), study.progress.get("diverged", 0)
+    if not unfinished(study.progress):
+        return f"{runs}, {broken} of them broke."
+    left = sweep.eta_seconds if sweep else None
+    soon = "" if left is None else f" About {duration(max(1.0, left))} left."
+    return f"{ended(study.progress)} of {runs} done.{soon}"
+
+
+def _no_study(*, writer: bool) -> Component:
+    return html.Div(
+        [
+            html.H2("No study yet"),
+            html.P(
+                "A study trains one network at many learning rates.",
+                className="history-meta",
+            ),
+            button_link("Start the first study", "/new?preset=first/digits") if writer else None,
+        ]
+    )
+
+
+def _no_latest() -> Component:
+    return html.P("Studies of your own are listed here, newest first.")
+
+
+def _latest(studies: Sequence[StudyRead]) -> Component:
+    listed = [html.Li(link(one.name, f"/studies/{one.id}")) for one in studies]
+    return html.Div([html.Ul(listed), link("All of the history", "/history", size="sm")])
+
+
+@callback(
+    Output(ids.VERDICTS, "children"),
+    Output(ids.JUDGED, "data"),
+    Output(ids.LOOK, "disabled"),
+    Input(Bundle.LOADED, "data"),
+    Input(ids.LOOK, "n_intervals"),
+    State(ids.JUDGED, "data"),
+)
+async def judge(_loaded: Any, _looks: int | None, judged: str | None) -> tuple[Any, ...]:
+    """Say what became of the paper's experiments, or offer to load them.
+
+    By itself, after the page is there: judging ten thousand trials takes a moment. What is shown
+    is replaced only when it changed, not under somebody's finger.
+    """
+    bundle, visitor = await asyncio.gather(ask(calls.bundle()), get_visitor())
+    mark = f"{bundle.state} {bundle.studies}"
+    if mark == judged:
+        return no_update, no_update, no_update
+    if bundle.state == "loaded":
+        paper = await ask(calls.paper())
+        verdicts = [html.P(_verdicts(paper.counts)), link("See each of them", "/paper")]
+        return verdicts, mark, True
+    offer = [
+        html.P("Its experiments, trained again and judged, come with Etascope."),
+        bundle_offer(bundle) if may_write(visitor) else None,
+    ]
+    return offer, mark, False
+
+
+def _verdicts(counts: dict[str, int]) -> str:
+    """Return the verdicts in one line."""
+    told = [f"{count} {_as_verb(verdict, count)}" for verdict, count in counts.items() if count]
+    return f"Of {sum(counts.values())} experiments {', '.join(told)}."
+
+
+def _as_verb(verdict: str, count: int) -> str:
+    """Return a verdict as so many experiments have it."""
+    if verdict == "differs":
+        return "differs" if count == 1 else "differ"
+    return f"{'is' if count == 1 else 'are'} {verdict}"
+
+
+PAGE = Page("/", "Start", layout, navigation="Start", parent=None)
