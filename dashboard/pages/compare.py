@@ -167,9 +167,10 @@ async def draw(*values: Any) -> tuple[Any, ...]:
 
 
 async def _others(chosen: Sequence[int]) -> list[StudyRead]:
-    """Return the latest studies that have something to draw and are not chosen yet."""
+    """Return the latest studies to draw that are not chosen yet, people's own first."""
     page = await ask(calls.studies(limit=LISTED))
-    return [one for one in page.items if one.total and one.id not in chosen][:OFFERED]
+    left = [one for one in page.items if one.total and one.id not in chosen]
+    return sorted(left, key=lambda one: one.bundle)[:OFFERED]
 
 
 @callback(
@@ -238,7 +239,7 @@ def _offer(studies: Sequence[StudyRead]) -> list[Component]:
     picks = [_pick(f"+ {study.name}", str(study.id)) for study in studies]
     return [
         html.Div(
-            [html.P("Your latest studies:", className="history-meta"), html.Div(picks)],
+            [html.P("The latest studies:", className="history-meta"), html.Div(picks)],
             className="picks",
         )
     ]

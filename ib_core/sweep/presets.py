@@ -98,7 +98,7 @@ PRESETS: dict[str, Preset] = {
                     "methods": ["eb", "ib", "ib_plus"],
                     "learning_rates": [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000],
                     "seeds": 5,
-                    "epochs": 14,
+                    "epochs": 10,
                 },
             ),
         ),

@@ -147,7 +147,7 @@ def _study() -> Component:
 def _cards() -> list[Component]:
     return [
         card(
-            html.P("Choose a task, or bring your own model and data, and find its safe rates."),
+            html.P("Choose a task, methods and rates, and see where each of them breaks."),
             html.Div(button_link("New sweep", "/new"), className="card-foot"),
             title="Run it on your task",
         ),
