@@ -110,14 +110,15 @@ def test_a_trial_leads_to_one_update_at_its_rate(api):
 
 def test_a_comparison_names_curves_by_method_and_study(api):
     found = run(api.send(calls.compare([1, 2])))
-    found.series[0].label = "eb, Digits 1, text profile, batch 50, engine 1, data b535a6"
+    for line in found.series:
+        line.label = f"{line.method}, Digits 1, text profile, batch 50, engine 1, data b535a6"
     series, rows = compare.renamed(found)
     assert series[0].label == "eb, Digits 1: EB against IB"
     assert rows[0].label == series[0].label
 
 
-def test_curves_that_differ_in_more_than_their_study_keep_the_api_s_label(api):
+def test_curves_of_one_study_are_told_apart_by_what_they_differ_in(api):
     found = run(api.send(calls.compare([1])))
     twin = found.series[0].model_copy(update={"id": "other", "label": "eb, batch 7"})
     found.series.append(twin)
-    assert compare.renamed(found)[0][-1].label == "eb, batch 7"
+    assert compare.renamed(found)[0][-1].label == "eb, Digits 1: EB against IB, batch 7"
