@@ -80,13 +80,29 @@ def install(extras: str) -> None:
         make_venv()
     STAMP.unlink(missing_ok=True)
     say("Installing what Etascope needs into .venv: more than 1 GB, one to a few minutes.")
-    pip = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check"]
-    if subprocess.call([*pip, "-c", "constraints.txt", "-e", f".[{extras}]"], cwd=ROOT) != 0:
+    if not (pip_installs(extras) or (reads_folders() and pip_installs(extras, plainly=True))):
         raise Stop(
             "The installation failed; pip says why above (often: no network, or a full disk). "
             "Run the same command again to go on from here."
         )
     STAMP.write_text(f"{fingerprint()} {extras}\n")
+
+
+def pip_installs(extras: str, plainly: bool = False) -> bool:
+    """Install the project, `plainly` without pip's configuration files; return whether it worked."""
+    pip = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check"]
+    environment = dict(os.environ, **({"PIP_CONFIG_FILE": os.devnull} if plainly else {}))
+    wanted = ["-c", "constraints.txt", "-e", f".[{extras}]"]
+    return subprocess.call([*pip, *wanted], cwd=ROOT, env=environment) == 0
+
+
+def reads_folders() -> bool:
+    """Return whether pip is configured to read an index from a folder, which may be incomplete."""
+    asked = [str(PYTHON), "-m", "pip", "config", "list"]
+    found = b"file://" in subprocess.run(asked, stdout=subprocess.PIPE).stdout
+    if found:
+        say("pip reads an index from a folder here; once more without pip's configuration files.")
+    return found
 
 
 def venv_works() -> bool:

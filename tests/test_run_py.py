@@ -16,8 +16,11 @@ ROOT = Path(__file__).resolve().parents[1]
 
 FAKE_PIP = """
 import os, pathlib, sys
+if sys.argv[1:] == ["config", "list"]:
+    sys.exit(print(os.environ.get("PIP_CONFIGURED", "")))
 pathlib.Path(os.environ["PIP_CALLS"]).open("a").write(" ".join(sys.argv[1:]) + "\\n")
-if "PIP_FAILS" in os.environ:
+plain = os.environ.get("PIP_CONFIG_FILE") == os.devnull
+if "PIP_FAILS" in os.environ and not (plain and os.environ["PIP_FAILS"] == "if configured"):
     sys.exit("pip: no network")
 command = pathlib.Path(sys.prefix, "bin", "etascope")
 command.write_text("#!/bin/sh\\necho started etascope $*\\n")
@@ -132,6 +135,21 @@ def test_failed_installation_is_not_taken_for_a_finished_one(project: Project) -
     assert "Traceback" not in failed.stderr
     assert "started" not in failed.stdout
     assert "started etascope up" in again.stdout
+
+
+def test_index_in_a_folder_that_is_incomplete_is_done_without(project: Project) -> None:
+    constraints = project.root / "constraints.txt"
+    constraints.write_text(constraints.read_text() + "# a third pin\n")
+
+    done = project.run(
+        "up",
+        PIP_FAILS="if configured",
+        PIP_CONFIGURED="global.extra-index-url='file:///srv/simple'",
+    )
+
+    assert "once more without pip's configuration files" in done.stdout
+    assert len(project.pip_calls()) == 2
+    assert "started etascope up" in done.stdout
 
 
 def test_venv_with_a_broken_python_is_made_anew(project: Project) -> None:
