@@ -89,7 +89,7 @@ def install(extras: str) -> None:
 
 
 def pip_installs(extras: str, plainly: bool = False) -> bool:
-    """Install the project, `plainly` without pip's configuration files; return whether it worked."""
+    """Install the project, `plainly` without pip's configuration files; return if it worked."""
     pip = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check"]
     environment = dict(os.environ, **({"PIP_CONFIG_FILE": os.devnull} if plainly else {}))
     wanted = ["-c", "constraints.txt", "-e", f".[{extras}]"]
