@@ -24,8 +24,10 @@ def nested(size: int) -> bytes:
     found, number = bytearray(), 0
     while len(found) < size:
         outer = b"b" if number == 0 else b"b%d" % number
-        found += b"--" + outer + b"\r\nContent-Type: multipart/mixed; boundary=b%d\r\n\r\n" % (
-            number + 1
+        found += (
+            b"--"
+            + outer
+            + b"\r\nContent-Type: multipart/mixed; boundary=b%d\r\n\r\n" % (number + 1)
         )
         number += 1
     return bytes(found)
