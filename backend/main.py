@@ -28,6 +28,7 @@ from backend.web.guard import LocalGuard
 from backend.web.intake import Intake
 from backend.web.monitoring import Monitor
 from backend.web.request_scope import RequestScope
+from backend.web.sweep_watch import Watches
 
 DESCRIPTION = """How far can the learning rate be turned before training breaks?
 
@@ -65,6 +66,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.settings = settings
     app.state.answers = AnswerCache()
+    app.state.watches = Watches()
     app.state.monitor = Monitor(_count)
     add_failure_handlers(app)
     for router in ROUTERS:

@@ -2,9 +2,10 @@
 
 import hashlib
 import secrets
+from collections.abc import Collection
 from typing import cast
 
-from sqlalchemy import ColumnElement, exists, or_, select, update
+from sqlalchemy import ColumnElement, or_, select, update
 from sqlalchemy.orm import Session
 
 from backend.db import changed_rows, clock
@@ -76,10 +77,10 @@ def find(session: Session, *, text: str) -> Caller | None:
     return Caller(name, allowed, user_id, scope=kind, token_id=token_id)
 
 
-def still_good(session: Session, *, token_id: int) -> bool:
-    """Return whether a token is neither revoked nor expired, nor its owner gone."""
-    own = (TokenRow.id == token_id, TokenRow.user_id == UserRow.id)
-    return bool(session.scalar(select(exists().where(*own, *_good()))))
+def still_good(session: Session, *, token_ids: Collection[int]) -> set[int]:
+    """Return the tokens that are neither revoked nor expired, nor their owner gone."""
+    own = (TokenRow.id.in_(token_ids), TokenRow.user_id == UserRow.id)
+    return set(session.scalars(select(TokenRow.id).where(*own, *_good()))) if token_ids else set()
 
 
 def needs_a_note(session: Session, *, token_id: int) -> bool:
