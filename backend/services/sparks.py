@@ -1,13 +1,13 @@
 """Small curves for the history's table cells."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from backend.models import SweepRow, SweepTrialRow, TrialRow
+from backend.models import SweepRow, SweepSummaryRow, SweepTrialRow, TrialRow
 from backend.schemas import Spark, SparkPoint, TrialState
 
 #: What curves of one small picture must share.
@@ -22,42 +22,81 @@ _GROUP = (
     TrialRow.imported,
     TrialRow.engine_version,
 )
+#: Losses are added up as fractions of themselves: PostgreSQL refuses a sum above all numbers.
+_FRACTION = 2.0**-40
+#: What stored rows consist of; those of another version are computed again.
+LAYOUT = ",".join([column.key for column in _GROUP] + ["method", "lr", "sum", "finite", "total"])
+
+#: One rate of one method in one group, as `LAYOUT` names it.
+Row = list[Any]
 
 
 def of_studies(session: Session, *, study_ids: Sequence[int]) -> dict[int, list[Spark]]:
     """Return each study's curves, one a method; of a mixed study those of its largest part.
 
-    Mean final training loss by rate, null where a seed's is not finite; averaged by the
-    database, so that a page of the history costs one query.
+    Mean final training loss by rate, null where a seed's is not finite. Sweeps that have ended
+    for good are read from their summaries, so that a page of the history costs two queries and
+    reads no more trials than are still on their way.
     """
+    query = select(SweepRow.id, SweepRow.study_id).where(SweepRow.study_id.in_(study_ids))
+    studies = dict(session.execute(query).all())
+    rows = _stored(session, studies)
+    rows |= of_sweeps(session, sweep_ids=[id for id in studies if id not in rows])
+    by_study: defaultdict[int, list[Row]] = defaultdict(list)
+    for sweep_id in sorted(rows):
+        by_study[studies[sweep_id]] += rows[sweep_id]
+    return {study_id: _curves(found) for study_id, found in by_study.items()}
+
+
+def of_sweeps(session: Session, *, sweep_ids: Sequence[int]) -> dict[int, list[Row]]:
+    """Return the rows of each sweep, added up by the database."""
+    if not sweep_ids:
+        return {}
     ended = TrialRow.state.in_((TrialState.COMPLETED, TrialState.DIVERGED))
     query = (
         select(
-            SweepRow.study_id,
+            SweepTrialRow.sweep_id,
             *_GROUP,
             TrialRow.method,
             TrialRow.lr,
-            func.avg(TrialRow.train_loss),
+            func.sum(TrialRow.train_loss * _FRACTION),
             func.count(TrialRow.train_loss),
             func.count(),
         )
-        .join(SweepTrialRow, SweepTrialRow.sweep_id == SweepRow.id)
         .join(TrialRow, TrialRow.id == SweepTrialRow.trial_id)
-        .where(SweepRow.study_id.in_(study_ids), ended)
-        .group_by(SweepRow.study_id, *_GROUP, TrialRow.method, TrialRow.lr)
-        .order_by(TrialRow.lr)
+        .where(SweepTrialRow.sweep_id.in_(sweep_ids), ended)
+        .group_by(SweepTrialRow.sweep_id, *_GROUP, TrialRow.method, TrialRow.lr)
+        .order_by(SweepTrialRow.sweep_id, TrialRow.method, TrialRow.lr)
     )
-    sizes: defaultdict[int, Counter[Any]] = defaultdict(Counter)
-    curves: defaultdict[tuple[int, Any], dict[str, list[SparkPoint]]] = defaultdict(dict)
-    for study_id, *rest in session.execute(query):
-        group, (method, lr, mean, finite, total) = tuple(rest[: len(_GROUP)]), rest[len(_GROUP) :]
-        sizes[study_id][group] += total
-        point = SparkPoint(lr=lr, mean=mean if finite == total else None)
-        curves[study_id, group].setdefault(method, []).append(point)
-    return {
-        study_id: [
-            Spark(method=method, points=points)
-            for method, points in curves[study_id, groups.most_common(1)[0][0]].items()
-        ]
-        for study_id, groups in sizes.items()
-    }
+    found: defaultdict[int, list[Row]] = defaultdict(list)
+    for sweep_id, *row in session.execute(query):
+        found[sweep_id].append(row)
+    return found
+
+
+def _stored(session: Session, sweep_ids: Iterable[int]) -> dict[int, list[Row]]:
+    query = select(SweepSummaryRow.sweep_id, SweepSummaryRow.curves).where(
+        SweepSummaryRow.sweep_id.in_(list(sweep_ids)), SweepSummaryRow.layout == LAYOUT
+    )
+    return {sweep_id: curves["rows"] for sweep_id, curves in session.execute(query)}
+
+
+def _curves(rows: Iterable[Row]) -> list[Spark]:
+    sizes: Counter[tuple[Any, ...]] = Counter()
+    sums: defaultdict[tuple[Any, ...], list[Any]] = defaultdict(lambda: [0.0, 0, 0])
+    for row in rows:
+        group, (method, lr, part, finite, total) = tuple(row[: len(_GROUP)]), row[len(_GROUP) :]
+        sizes[group] += total
+        one = sums[group, method, lr]
+        one[0], one[1], one[2] = one[0] + (part or 0.0), one[1] + finite, one[2] + total
+    largest = sizes.most_common(1)[0][0]
+    curves: defaultdict[str, list[SparkPoint]] = defaultdict(list)
+    for group, method, lr in sorted((key for key in sums if key[0] == largest), key=_by_rate):
+        part, finite, total = sums[group, method, lr]
+        mean = part / finite / _FRACTION if finite == total else None
+        curves[method].append(SparkPoint(lr=lr, mean=mean))
+    return [Spark(method=method, points=points) for method, points in curves.items()]
+
+
+def _by_rate(key: tuple[Any, ...]) -> tuple[float, str]:
+    return key[2], key[1]
