@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from backend.schemas import CSRF_COOKIE, CSRF_HEADER
 from dashboard import pages, router
 from dashboard.api_client import Sender, connect, in_process_client
+from dashboard.callback_guard import put_inside
 from dashboard.callbacks import register_all, report
 from dashboard.components.shell import shell
 from dashboard.markup import Dash
@@ -50,6 +51,7 @@ def create_dash_app(server: FastAPI, client: Sender | None = None) -> Any:
     # Dash would do this on the first request to "/", and serve a deep link before without assets.
     app._setup_server()
     keep_scripts_packed(server)
+    put_inside(server, app)
     return app
 
 
