@@ -8,7 +8,7 @@ which needs nothing, waits while a large or nasty body is taken or refused.
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from statistics import quantiles
 from typing import Any
 from urllib.parse import urlsplit
@@ -88,10 +88,12 @@ async def _measure(
                 await _begin_body(address, stack)
             waits = [await _timed(http, "/api/studies") for _ in range(asked)]
         found.append(_row(f"a read beside {UNFINISHED} bodies without an end", waits))
+        await asyncio.sleep(1)  # until all of them are seen to be gone
         for what, path, body, headers in _nasty():
             tell(what)
-            waits = await _waits_during(http, http.post(path, content=body, headers=headers))
-            found.append(_row(f"health during: {what}", waits, target=WAIT_MS))
+            request = http.post(path, content=body, headers=headers)
+            waits, status = await _waits_during(http, request)
+            found.append(_row(f"health during: {what} ({status})", waits, target=WAIT_MS))
     return found
 
 
@@ -112,15 +114,17 @@ async def _timed(http: httpx.AsyncClient, path: str) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-async def _waits_during(http: httpx.AsyncClient, request: Any) -> list[float]:
+async def _waits_during(http: httpx.AsyncClient, request: Any) -> tuple[list[float], str]:
+    """Return how long health took meanwhile, and what the request was answered."""
     running = asyncio.ensure_future(request)
     waits = [await _timed(http, "/api/health")]
     while not running.done():
         waits.append(await _timed(http, "/api/health"))
         await asyncio.sleep(0.005)
-    with suppress(httpx.TransportError):  # refused while still sending
-        await running
-    return waits
+    try:
+        return waits, str((await running).status_code)
+    except httpx.TransportError:
+        return waits, "cut off while sending"
 
 
 def _row(what: str, waits: list[float], target: float | None = None) -> dict[str, Any]:
