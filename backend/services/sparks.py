@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Text, func, select, type_coerce
+from sqlalchemy import Text, case, func, select, type_coerce
 from sqlalchemy.orm import Session
 
 from backend.models import SweepRow, SweepSummaryRow, SweepTrialRow, TrialRow
@@ -22,11 +22,13 @@ _GROUP = (
     TrialRow.imported,
     TrialRow.engine_version,
 )
-#: Losses are added up as fractions of themselves: PostgreSQL refuses a sum above all numbers.
-_FRACTION = 2.0**-40
+#: Losses from here on are added up apart, as fractions of themselves: PostgreSQL refuses a sum
+#: above all numbers, as it does a fraction of a small one below them.
+_HUGE, _FRACTION = 1e280, 2.0**-40
 ENDED = (TrialState.COMPLETED.value, TrialState.DIVERGED.value)
+_SUMS = ("sum", "huge", "finite", "total")
 #: What stored rows consist of; those of another version are computed again.
-LAYOUT = ",".join([column.key for column in _GROUP] + ["method", "lr", "sum", "finite", "total"])
+LAYOUT = ",".join([column.key for column in _GROUP] + ["method", "lr", *_SUMS])
 
 #: One rate of one method in one group, as `LAYOUT` names it.
 Row = list[Any]
@@ -55,13 +57,15 @@ def of_sweeps(session: Session, *, sweep_ids: Sequence[int]) -> dict[int, list[R
         return {}
     # Not by the index on states: SQLite would begin with every trial there is that has ended.
     ended = func.lower(type_coerce(TrialRow.state, Text)).in_(ENDED)
+    huge = func.abs(TrialRow.train_loss) >= _HUGE
     query = (
         select(
             SweepTrialRow.sweep_id,
             *_GROUP,
             TrialRow.method,
             TrialRow.lr,
-            func.sum(TrialRow.train_loss * _FRACTION),
+            func.sum(case((~huge, TrialRow.train_loss))),
+            func.sum(case((huge, TrialRow.train_loss * _FRACTION))),
             func.count(TrialRow.train_loss),
             func.count(),
         )
@@ -85,17 +89,17 @@ def _stored(session: Session, sweep_ids: Iterable[int]) -> dict[int, list[Row]]:
 
 def _curves(rows: Iterable[Row]) -> list[Spark]:
     sizes: Counter[tuple[Any, ...]] = Counter()
-    sums: defaultdict[tuple[Any, ...], list[Any]] = defaultdict(lambda: [0.0, 0, 0])
+    sums: defaultdict[tuple[Any, ...], list[Any]] = defaultdict(lambda: [0.0] * len(_SUMS))
     for row in rows:
-        group, (method, lr, part, finite, total) = tuple(row[: len(_GROUP)]), row[len(_GROUP) :]
-        sizes[group] += total
-        one = sums[group, method, lr]
-        one[0], one[1], one[2] = one[0] + (part or 0.0), one[1] + finite, one[2] + total
+        group, (method, lr, *parts) = tuple(row[: len(_GROUP)]), row[len(_GROUP) :]
+        sizes[group] += parts[-1]
+        before = sums[group, method, lr]
+        sums[group, method, lr] = [a + (b or 0) for a, b in zip(before, parts, strict=True)]
     largest = sizes.most_common(1)[0][0]
     curves: defaultdict[str, list[SparkPoint]] = defaultdict(list)
     for group, method, lr in sorted((key for key in sums if key[0] == largest), key=_by_rate):
-        part, finite, total = sums[group, method, lr]
-        mean = part / finite / _FRACTION if finite == total else None
+        plain, huge, finite, total = sums[group, method, lr]
+        mean = plain / finite + huge / finite / _FRACTION if finite == total else None
         curves[method].append(SparkPoint(lr=lr, mean=mean))
     return [Spark(method=method, points=points) for method, points in curves.items()]
 
