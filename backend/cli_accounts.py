@@ -103,8 +103,14 @@ def disable(
 
 
 @user_app.command()
-def password(name: Name, generate: Generate = False) -> None:
-    """Set somebody's password, and end all of their logins."""
+def password(
+    name: Name,
+    generate: Generate = False,
+    keep_tokens: Annotated[
+        bool, typer.Option("--keep-tokens", help="Leave their tokens as they are.")
+    ] = False,
+) -> None:
+    """Set somebody's password, and end all of their logins and tokens."""
     from backend.services import audit
     from backend.services.accounts import users
 
@@ -113,9 +119,19 @@ def password(name: Name, generate: Generate = False) -> None:
         user = users.find(session, name=name)
     digest, shown = _password(name, generate)
     with _accounts() as session:
-        users.set_password(session, user_id=user.id, password_digest=digest)
-        audit.record(session, by=_shell(), action="user.password", user_id=user.id, name=name)
-    typer.echo(f"{name} has a new password.{shown}")
+        revoked = users.set_password(
+            session, user_id=user.id, password_digest=digest, keep_tokens=keep_tokens
+        )
+        audit.record(
+            session,
+            by=_shell(),
+            action="user.password",
+            user_id=user.id,
+            name=name,
+            tokens_revoked=revoked,
+        )
+    ended = f" {revoked} of their tokens no longer work." if revoked else ""
+    typer.echo(f"{name} has a new password.{ended}{shown}")
 
 
 @user_app.command()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def bench(
-    what: Annotated[str, typer.Argument(help="core, sweep, service or ui")] = "sweep",
+    what: Annotated[str, typer.Argument(help="core, sweep, service, ui or crowd")] = "sweep",
     full: Annotated[bool, typer.Option(help="More rounds and longer sweeps.")] = False,
     json: Annotated[Path | None, typer.Option(help="Write the numbers.")] = None,
     markdown: Annotated[bool, typer.Option(help="Print the table as Markdown.")] = False,
@@ -144,11 +144,20 @@ def _ui(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
     return {"benchmark": "ui", "surroundings": surroundings(), "rows": rows}
 
 
+def _crowd(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    from backend.bench.crowd import measure_crowd
+    from ib_core.bench.measure import surroundings
+
+    rows = measure_crowd(rounds=30 if full else 10, tell=tell)
+    return {"benchmark": "crowd", "surroundings": surroundings(), "rows": rows}
+
+
 BENCHMARKS: dict[str, Callable[[bool, Callable[[str], None]], dict[str, Any]]] = {
     "core": _core,
     "sweep": _sweep,
     "service": _service,
     "ui": _ui,
+    "crowd": _crowd,
 }
 
 

@@ -73,17 +73,19 @@ def _to_server(
 def _to_database(file: Path, name: str | None, study: int | None) -> "ImportRead":
     from backend import migrate
     from backend.cli_server import read_settings
-    from backend.db import transaction
+    from backend.db import get_engine, transaction
     from backend.services import importing
 
     settings = read_settings()
     rows = importing.read_rows(file.read_bytes(), most_bytes=settings.max_body_bytes)
     trials = importing.read_trials(rows)
     migrate.upgrade(settings)
+    new = importing.store_trials(get_engine(), trials)  # a server may be writing too
     with transaction() as session:
         return importing.store(
             session,
             found=trials,
+            new=new,
             source=file.name,
             study_id=study,
             name=name or f"Imported: {file.name}"[:200],

@@ -119,6 +119,7 @@ def _serve(site: "FastAPI", settings: "Settings") -> None:
 
     from backend import logs
     from backend.launcher import free_port
+    from backend.web.connections import ImpatientProtocol
 
     logs.configure(settings)
     uvicorn.run(
@@ -131,7 +132,7 @@ def _serve(site: "FastAPI", settings: "Settings") -> None:
         # Whoever else sends X-Forwarded-For could choose the address that logins are counted by.
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=settings.trusted_proxies,
-        http="h11",  # the other parser takes headers without end
+        http=ImpatientProtocol,
         h11_max_incomplete_event_size=LONGEST_HEADERS,
         timeout_keep_alive=75,  # longer than proxies keep a connection, so that none is cut in use
         timeout_graceful_shutdown=3,  # event streams never end by themselves

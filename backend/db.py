@@ -3,9 +3,10 @@
 import json
 import os
 import sqlite3
+import stat
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -129,7 +130,7 @@ def build_engine(url: str) -> Engine:
         )
     name, pool = make_url(url).database, {}
     if name and name != ":memory:":
-        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        _keep_private(Path(name))
         # The last one used first: every connection keeps megabytes of pages it has read.
         pool = {"pool_use_lifo": True}
     waiting = {"timeout": BUSY_MILLISECONDS / 1000}
@@ -137,6 +138,25 @@ def build_engine(url: str) -> Engine:
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _keep_private(file: Path) -> None:
+    """Let nobody else on this machine read a database, or the folder that is its home.
+
+    Its companions (-wal, -shm) get the file's own permissions from SQLite when they are made. A
+    folder is closed only if it looks like a home of ours: somebody may have put the file into
+    one that others need.
+    """
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(OSError):  # on a disk that cannot be written, or another user's: as it is
+        os.close(os.open(file, os.O_CREAT | os.O_RDONLY, 0o600))
+        for one in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
+            if one.exists() and one.stat().st_mode & 0o077:
+                one.chmod(0o600)
+        mode = file.parent.stat().st_mode
+        ours = file.parent == get_settings().home and file.parent != Path.home()
+        if ours and mode & 0o077 and not mode & stat.S_ISVTX:
+            file.parent.chmod(0o700)
 
 
 def _to_json(value: Any) -> str:

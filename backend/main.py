@@ -21,14 +21,15 @@ from backend.settings import Settings, get_settings
 from backend.version import VERSION
 from backend.web import entrance
 from backend.web.answer_cache import AnswerCache
-from backend.web.body_limit import BodyLimit
 from backend.web.docs_page import docs_page
 from backend.web.failures import add_failure_handlers
 from backend.web.fallback import ApiFallback
 from backend.web.gate import AccountGate, document_tokens
 from backend.web.guard import LocalGuard
+from backend.web.intake import Intake
 from backend.web.monitoring import Monitor
 from backend.web.request_scope import RequestScope
+from backend.web.sweep_watch import Watches
 
 DESCRIPTION = """How far can the learning rate be turned before training breaks?
 
@@ -38,6 +39,9 @@ that is not finite is null beside its outcome; on input NaN and infinity are ref
 
 #: JSON bodies are small; files are as large as the setting allows.
 LARGEST_JSON = 2 * 1024 * 1024
+#: Names and passwords; whoever sends them is not known yet.
+LARGEST_ENTRANCE = 16 * 1024
+ENTRANCES = ("/login", "/welcome", "/api/auth/login")
 SMALLEST_COMPRESSED = 1024
 #: New objects between two looks for garbage, and how often the older ones are looked through.
 GARBAGE_THRESHOLDS = (20_000, 20, 50)
@@ -64,6 +68,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.settings = settings
     app.state.answers = AnswerCache()
     app.state.loading = Loading()
+    app.state.watches = Watches()
     app.state.monitor = Monitor(_count)
     add_failure_handlers(app)
     for router in ROUTERS:
@@ -83,15 +88,16 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 def _add_layers(app: FastAPI, settings: Settings) -> None:
     """Wrap the app; what is added last is outermost."""
     app.add_middleware(GZipMiddleware, minimum_size=SMALLEST_COMPRESSED, compresslevel=5)
-    app.add_middleware(
-        BodyLimit,
-        most=min(LARGEST_JSON, settings.max_body_bytes),
-        exceptions={"/api/import": settings.max_body_bytes},
-    )
     if settings.auth:
         app.add_middleware(AccountGate, settings=settings)
     else:
         app.add_middleware(LocalGuard)
+    app.add_middleware(
+        Intake,
+        most=min(LARGEST_JSON, settings.max_body_bytes),
+        exceptions=dict.fromkeys(ENTRANCES, LARGEST_ENTRANCE)
+        | {"/api/import": settings.max_body_bytes},
+    )
     app.add_middleware(RequestScope, monitor=app.state.monitor)
 
 

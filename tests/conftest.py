@@ -92,9 +92,14 @@ def postgresql_database(
 ) -> str:
     """An empty PostgreSQL database, configured as the service's."""
     del home
-    tables = ", ".join(Base.metadata.tables)
-    postgres_server.execute(f"TRUNCATE {tables} RESTART IDENTITY CASCADE", "etascope")
+    empty_postgresql(postgres_server)
     return _use(monkeypatch, postgresql_url)
+
+
+def empty_postgresql(server: PostgresServer) -> None:
+    """Empty the database that tests share."""
+    tables = ", ".join(Base.metadata.tables)
+    server.execute(f"TRUNCATE {tables} RESTART IDENTITY CASCADE", "etascope")
 
 
 def _use(monkeypatch: pytest.MonkeyPatch, url: str) -> str:

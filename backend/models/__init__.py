@@ -3,7 +3,7 @@
 from backend.models.accounts import AuditRow, LoginAttemptsRow, SessionRow, TokenRow, UserRow
 from backend.models.shards import ShardRow, ShardState, WorkerRow
 from backend.models.studies import SavedViewRow, StudyNoteRow, StudyRow, StudyTagRow
-from backend.models.sweeps import SweepRow, SweepTrialRow
+from backend.models.sweeps import SweepRow, SweepSummaryRow, SweepTrialRow
 from backend.models.trials import CurveRow, TrialRow
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "StudyRow",
     "StudyTagRow",
     "SweepRow",
+    "SweepSummaryRow",
     "SweepTrialRow",
     "TokenRow",
     "TrialRow",

@@ -57,3 +57,22 @@ class SweepTrialRow(Base):
     )
     position: Mapped[int]
     reused: Mapped[bool]  # another sweep had already brought it
+
+
+class SweepSummaryRow(Base):
+    """What a sweep's trials add up to once all have a result, which is final.
+
+    Derived, and only there to be quick: without a row everything is counted from the trials.
+    """
+
+    __tablename__ = "sweep_summaries"
+
+    sweep_id: Mapped[int] = mapped_column(
+        ForeignKey("sweeps.id", ondelete="CASCADE"), primary_key=True
+    )
+    completed: Mapped[int]
+    diverged: Mapped[int]
+    fresh: Mapped[int]
+    finished_at: Mapped[datetime | None]
+    layout: Mapped[str] = mapped_column(String(200))  # what a row of the curves consists of
+    curves: Mapped[dict[str, Any]]

@@ -70,7 +70,7 @@ def change_password(
     request: Request,
     engine: EngineDep,
 ) -> None:
-    """Change one's own password; every other login of the account ends."""
+    """Change one's own password; every other login of the account ends, tokens if asked to."""
     if caller.session_id is None or caller.user_id is None:
         raise Forbidden("A token cannot change the password; log in for that.")
     right = check_password(
@@ -85,6 +85,7 @@ def change_password(
             user_id=caller.user_id,
             password_digest=chosen.digest,
             keep_session=caller.session_id,
+            keep_tokens=payload.keep_tokens,
         )
         audit.record(session, by=caller, action="account.password", user_id=caller.user_id)
 

@@ -17,7 +17,7 @@ _DESCRIPTIONS = {
     404: "There is no such thing.",
     409: "Not possible in the present state.",
     413: "Larger than the limit the message names.",
-    429: "Too many failed logins; `Retry-After` says how long to wait.",
+    429: "Too many failed logins or open streams; `Retry-After` says how long to wait.",
     422: "Not as it should be; the message says what came and what would work.",
     500: "A fault of ours; the message has the request's id.",
     503: "The database does not answer.",

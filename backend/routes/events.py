@@ -2,26 +2,29 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from typing import Annotated
+from collections.abc import AsyncIterator, Callable, Iterable
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Any
 
 from anyio import to_thread
-from fastapi import APIRouter, Header, Response
+from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import StreamingResponse
 from sqlalchemy import Engine
+from starlette.types import Receive, Scope, Send
 
 from backend.db import PASSING_FAULTS, reading
 from backend.deps import CallerDep, EngineDep
-from backend.errors import NotFound, Unauthorized
+from backend.errors import NotFound
 from backend.routes.documented import SweepId, errors
 from backend.services import events, sweeps
 from backend.services.accounts.caller import Caller
-from backend.services.accounts.sessions import still_holds
 from backend.services.events import DONE, News, Position
+from backend.web import sweep_watch
+from backend.web.sweep_watch import Watch, Watches
 
 router = APIRouter(prefix="/api", tags=["sweeps"])
 
-POLL_SECONDS = 0.5
 #: A comment so often keeps proxies from closing a quiet stream.
 KEEP_ALIVE_SECONDS = 10.0
 KEEP_ALIVE = ": still here\n\n"
@@ -46,7 +49,7 @@ LastEventId = Annotated[
     "/sweeps/{sweep_id}/events",
     response_class=StreamingResponse,
     responses={
-        **errors(404),
+        **errors(404, 429),
         200: {
             "description": "`progress` and `done` carry the sweep, `trial` a trial that has ended.",
             "content": {"text/event-stream": {"schema": EVENT_SCHEMA}},
@@ -55,7 +58,11 @@ LastEventId = Annotated[
     },
 )
 async def sweep_events(
-    sweep_id: SweepId, engine: EngineDep, caller: CallerDep, last_event_id: LastEventId = None
+    request: Request,
+    sweep_id: SweepId,
+    engine: EngineDep,
+    caller: CallerDep,
+    last_event_id: LastEventId = None,
 ) -> Response:
     """Tell what happens in a sweep until it has ended.
 
@@ -63,14 +70,34 @@ async def sweep_events(
     ended since. Ends after `done`, and as soon as the login or token it was opened with does.
     """
     position = Position.read(last_event_id or "")
-    first = await to_thread.run_sync(_begin, engine, sweep_id, position)
+    watches: Watches = request.app.state.watches
+    desk = watches.desk()
+    first = await to_thread.run_sync(_begin, engine, sweep_id, position, limiter=desk.limiter)
     if first.done and not first.trials and (last_event_id or "").startswith(DONE):
         return Response(status_code=204)  # what tells a browser not to come back
-    return StreamingResponse(
-        _stream(engine, sweep_id, position, first, caller),
-        media_type="text/event-stream",
-        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    if first.done:
+        whole = first.sweep.model_dump_json()
+        return _Stream(iter([_tell(first, position) + _end(whole, position)]))
+    watch = desk.enter(engine, sweep_id, caller)
+    return _Stream(
+        _stream(partial(_look, engine, sweep_id), position, first, watch, caller),
+        leave=lambda: desk.leave(watch, sweep_id, caller),
     )
+
+
+class _Stream(StreamingResponse):
+    """A stream that is missed by nobody: whoever goes away has left, however they went."""
+
+    def __init__(self, content: Any, *, leave: Callable[[], None] = lambda: None) -> None:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(content, media_type="text/event-stream", headers=headers)
+        self._leave = leave
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._leave()
 
 
 def _begin(engine: Engine, sweep_id: int, position: Position) -> News:
@@ -80,55 +107,87 @@ def _begin(engine: Engine, sweep_id: int, position: Position) -> News:
         return events.look(session, sweep_id=sweep_id, position=position)
 
 
-def _look(engine: Engine, sweep_id: int, position: Position, caller: Caller) -> News | None:
+def _look(engine: Engine, sweep_id: int, position: Position) -> News | None:
     """Return what is new; None while the database is away."""
     try:
         with reading(engine) as session:
-            if not still_holds(session, caller=caller):
-                raise Unauthorized("This login has ended.")
             return events.look(session, sweep_id=sweep_id, position=position)
     except PASSING_FAULTS:
         return None
 
 
 async def _stream(
-    engine: Engine, sweep_id: int, position: Position, first: News, caller: Caller
+    look: Callable[[Position], News | None],
+    position: Position,
+    first: News,
+    watch: Watch,
+    caller: Caller,
 ) -> AsyncIterator[str]:
+    """Tell what the listener has missed, then what the watch sees."""
+    yield _tell(first, position) + _progress(first.sweep.model_dump_json(), position)
+    told = first.sweep.model_dump_json(exclude={"eta_seconds"})
+    await watch.begun()
     news: News | None = first
-    told = ""
-    spoke = time.monotonic()
-    while True:
-        text, told = _tell(news, position, told) if news else ("", told)
+    while news is None or news.more or news is first:
+        try:
+            news = await to_thread.run_sync(look, position, limiter=watch.limiter)
+        except NotFound:
+            return
+        if news is None:
+            await asyncio.sleep(sweep_watch.POLL_SECONDS)
+        elif news.trials:
+            yield _tell(news, position)
+    async for text in _follow(watch, position, told, caller):
+        yield text
+
+
+async def _follow(
+    watch: Watch, position: Position, told: str, caller: Caller
+) -> AsyncIterator[str]:
+    heard, caught_up, spoke = 0, watch.rounds, time.monotonic()
+    while not watch.gone and caller not in watch.sent_away:
+        new = [one for one in watch.log[heard:] if one.id not in position.seen]
+        heard = len(watch.log)
+        if watch.rounds > caught_up + 1:
+            # Whatever this listener found by itself has been seen by the watch too by now.
+            position.seen.clear()
+        text = _trials(((one.text, one.id, one.at) for one in new), position)
+        if watch.done:
+            yield text + _end(watch.whole, position)
+            return
+        if watch.plain not in ("", told):
+            text += _progress(watch.whole, position)
+            told = watch.plain
         if text or time.monotonic() - spoke > KEEP_ALIVE_SECONDS:
             spoke = time.monotonic()
             yield text or KEEP_ALIVE
-        if news and news.done:
-            return
-        if not (news and news.more):
-            await asyncio.sleep(POLL_SECONDS)
-        try:
-            news = await to_thread.run_sync(_look, engine, sweep_id, position, caller)
-        except (NotFound, Unauthorized):  # the sweep was deleted, or the listener's login ended
-            return
+        await watch.next_round(KEEP_ALIVE_SECONDS)
 
 
-def _tell(news: News, position: Position, told: str) -> tuple[str, str]:
-    """Return the events of one look, and what the last `progress` said."""
-    # Only the last trial has an id: a stream cut off before it repeats the others.
-    ids = [""] * (len(news.trials) - 1) + [position.write()]
-    parts = [
-        _event("trial", trial.model_dump_json(), event_id)
-        for trial, event_id in zip(news.trials, ids, strict=False)
-    ]
-    # The forecast alone moves all the time and is no news.
-    now = news.sweep.model_dump_json(exclude={"eta_seconds"})
-    if news.done:
-        whole = news.sweep.model_dump_json()
-        parts.append(_event("progress", whole, position.write()))
-        parts.append(_event("done", whole, f"{DONE}{position.write()}"))
-    elif now != told:
-        parts.append(_event("progress", news.sweep.model_dump_json(), position.write()))
-    return "".join(parts), now
+def _tell(news: News, position: Position) -> str:
+    return _trials(((one.model_dump_json(), one.id, at) for one, at in news.timed()), position)
+
+
+def _trials(found: Iterable[tuple[str, int, datetime | None]], position: Position) -> str:
+    """Return the events of trials, and move the position past them.
+
+    Only the last has an id: a stream cut off before it repeats the others.
+    """
+    texts = []
+    for text, trial_id, at in found:
+        position.move(trial_id, at)
+        texts.append(text)
+    parts = [_event("trial", text, "") for text in texts[:-1]]
+    parts += [_event("trial", text, position.write()) for text in texts[-1:]]
+    return "".join(parts)
+
+
+def _progress(whole: str, position: Position) -> str:
+    return _event("progress", whole, position.write())
+
+
+def _end(whole: str, position: Position) -> str:
+    return _progress(whole, position) + _event("done", whole, f"{DONE}{position.write()}")
 
 
 def _event(name: str, data: str, event_id: str) -> str:

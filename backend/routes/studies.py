@@ -1,17 +1,20 @@
 """Studies: the history, and one study's name, notes and tags."""
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, BackgroundTasks, Response
 from fastapi import Query as QueryParameters
 from pydantic import BeforeValidator, Field, WithJsonSchema
+from sqlalchemy import Engine
+from sqlalchemy.exc import IntegrityError
 
-from backend.db import transaction
+from backend.db import PASSING_FAULTS, transaction
 from backend.deps import CallerDep, EngineDep, ReadDep, SettingsDep, WriterDep
 from backend.routes.documented import Paging, StudyId, Word, errors
 from backend.schemas import Page, StudyCreate, StudyRead, StudyUpdate, SweepState
-from backend.services import audit, history, sparks, studies
+from backend.services import audit, history, sparks, studies, summaries
 
 router = APIRouter(prefix="/api/studies", tags=["studies"])
 
@@ -76,6 +79,8 @@ def list_studies(
     query: Annotated[HistoryQuery, QueryParameters()],
     session: ReadDep,
     settings: SettingsDep,
+    engine: EngineDep,
+    later: BackgroundTasks,
     _: CallerDep,
 ) -> Page[StudyRead]:
     """Return the history, filtered, sorted and paged."""
@@ -100,7 +105,15 @@ def list_studies(
         found = sparks.of_studies(session, study_ids=[study.id for study in page.items])
         for study in page.items:
             study.spark = found.get(study.id, [])
+    ended = [study for study in page.items if study.state is SweepState.COMPLETED]
+    later.add_task(_summarise, engine, [id for study in ended for id in study.sweep_ids])
     return page
+
+
+def _summarise(engine: Engine, sweep_ids: list[int]) -> None:
+    """Make the next look at the history cheaper; if that fails, the next look tries again."""
+    with suppress(*PASSING_FAULTS, IntegrityError):  # a sweep may be deleted meanwhile
+        summaries.store(engine, sweep_ids=sweep_ids)
 
 
 @router.post("", status_code=201, responses=errors(400, 413))

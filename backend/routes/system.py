@@ -1,11 +1,14 @@
 """The service itself: alive, ready, who works, who asks."""
 
+from pathlib import Path
+
 from fastapi import APIRouter, Request, Response
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from backend import schema_revision
-from backend.db import reading
+from backend.db import reading, transaction
+from backend.db import reason as reason_of
 from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep, SettingsDep
 from backend.queue import Queue
 from backend.routes.documented import ShortPage, errors
@@ -25,6 +28,10 @@ from ib_core.datasets import data_dir
 
 router = APIRouter(tags=["system"])
 NO_WORKER = "No worker is alive. Start one with: etascope worker"
+UNKNOWN_WORKERS = "Whether a worker is alive cannot be known without the database."
+#: How long a probe waits for somebody else's write.
+PROBE_MILLISECONDS = 2000
+PROBE_TABLE = "CREATE TEMPORARY TABLE probe ON COMMIT DROP AS SELECT repeat('x', 65536) AS x"
 
 
 @router.get("/api/health")
@@ -37,10 +44,12 @@ def get_health() -> HealthRead:
 def get_ready(engine: EngineDep, queue: QueueDep, response: Response) -> ReadyRead:
     """Say whether a sweep would be run now, and if not, what is missing."""
     database, alive = _database(engine)
+    # Who lives is known by what they write: while nothing can be written, nobody seems to.
+    absent = NO_WORKER if database.ready else UNKNOWN_WORKERS
     checks = {
         "database": database,
         "broker": _broker(queue),
-        "workers": CheckRead(ready=bool(alive), reason=None if alive else NO_WORKER),
+        "workers": CheckRead(ready=bool(alive), reason=None if alive else absent),
     }
     ready = all(check.ready for check in checks.values())
     response.status_code = 200 if ready else 503
@@ -55,10 +64,31 @@ def _database(engine: Engine) -> tuple[CheckRead, dict[str, int]]:
             reason = schema_revision.why_unusable(session)
         with reading(engine) as session:
             alive = {} if reason else workers.live_by_device(session)
+        reason = reason or _why_not_written(engine)
     except SQLAlchemyError as error:
         # Its own text may hold the address with the password.
         return CheckRead(ready=False, reason=f"It does not answer ({type(error).__name__})."), {}
     return CheckRead(ready=reason is None, reason=reason), alive
+
+
+def _why_not_written(engine: Engine) -> str | None:
+    """Return why a result could not be stored now; a database on a full disk still reads well."""
+    if engine.dialect.name == "sqlite":
+        # Beside the file, not into it: there a probe would wait for whoever writes.
+        found = storage.why_not_writable(Path(engine.url.database or ".").parent)
+        return found and f"It cannot be written to: {found}."
+    try:
+        with transaction(engine) as session:
+            session.execute(text(f"SET LOCAL lock_timeout = {PROBE_MILLISECONDS}"))
+            session.execute(text("UPDATE alembic_version SET version_num = version_num"))
+            session.execute(
+                text(
+                    "CREATE TEMPORARY TABLE probe ON COMMIT DROP AS SELECT repeat('x', 65536) AS x"
+                )
+            )
+    except SQLAlchemyError as error:
+        return f"It cannot be written to: {reason_of(error)}."
+    return None
 
 
 def _broker(queue: Queue) -> CheckRead:

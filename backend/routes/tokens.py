@@ -9,7 +9,7 @@ from backend.routes.documented import ShortPage, TokenId, errors
 from backend.schemas import Page, TokenCreate, TokenCreated, TokenRead
 from backend.services import audit
 from backend.services.accounts import tokens
-from backend.services.accounts.caller import SCOPES, Caller
+from backend.services.accounts.caller import Caller
 from backend.services.cursors import cut
 
 router = APIRouter(
@@ -26,10 +26,14 @@ def list_tokens(session: ReadDep, caller: CallerDep, page: ShortPage) -> Page[To
 
 @router.post("", status_code=201, responses=errors(400, 409, 413))
 def create_token(payload: TokenCreate, engine: EngineDep, caller: OwnerDep) -> TokenCreated:
-    """Make a token for oneself; its text is in this answer and nowhere else."""
-    if SCOPES.index(payload.scope) > SCOPES.index(caller.scope):
+    """Make a token for oneself; its text is in this answer and nowhere else.
+
+    With a login, or with a token of the scope admin, which the new one does not outlive.
+    """
+    if caller.token_id is not None and caller.scope != "admin":
         raise Forbidden(
-            f"A token of the scope {caller.scope} cannot make one of the scope {payload.scope}."
+            f"A token of the scope {caller.scope} cannot make others.",
+            hint="Log in for that, or use a token of the scope admin.",
         )
     with transaction(engine) as session:
         made = tokens.create(
@@ -38,6 +42,7 @@ def create_token(payload: TokenCreate, engine: EngineDep, caller: OwnerDep) -> T
             name=payload.name,
             scope=payload.scope,
             days=payload.days,
+            parent_id=caller.token_id,
         )
         audit.record(
             session,

@@ -114,12 +114,32 @@ def _import(
     source = query.filename or upload.filename or "a file without a name"
     rows = importing.read_rows(upload.content, most_bytes=most_bytes)
     found = importing.read_trials(rows)
+    if query.study_id is not None:
+        with reading(engine) as session:
+            caller.check_owner(studies.owner_of(session, study_id=query.study_id))
+    new = importing.store_trials(engine, found)
+    try:
+        return _publish(engine, found, new, source, query, caller)
+    except Exception:
+        importing.forget(engine, new)
+        raise
+
+
+def _publish(
+    engine: Engine,
+    found: importing.Imported,
+    new: set[str],
+    source: str,
+    query: ImportQuery,
+    caller: Caller,
+) -> ImportRead:
     with transaction(engine) as session:
-        if query.study_id is not None:
+        if query.study_id is not None:  # again: meanwhile it may be somebody else's, or gone
             caller.check_owner(studies.owner_of(session, study_id=query.study_id))
         stored = importing.store(
             session,
             found=found,
+            new=new,
             source=source,
             study_id=query.study_id,
             name=query.name or f"Imported: {source}"[:200],

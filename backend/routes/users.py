@@ -78,11 +78,24 @@ def delete_user(user_id: UserId, engine: EngineDep, caller: AdminDep) -> None:
 def reset_password(
     user_id: UserId, payload: PasswordReset, engine: EngineDep, caller: AdminDep
 ) -> PasswordRead:
-    """Give somebody a new password, and end all of their logins."""
+    """Give somebody a new password, and end all of their logins, and tokens unless kept."""
     with reading(engine) as session:
         name = users.get(session, user_id=user_id).username
     chosen = passwords.choose(name, payload.password)
     with transaction(engine) as session:
-        users.set_password(session, user_id=user_id, password_digest=chosen.digest)
-        audit.record(session, by=caller, action="user.password", user_id=user_id, name=name)
-    return PasswordRead(password=chosen.text if payload.password is None else None)
+        revoked = users.set_password(
+            session,
+            user_id=user_id,
+            password_digest=chosen.digest,
+            keep_tokens=payload.keep_tokens,
+        )
+        audit.record(
+            session,
+            by=caller,
+            action="user.password",
+            user_id=user_id,
+            name=name,
+            tokens_revoked=revoked,
+        )
+    shown = chosen.text if payload.password is None else None
+    return PasswordRead(password=shown, tokens_revoked=revoked)

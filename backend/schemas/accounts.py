@@ -38,22 +38,25 @@ class LoginCreate(Input):
 
 
 class PasswordChange(Input):
-    """A new password for oneself; ends every other login."""
+    """A new password for oneself; ends every other login, and tokens if asked to."""
 
     current: Secret
     new: Secret = Field(description=GOOD)
+    keep_tokens: bool = Field(True, description="Whether one's tokens stay good.")
 
 
 class PasswordReset(Input):
-    """A new password for somebody else."""
+    """A new password for somebody else; ends all of their logins and tokens."""
 
     password: Secret | None = Field(None, description=f"{GOOD} Null: one is made up.")
+    keep_tokens: bool = Field(False, description="Whether their tokens stay good.")
 
 
 class PasswordRead(Output):
     """A password that was set."""
 
     password: str | None = Field(description="The made-up one, shown this once; else null.")
+    tokens_revoked: int = Field(0, description="How many tokens ended with the old one.")
 
 
 class UserCreate(Input):
@@ -97,6 +100,7 @@ class UserCreated(UserRead):
     """A new account."""
 
     password: str | None = Field(description="The made-up one, shown this once; else null.")
+    tokens_revoked: int = Field(0, description="How many tokens ended with the old one.")
 
 
 class PersonRead(Output):

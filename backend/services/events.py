@@ -1,5 +1,6 @@
 """What happened in a sweep since somebody last looked: the material of the event stream."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -47,6 +48,11 @@ class Position:
         """Return the position as an event id."""
         return f"{self.at.isoformat()}~{self.trial_id}" if self.at else "0"
 
+    def move(self, trial_id: int, at: datetime | None) -> None:
+        """Go past a trial, never back."""
+        if at and (self.at is None or at >= self.at):
+            self.at, self.trial_id = at, trial_id
+
 
 @dataclass(frozen=True, slots=True)
 class News:
@@ -55,6 +61,7 @@ class News:
     sweep: SweepRead
     trials: list[TrialEvent]
     more: bool
+    ended_at: list[datetime | None] = field(default_factory=list)
 
     @property
     def done(self) -> bool:
@@ -65,6 +72,10 @@ class News:
         counts = self.sweep.progress
         running = counts.get("running", 0) + counts.get("queued", 0)
         return self.sweep.state in ENDED and not running and not self.more
+
+    def timed(self) -> Iterator[tuple[TrialEvent, datetime | None]]:
+        """Return each trial with when it ended."""
+        return zip(self.trials, self.ended_at, strict=True)
 
 
 def resume(session: Session, *, sweep_id: int, position: Position) -> None:
@@ -87,9 +98,18 @@ def look(session: Session, *, sweep_id: int, position: Position) -> News:
     rows = session.scalars(query.order_by(TrialRow.finished_at, TrialRow.id)).all()
     for row in rows:
         position.seen.add(row.id)
-        if row.finished_at and (position.at is None or row.finished_at >= position.at):
-            position.at, position.trial_id = row.finished_at, row.id
-    return News(sweep, [_read(row) for row in rows], more=len(new) > MOST_AT_ONCE)
+        position.move(row.id, row.finished_at)
+    return News(
+        sweep,
+        [_read(row) for row in rows],
+        more=len(new) > MOST_AT_ONCE,
+        ended_at=[row.finished_at for row in rows],
+    )
+
+
+def ended_ids(session: Session, *, sweep_id: int) -> set[int]:
+    """Return every trial of a sweep that has ended by now."""
+    return set(session.scalars(_ended(sweep_id)))
 
 
 def _ended(sweep_id: int) -> Select[int]:

@@ -2,19 +2,22 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import ColumnElement, delete, exists, func, select, update
 from sqlalchemy.orm import Session
 
 from backend.db import clock
 from backend.models import CurveRow, ShardRow, ShardState, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import TrialState
-from backend.services import dispatch, planning, requeue, studies
+from backend.services import dispatch, planning, requeue, studies, trials
 from backend.services.progress import UNFINISHED
-from backend.services.trials import chunks
+from backend.services.trials import CHUNK, chunks
 
 #: Ids named in a problem's sentence.
 MOST_NAMED = 5
+_JSON: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,45 @@ def _lost_curves(session: Session) -> Sequence[int]:
     return session.scalars(select(CurveRow.trial_id).where(~known)).all()
 
 
+def _unreadable_trials(session: Session) -> Sequence[int]:
+    return _unreadable(session, TrialRow, lambda row: trials.to_read(row).model_dump_json())
+
+
+def _unreadable_sweeps(session: Session) -> Sequence[int]:
+    return _unreadable(session, SweepRow, lambda row: _JSON.dump_json([row.spec, row.body]))
+
+
+def _unreadable(
+    session: Session, table: type[TrialRow | SweepRow], write: Callable[[Any], object]
+) -> Sequence[int]:
+    """Return the rows that cannot be sent: one alone makes its whole study unreadable.
+
+    Pages of ids rather than one long result, so that a row that cannot even be fetched costs its
+    page only, whose rows are then fetched one by one.
+    """
+    found: list[int] = []
+    last = 0
+    while ids := session.scalars(
+        select(table.id).where(table.id > last).order_by(table.id).limit(CHUNK)
+    ).all():
+        if not _writable(session, table, ids, write):
+            found += [one for one in ids if not _writable(session, table, [one], write)]
+        last = ids[-1]
+    return found
+
+
+def _writable(
+    session: Session, table: Any, ids: Sequence[int], write: Callable[[Any], object]
+) -> bool:
+    try:
+        for row in session.scalars(select(table).where(table.id.in_(ids))):
+            write(row)
+            session.expunge(row)
+    except (ValueError, TypeError, RecursionError, OverflowError):
+        return False
+    return True
+
+
 def _idle_shards(session: Session) -> Sequence[int]:
     busy = exists().where(TrialRow.shard_id == ShardRow.id, TrialRow.state.in_(UNFINISHED))
     waiting = ShardRow.state == ShardState.QUEUED
@@ -164,4 +206,6 @@ CHECKS: dict[str, _Check] = {
     ),
     "short_sweeps": _Check("Sweeps that do not hold all their trials", _short_sweeps, None),
     "lost_curves": _Check("Curves that belong to no trial", _lost_curves, _delete_curves),
+    "unreadable_trials": _Check("Trials that no answer can hold", _unreadable_trials, None),
+    "unreadable_sweeps": _Check("Sweeps that no answer can hold", _unreadable_sweeps, None),
 }

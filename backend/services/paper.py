@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from functools import lru_cache
 
-from sqlalchemy import Text, func, select, type_coerce
+from sqlalchemy import Text, cast, func, select, type_coerce
 from sqlalchemy.orm import Session
 
 from backend.models import TrialRow
@@ -74,7 +74,8 @@ def _own_runs(session: Session) -> Iterator[tuple[str, Run]]:
     query = (
         select(
             *columns,
-            type_coerce(TrialRow.options, Text).label("options"),
+            # A real cast: PostgreSQL's driver would hand over a dict, which no cache can keep.
+            cast(TrialRow.options, Text).label("options"),
             *(TrialRow.lr, TrialRow.seed, TrialRow.initial_loss),
             *(TrialRow.train_loss, TrialRow.test_accuracy),
             type_coerce(TrialRow.state, Text).label("state"),

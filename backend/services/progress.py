@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from backend.models import SweepRow, SweepTrialRow, TrialRow
+from backend.models import SweepRow, SweepSummaryRow, SweepTrialRow, TrialRow
 from backend.schemas import SweepState, TrialState
 
 UNFINISHED = (TrialState.QUEUED, TrialState.RUNNING)
@@ -108,21 +108,53 @@ class StudyProgress:
 def of_studies(
     session: Session, *, sweeps: Mapping[int, Sequence[SweepRow]]
 ) -> dict[int, StudyProgress]:
-    """Return the progress of each study, given its sweeps, in two queries at most."""
+    """Return the progress of each study, given its sweeps, in three queries at most."""
     everyone = [sweep for held in sweeps.values() for sweep in held]
-    by_sweep = of_sweeps(session, sweep_ids=[sweep.id for sweep in everyone])
+    by_sweep = _stored(session, [sweep.id for sweep in everyone])
+    others = [sweep.id for sweep in everyone if sweep.id not in by_sweep]
+    by_sweep |= of_sweeps(session, sweep_ids=others) if others else {}
     states = {
         sweep.id: sweep_state(by_sweep[sweep.id], cancelled=sweep.cancelled_at is not None)
         for sweep in everyone
     }
-    shared = _of_shared(session, [study for study, held in sweeps.items() if len(held) > 1])
+    shared = _of_shared(session, [study for study, held in sweeps.items() if _may_share(held)])
     return {
         study: StudyProgress(
-            shared.get(study) or (by_sweep[held[0].id] if held else Progress()),
+            shared.get(study) or _sum(by_sweep[sweep.id] for sweep in held),
             study_state(states[sweep.id] for sweep in held),
         )
         for study, held in sweeps.items()
     }
+
+
+def _may_share(sweeps: Sequence[SweepRow]) -> bool:
+    """Return whether a trial could be in two of the sweeps: the later one would have reused it."""
+    return any(sweep.reused for sweep in sorted(sweeps, key=lambda sweep: sweep.id)[1:])
+
+
+def _sum(parts: Iterable[Progress]) -> Progress:
+    found = Progress()
+    for part in parts:
+        for state, count in part.counts.items():
+            found.counts[state] += count
+    return found
+
+
+def _stored(session: Session, sweep_ids: Sequence[int]) -> dict[int, Progress]:
+    """Return the progress of those sweeps that were added up when all of their trials had ended."""
+    query = select(
+        SweepSummaryRow.sweep_id,
+        SweepSummaryRow.completed,
+        SweepSummaryRow.diverged,
+        SweepSummaryRow.fresh,
+        SweepSummaryRow.finished_at,
+    ).where(SweepSummaryRow.sweep_id.in_(sweep_ids))
+    found = {}
+    for sweep_id, completed, diverged, fresh, finished_at in session.execute(query):
+        found[sweep_id] = Progress(fresh=fresh, finished_at=finished_at)
+        found[sweep_id].counts[TrialState.COMPLETED] = completed
+        found[sweep_id].counts[TrialState.DIVERGED] = diverged
+    return found
 
 
 def _of_shared(session: Session, study_ids: Sequence[int]) -> dict[int, Progress]:

@@ -57,9 +57,17 @@ def finite(value: float | None) -> float | None:
 
 
 def readable(error: str) -> str:
-    """Return an error that any database takes: not endless, and without NUL."""
-    text = error.replace("\x00", "\\x00")
+    """Return an error that any database takes and any answer can repeat; not endless."""
+    text = _storable(error)
     return text if len(text) <= LONGEST_ERROR else text[:LONGEST_ERROR] + " ... (cut)"
+
+
+def _storable(text: str) -> str:
+    """Return text without what UTF-8 cannot write or PostgreSQL keep: halves of pairs, and NUL.
+
+    Halves come from file names that are not UTF-8, which Python puts into its errors.
+    """
+    return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
 
 
 def plain(value: Any) -> Any:
@@ -71,5 +79,5 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, str):
-        return value.replace("\x00", "\\x00")
+        return _storable(value)
     return value if isinstance(value, int | bool | None) else str(value)

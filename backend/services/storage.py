@@ -1,6 +1,7 @@
 """How much room results, logs and data sets take, and how much is left."""
 
 import shutil
+import tempfile
 from pathlib import Path
 
 from sqlalchemy import func, select, text
@@ -11,6 +12,7 @@ from backend.schemas import PlaceRead, StorageRead
 from backend.settings import Settings
 
 #: A SQLite database is several files while it is open.
+PROBE_BYTES = 64 * 1024
 SUFFIXES = ("", "-wal", "-shm")
 
 
@@ -37,6 +39,20 @@ def read(session: Session, *, settings: Settings, data: Path) -> StorageRead:
         curve_bytes=int(curves),
         free_bytes=shutil.disk_usage(_there(home)).free,
     )
+
+
+def why_not_writable(folder: Path) -> str | None:
+    """Return why nothing can be written into a folder (a full disk, say); None if it can.
+
+    By writing: a full disk shows in no permission, and the space that is left may be another's.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder, prefix=".probe-") as probe:
+            probe.write(bytes(PROBE_BYTES))
+            probe.flush()
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return None
 
 
 def _database(session: Session) -> int:

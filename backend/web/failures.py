@@ -15,6 +15,7 @@ from ib_core.errors import IBError
 
 CODES = {status: kind.code for kind, status in STATUSES.items()} | {
     405: "method_not_allowed",
+    408: "too_slow",
     415: "unsupported_media_type",
     422: "invalid_input",
 }

@@ -7,7 +7,6 @@ later is closed until somebody opens it.
 import hmac
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 from anyio import to_thread
 from starlette.datastructures import Headers
@@ -24,7 +23,7 @@ from backend.services.accounts.caller import Caller
 from backend.settings import Settings
 from backend.web import cookies
 from backend.web.failures import refusal
-from backend.web.guard import READING
+from backend.web.guard import READING, same_host
 from backend.web.local_path import login_address
 from ib_core.errors import IBError
 
@@ -129,7 +128,7 @@ def refuse_other_sites(headers: Headers) -> None:
     """
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site is None:
-        own = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+        own = origin is None or same_host(origin, headers.get("host", ""))
     else:
         own = site in ("same-origin", "none")
     if not own:

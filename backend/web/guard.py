@@ -1,6 +1,7 @@
 """Keeps other web sites out of an installation that has no login."""
 
 import ipaddress
+import re
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -10,14 +11,17 @@ from backend.errors import Forbidden
 from backend.web.failures import refusal
 
 READING = ("GET", "HEAD", "OPTIONS")
+#: A name or an address and a port: what else an address may hold could hide another name.
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?")
 
 
 class LocalGuard:
-    """Refuses foreign `Host` headers and cross-origin writes.
+    """Refuses foreign `Host` headers, and whatever pages of other sites ask of the API.
 
     A page of another site can make the browser send requests to a loopback address. It cannot
-    read answers, but it could write; and by pointing its own name at 127.0.0.1 it could also
-    read. The first shows in `Origin` and `Sec-Fetch-Site`, the second in `Host`.
+    read answers, but it could write, and keep us busy with reads that cost time; and by pointing
+    its own name at 127.0.0.1 it could also read. The first shows in `Origin` and
+    `Sec-Fetch-Site`, the second in `Host`. Pages may be linked to from everywhere.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -44,12 +48,13 @@ def objection(scope: Scope) -> Forbidden | None:
             f"This installation has no login and answers on this machine only; got Host {host!r}.",
             hint="Use http://127.0.0.1, or turn accounts on with ETASCOPE_AUTH=on.",
         )
-    if scope["type"] == "http" and scope["method"] in READING:
+    reads = scope["type"] == "http" and scope["method"] in READING
+    if reads and not scope["path"].startswith(("/api/", "/metrics")):
         return None
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
-    if site in ("cross-site", "same-site") or (origin is not None and not _same(origin, host)):
+    if site in ("cross-site", "same-site") or (origin is not None and not same_host(origin, host)):
         return Forbidden(
-            f"Writes from other web sites are refused; this one came from {origin or site!r}.",
+            f"Requests of other web sites are refused; this one came from {origin or site!r}.",
             hint="Use Etascope's own pages, or a client that is not a browser.",
         )
     return None
@@ -57,10 +62,9 @@ def objection(scope: Scope) -> Forbidden | None:
 
 def is_loopback(host: str) -> bool:
     """Return whether a `Host` header names this machine's loopback interface."""
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-    except ValueError:
+    if not _HOST.fullmatch(host):
         return False
+    name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
     if name == "localhost" or name.endswith(".localhost"):
         return True
     try:
@@ -69,5 +73,6 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _same(origin: str, host: str) -> bool:
-    return urlsplit(origin).netloc.lower() == host.lower()
+def same_host(origin: str, host: str) -> bool:
+    """Return whether a page of this origin is one of ours."""
+    return origin.lower().partition("://")[2] == host.lower()

@@ -1,17 +1,23 @@
 """The API in this process, on an empty SQLite database, with a queue that only takes notes."""
 
-from collections.abc import Callable, Sequence
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from backend.db import transaction
 from backend.main import create_app
 from backend.queue import get_queue
+from backend.web.connections import ImpatientProtocol
 from ib_core.sweep.result import Outcome
 from tests import factories
+from tests.servers import wait_for
 
 ADDRESS = "http://127.0.0.1:8050"
 
@@ -50,6 +56,34 @@ def app(sqlite_database: str, queue: NotedQueue) -> FastAPI:
 def api(app: FastAPI) -> TestClient:
     # Without the lifespan: no test here needs the reaper's thread.
     return TestClient(app, base_url=ADDRESS, raise_server_exceptions=False)
+
+
+@contextmanager
+def listening(app: FastAPI) -> Iterator[str]:
+    """Serve an app on a real port, as `etascope api` does."""
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        config = uvicorn.Config(
+            app,
+            lifespan="off",
+            log_config=None,
+            timeout_graceful_shutdown=1,
+            http=ImpatientProtocol,
+        )
+        running = uvicorn.Server(config)
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [place]})
+        thread.start()
+        wait_for(lambda: running.started, what="the server")
+        yield f"http://127.0.0.1:{place.getsockname()[1]}"
+        running.should_exit = True
+        thread.join()
+
+
+@pytest.fixture
+def server(app: FastAPI) -> Iterator[str]:
+    """The app on a real port."""
+    with listening(app) as address:
+        yield address
 
 
 #: The grid most tests submit: 2 methods x 3 rates x 2 seeds.

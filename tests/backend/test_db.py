@@ -4,13 +4,14 @@ import os
 import sqlite3
 import threading
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from sqlalchemy import select, text
 from sqlalchemy.exc import OperationalError, StatementError
 
 from backend import db
-from backend.db import clock, get_engine, reading, transaction
+from backend.db import build_engine, clock, get_engine, reading, transaction
 from backend.models import AuditRow, StudyRow
 
 
@@ -142,3 +143,25 @@ def test_the_file_is_readable_by_sqlites_own_driver(sqlite_database: str) -> Non
     with sqlite3.connect(sqlite_database.removeprefix("sqlite:///")) as connection:
         assert connection.execute("SELECT name FROM studies").fetchall() == [("plain",)]
     connection.close()
+
+
+def test_nobody_else_on_the_machine_reads_the_database(home: Path) -> None:
+    home.chmod(0o755)
+    file = home / "etascope.db"
+    file.touch(mode=0o644)  # as an earlier version made it
+    engine = build_engine(f"sqlite:///{file}")
+    with transaction(engine) as session:
+        session.execute(text("CREATE TABLE a (b)"))
+        modes = {one.name: one.stat().st_mode & 0o777 for one in (home, *home.glob("etascope.db*"))}
+    engine.dispose()
+    assert set(modes) >= {"etascope.db", "etascope.db-wal"}
+    assert {name: mode & 0o077 for name, mode in modes.items()} == dict.fromkeys(modes, 0)
+
+
+def test_a_folder_that_others_need_stays_open(home: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "shared"
+    elsewhere.mkdir(mode=0o755)
+    elsewhere.chmod(0o755)
+    build_engine(f"sqlite:///{elsewhere}/etascope.db").dispose()
+    assert elsewhere.stat().st_mode & 0o777 == 0o755
+    assert (elsewhere / "etascope.db").stat().st_mode & 0o777 == 0o600

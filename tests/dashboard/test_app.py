@@ -1,6 +1,9 @@
 """The dashboard on its server."""
 
 import asyncio
+import base64
+import hashlib
+import re
 
 import httpx
 import pytest
@@ -40,6 +43,18 @@ def test_the_page_forbids_every_outside_host(dash_app):
     assert "default-src 'self'" in policy
     assert "http" not in policy
     assert 'lang="en"' in html
+
+
+def test_only_the_page_s_own_inline_scripts_run(dash_app):
+    html = run(get(dash_app, "/")).text
+    policy = html.split('Content-Security-Policy" content="')[1].split('"')[0]
+    (scripts,) = [part for part in policy.split("; ") if part.startswith("script-src")]
+    assert "unsafe-inline" not in scripts
+    inline = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
+    assert len(inline) > 2
+    for text in inline:
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in scripts, text[:80]
 
 
 def test_a_slow_api_does_not_hold_up_other_requests():

@@ -11,7 +11,6 @@ ROLE_BY_SCOPE: dict[Scope, dict[Role, Role]] = {
     "write": {"viewer": "viewer", "member": "member", "admin": "member"},
     "admin": {"viewer": "viewer", "member": "member", "admin": "admin"},
 }
-SCOPES: tuple[Scope, ...] = ("read", "write", "admin")
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,9 @@ def log_in(
         TooManyAttempts: Too many failed lately, for this account or from this address.
         Unauthorized: Name or password is wrong, or the account is locked.
     """
-    name = username.strip().casefold()[:LONGEST_NAME]
+    # No name of ours has such characters, and PostgreSQL takes no NUL to look for.
+    given = username.strip().casefold()[:LONGEST_NAME]
+    name = "".join(one if one.isprintable() else "\ufffd" for one in given)
     if not check_password(engine, username=name, password=password, address=address):
         raise Unauthorized("The name or the password is wrong.", field="password")
     with transaction(engine) as session:

@@ -7,9 +7,10 @@ a new secret ends every login.
 import hashlib
 import hmac
 import secrets
+from collections.abc import Collection
 from typing import cast
 
-from sqlalchemy import ColumnElement, delete, exists, select, update
+from sqlalchemy import ColumnElement, delete, select, update
 from sqlalchemy.orm import Session
 
 from backend.db import clock
@@ -52,14 +53,18 @@ def end(session: Session, *, session_id: int) -> None:
     session.execute(delete(SessionRow).where(SessionRow.id == session_id))
 
 
-def still_holds(session: Session, *, caller: Caller) -> bool:
-    """Return whether what somebody came with minutes ago would still let them in."""
-    if caller.user_id is None:
-        return True
-    if caller.token_id is not None:
-        return tokens.still_good(session, token_id=caller.token_id)
-    own = (SessionRow.id == caller.session_id, SessionRow.user_id == UserRow.id)
-    return bool(session.scalar(select(exists().where(*own, *_alive()))))
+def still_hold(session: Session, *, callers: Collection[Caller]) -> set[Caller]:
+    """Return those whom what they came with minutes ago would still let in."""
+    logins = {caller.session_id for caller in callers if caller.session_id is not None}
+    own = (SessionRow.id.in_(logins), SessionRow.user_id == UserRow.id)
+    alive = set(session.scalars(select(SessionRow.id).where(*own, *_alive()))) if logins else set()
+    shown = {caller.token_id for caller in callers if caller.token_id is not None}
+    good = tokens.still_good(session, token_ids=shown)
+    return {
+        caller
+        for caller in callers
+        if caller.user_id is None or caller.session_id in alive or caller.token_id in good
+    }
 
 
 def csrf_token(key: str, *, secret: str) -> str:

@@ -2,12 +2,14 @@
 
 import hashlib
 import secrets
+from collections.abc import Collection
+from datetime import datetime, timedelta
 from typing import cast
 
-from sqlalchemy import ColumnElement, exists, or_, select, update
+from sqlalchemy import ColumnElement, or_, select, update
 from sqlalchemy.orm import Session
 
-from backend.db import changed_rows, clock
+from backend.db import changed_rows, clock, database_time
 from backend.errors import Conflict, NotFound
 from backend.models import TokenRow, UserRow
 from backend.schemas import Role, Scope, TokenCreated, TokenRead
@@ -23,9 +25,26 @@ LAST_USED_SECONDS = 60.0
 
 
 def create(
-    session: Session, *, user_id: int, name: str, scope: Scope, days: float | None
+    session: Session,
+    *,
+    user_id: int,
+    name: str,
+    scope: Scope,
+    days: float | None,
+    parent_id: int | None = None,
 ) -> TokenCreated:
-    """Store a new token; the only time its text is known."""
+    """Store a new token; the only time its text is known.
+
+    Args:
+        session: A session that may write.
+        user_id: Whose it is.
+        name: What it is for.
+        scope: What it may do.
+        days: Until it expires; None: never.
+        parent_id: The token it is made with, which it does not outlive.
+    """
+    # Locked, so that two cannot both be the hundredth.
+    session.execute(select(UserRow.id).where(UserRow.id == user_id).with_for_update())
     held = [one for one in list_for(session, user_id=user_id) if not one.revoked]
     if len(held) >= MOST_TOKENS:
         raise Conflict(f"An account has at most {MOST_TOKENS} tokens; revoke some first.")
@@ -36,12 +55,19 @@ def create(
         prefix=text[:SHOWN_CHARACTERS],
         token_hash=_digest(text),
         scope=scope,
-        expires_at=None if days is None else clock(days * 86_400),
+        expires_at=_expiry(session, days, parent_id),
     )
     session.add(row)
     session.flush()
     session.refresh(row)
     return TokenCreated(**_to_read(row).model_dump(), token=text)
+
+
+def _expiry(session: Session, days: float | None, parent_id: int | None) -> datetime | None:
+    wanted = None if days is None else database_time(session) + timedelta(days=days)
+    parent = select(TokenRow.expires_at).where(TokenRow.id == parent_id)
+    ends = None if parent_id is None else session.scalar(parent)
+    return min((moment for moment in (wanted, ends) if moment), default=None)
 
 
 def list_for(session: Session, *, user_id: int) -> list[TokenRead]:
@@ -56,6 +82,13 @@ def revoke(session: Session, *, token_id: int, user_id: int | None) -> None:
     query = update(TokenRow).where(TokenRow.id == token_id, TokenRow.revoked_at.is_(None), *own)
     if changed_rows(session, query.values(revoked_at=clock())) == 0:
         raise NotFound("token", token_id)
+
+
+def revoke_all(session: Session, *, user_id: int) -> int:
+    """End every token of an account; returns how many could still be used."""
+    own = update(TokenRow).where(TokenRow.user_id == user_id, TokenRow.revoked_at.is_(None))
+    unexpired = or_(TokenRow.expires_at.is_(None), TokenRow.expires_at > clock())
+    return changed_rows(session, own.where(unexpired).values(revoked_at=clock()))
 
 
 def find(session: Session, *, text: str) -> Caller | None:
@@ -76,10 +109,10 @@ def find(session: Session, *, text: str) -> Caller | None:
     return Caller(name, allowed, user_id, scope=kind, token_id=token_id)
 
 
-def still_good(session: Session, *, token_id: int) -> bool:
-    """Return whether a token is neither revoked nor expired, nor its owner gone."""
-    own = (TokenRow.id == token_id, TokenRow.user_id == UserRow.id)
-    return bool(session.scalar(select(exists().where(*own, *_good()))))
+def still_good(session: Session, *, token_ids: Collection[int]) -> set[int]:
+    """Return the tokens that are neither revoked nor expired, nor their owner gone."""
+    own = (TokenRow.id.in_(token_ids), TokenRow.user_id == UserRow.id)
+    return set(session.scalars(select(TokenRow.id).where(*own, *_good()))) if token_ids else set()
 
 
 def needs_a_note(session: Session, *, token_id: int) -> bool:

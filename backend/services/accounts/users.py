@@ -8,6 +8,7 @@ from backend.db import clock, insert_for
 from backend.errors import Conflict, NotFound
 from backend.models import SessionRow, StudyRow, UserRow
 from backend.schemas import Role, UserRead
+from backend.services.accounts import tokens
 
 
 def create(session: Session, *, name: str, role: Role, password_digest: str) -> UserRead:
@@ -78,13 +79,32 @@ def change(
 
 
 def set_password(
-    session: Session, *, user_id: int, password_digest: str, keep_session: int | None = None
-) -> None:
-    """Store a new password, and end every other login of the account."""
+    session: Session,
+    *,
+    user_id: int,
+    password_digest: str,
+    keep_session: int | None = None,
+    keep_tokens: bool = False,
+) -> int:
+    """Store a new password, and end every other login and token of the account.
+
+    Who changes a password because somebody else knows it would be surprised by less.
+
+    Args:
+        session: A session that may write.
+        user_id: Whose password it is.
+        password_digest: The new one's.
+        keep_session: A login that goes on.
+        keep_tokens: Whether programs keep what they have.
+
+    Returns:
+        How many tokens were revoked.
+    """
     changed = update(UserRow).where(UserRow.id == user_id).values(password_hash=password_digest)
     session.execute(changed)
     others = sa.delete(SessionRow).where(SessionRow.user_id == user_id)
     session.execute(others.where(SessionRow.id != (keep_session or 0)))
+    return 0 if keep_tokens else tokens.revoke_all(session, user_id=user_id)
 
 
 def delete(session: Session, *, user_id: int) -> None:

@@ -5,7 +5,15 @@ import is all or nothing: a row that cannot be read refuses the file, with its l
 """
 
 from backend.services.importing.files import read_rows
-from backend.services.importing.rows import read_trials
-from backend.services.importing.storing import refuse_imported, store
+from backend.services.importing.rows import Imported, read_trials
+from backend.services.importing.storing import forget, refuse_imported, store, store_trials
 
-__all__ = ["read_rows", "read_trials", "refuse_imported", "store"]
+__all__ = [
+    "Imported",
+    "forget",
+    "read_rows",
+    "read_trials",
+    "refuse_imported",
+    "store",
+    "store_trials",
+]

@@ -11,7 +11,7 @@ from backend.errors import InvalidInput
 from backend.schemas import ImportProblem, TrialState
 from backend.services.importing.cells import Cells, not_finite
 from backend.services.importing.files import RawRow
-from backend.services.results import finite
+from backend.services.results import finite, readable
 from ib_core.datasets import UCI_NAMES
 from ib_core.sweep.result import CurvePoint
 from ib_core.tasks import TASKS
@@ -181,7 +181,7 @@ def _state(
 
 
 def _error(cells: Cells) -> str:
-    return str(cells.raw("error") or "It failed where it was run.").replace("\x00", "")[:10_000]
+    return readable(cells.prose("error") or "It failed where it was run.")
 
 
 def _curve(cells: Cells) -> tuple[CurvePoint, ...]:
@@ -208,7 +208,7 @@ def _accuracy_scale(rows: Sequence[RawRow]) -> float:
     values = (Cells(row).raw(name) for row in rows for name in ACCURACIES)
     try:
         return 0.01 if any(float(value) > 1 for value in values if value is not None) else 1.0
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return 1.0  # the row's own error will say so
 
 

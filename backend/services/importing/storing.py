@@ -2,13 +2,13 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import Engine, select, update
 from sqlalchemy.orm import Session
 
-from backend.db import clock, insert_for
+from backend.db import clock, insert_for, transaction
 from backend.errors import Conflict
 from backend.models import CurveRow, StudyRow, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import ImportRead, StudyCreate
@@ -17,22 +17,54 @@ from backend.services.importing.rows import Imported, ImportedTrial
 from backend.services.trials import chunks
 
 MOST_SHOWN = 100
+#: Trials stored in one transaction; on SQLite every other writer waits for its end.
+PIECE = 1000
+
+
+def store_trials(engine: Engine, found: Imported) -> set[str]:
+    """Store a file's trials, a piece at a time, so that no other writer waits for all of them.
+
+    They belong to no sweep yet, so nobody sees them before `store` publishes them together. If
+    that does not happen, the same file finds them again, and `db check --repair` deletes them.
+
+    Returns:
+        The addresses of those that are new.
+    """
+    trials = {trial.fingerprint: trial for trial in found.trials}
+    new: set[str] = set()
+    for piece in chunks(sorted(trials), PIECE):
+        with transaction(engine) as session:
+            known = _ids(session, piece)
+            fresh = [trials[address] for address in piece if address not in known]
+            _insert(session, fresh)
+            _insert_curves(session, fresh, _ids(session, piece))
+            new |= {trial.fingerprint for trial in fresh}
+    return new
+
+
+def forget(engine: Engine, addresses: Iterable[str]) -> None:
+    """Delete trials that were stored for an import that could not be published."""
+    with transaction(engine) as session:
+        ids = sorted(_ids(session, addresses).values())
+        studies.delete_orphans(session, trial_ids=ids)
 
 
 def store(
     session: Session,
     *,
     found: Imported,
+    new: Collection[str] = (),
     source: str,
     study_id: int | None,
     name: str,
     owner_id: int | None,
 ) -> ImportRead:
-    """Store what a file holds; the same file twice brings nothing new.
+    """Publish what a file holds; the same file twice brings nothing new.
 
     Args:
         session: A session that may write.
-        found: The file's trials.
+        found: The file's trials; those that are not stored yet are stored here.
+        new: Those that `store_trials` has stored for this very import.
         source: The file's name.
         study_id: The study to put them into; None: a new one.
         name: The new study's name.
@@ -44,14 +76,17 @@ def store(
     studies.owner_of(session, study_id=study_id)  # raises if there is no such study
     trials = {trial.fingerprint: trial for trial in found.trials}
     known = _ids(session, trials)
-    new = [trial for address, trial in trials.items() if address not in known]
-    _insert(session, new)
-    ids = _ids(session, trials)
-    _insert_curves(session, new, ids)
+    absent = [trial for address, trial in trials.items() if address not in known]
+    _insert(session, absent)
+    ids = _ids(session, trials) if absent else known
+    _insert_curves(session, absent, ids)
+    new = {*new, *(trial.fingerprint for trial in absent)}
     by_task: defaultdict[str, list[ImportedTrial]] = defaultdict(list)
     for trial in trials.values():
         by_task[trial.columns["task"]].append(trial)
-    links = {address: {"trial_id": ids[address], "reused": address in known} for address in trials}
+    links = {
+        address: {"trial_id": ids[address], "reused": address not in new} for address in trials
+    }
     common = {
         "study_id": study_id,
         "owner_id": owner_id,

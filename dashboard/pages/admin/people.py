@@ -23,7 +23,7 @@ from dashboard.visitor import get_visitor
 LOOK_MS = 4000
 ROLES = ("viewer", "member", "admin")
 QUESTIONS = {
-    "password": "Give {name} a new password? Every login of theirs ends.",
+    "password": "Give {name} a new password? Every login and every token of theirs ends.",
     "delete": "Delete the account of {name}? Tokens and logins end; studies stay, and only "
     "admins can change them then.",
 }

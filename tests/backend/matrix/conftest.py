@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,13 @@ from tests.backend.matrix.world import World, build_world
 def site(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FastAPI]:
     home = tmp_path_factory.mktemp("matrix")
     shutil.copy(sqlite_template, home / "etascope.db")
+    with serving(home) as app:
+        yield app
+
+
+@contextmanager
+def serving(home: Path, database_url: str | None = None) -> Iterator[FastAPI]:
+    """Lend a site with accounts, by default on the SQLite file in its home."""
     before = dash._get_app.APP
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ETASCOPE_HOME", str(home))
@@ -31,6 +39,8 @@ def site(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
         patch.setenv("ETASCOPE_SECRET", SECRET)
         patch.setenv("ETASCOPE_REAPER", "off")
         patch.delenv("ETASCOPE_DATABASE_URL", raising=False)
+        if database_url:
+            patch.setenv("ETASCOPE_DATABASE_URL", database_url)
         patch.setattr(passwords, "HASHER", CHEAP)
         dispose_engines()
         get_settings.cache_clear()

@@ -1,6 +1,7 @@
 """Every call that has SQL of its own, on SQLite and on PostgreSQL."""
 
 import io
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,9 @@ from fastapi.testclient import TestClient
 
 from backend.main import create_app
 from backend.queue import get_queue
-from tests.backend.conftest import NotedQueue
+from backend.services.accounts import passwords
+from tests.backend.accounts import CHEAP, team_settings
+from tests.backend.conftest import ADDRESS, NotedQueue
 
 
 @pytest.fixture
@@ -76,3 +79,21 @@ def test_history_and_counts_read_the_same(
     assert ok(api.get("/api/queue"))["trials_queued"] == 6
     assert 'etascope_trials{state="queued"} 6.0' in api.get("/metrics").text
     assert len(ok(api.get(f"/api/studies/{trained}/sweeps"))["items"]) == 2
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "\x00", "\ud800", "\u2028"])
+@pytest.mark.parametrize("path", ["/login", "/api/auth/login"])
+def test_no_name_or_password_breaks_the_entrance(
+    database: str, path: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del database
+    monkeypatch.setattr(passwords, "HASHER", CHEAP)
+    team = TestClient(create_app(team_settings()), base_url=ADDRESS, raise_server_exceptions=False)
+    fields = {"username": name, "password": name}
+    if path == "/login":
+        form = {key: value.encode("utf-8", "surrogatepass") for key, value in fields.items()}
+        answer = team.post(path, data=form)
+    else:
+        sent = {"Content-Type": "application/json"}
+        answer = team.post(path, content=json.dumps(fields), headers=sent)
+    assert answer.status_code in (401, 422), answer.text

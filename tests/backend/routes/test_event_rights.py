@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from backend.routes import events
 from backend.services.accounts import passwords, sessions, tokens, users
 from backend.services.accounts.caller import Caller
 from backend.services.events import Position
+from backend.web import sweep_watch
 from tests import factories
 from tests.backend.accounts import CHEAP, SECRET, new_user, token_of
 from tests.coroutines import run
@@ -20,7 +22,7 @@ from tests.coroutines import run
 def ada(sqlite_database: str, monkeypatch: pytest.MonkeyPatch) -> Caller:
     del sqlite_database
     monkeypatch.setattr(passwords, "HASHER", CHEAP)
-    monkeypatch.setattr(events, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(sweep_watch, "POLL_SECONDS", 0.02)
     with transaction() as session:
         new_user(session, "root", "admin")
         user = new_user(session, "ada").id
@@ -34,13 +36,17 @@ async def listen(caller: Caller, ending: Callable[[], None]) -> list[str]:
     """Return what a stream of a sweep that nobody trains says until it ends."""
     with transaction() as session:
         sweep = factories.submit(session).sweep.id
-    position = Position()
-    first = events._begin(get_engine(), sweep, position)
-    stream = events._stream(get_engine(), sweep, position, first, caller)
+    position, engine = Position(), get_engine()
+    first = events._begin(engine, sweep, position)
+    desk = sweep_watch.Watches().desk()
+    watch = desk.enter(engine, sweep, caller)
+    look = partial(events._look, engine, sweep)
+    stream = events._stream(look, position, first, watch, caller)
     heard = [await anext(stream)]
     ending()
     async with asyncio.timeout(5):
         heard += [text async for text in stream]
+    desk.leave(watch, sweep, caller)
     return heard
 
 

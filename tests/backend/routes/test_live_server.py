@@ -1,7 +1,6 @@
 """What only a real server shows: streams while things happen, and requests beside slow ones."""
 
 import json
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -9,29 +8,12 @@ from typing import Any
 
 import httpx
 import pytest
-import uvicorn
-from fastapi import FastAPI
 
 from backend.client import Client
 from backend.client.events import read_events
 from backend.services import events, studies
 from tests.backend.conftest import BODY
 from tests.servers import wait_for
-
-
-@pytest.fixture
-def server(app: FastAPI) -> Iterator[str]:
-    """The app on a real port."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        config = uvicorn.Config(app, lifespan="off", log_config=None, timeout_graceful_shutdown=1)
-        running = uvicorn.Server(config)
-        thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
-        thread.start()
-        wait_for(lambda: running.started, what="the server")
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        running.should_exit = True
-        thread.join()
 
 
 @pytest.fixture
@@ -65,7 +47,7 @@ def test_a_quiet_stream_keeps_the_connection_alive(
     http: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("backend.routes.events.KEEP_ALIVE_SECONDS", 0.1)
-    monkeypatch.setattr("backend.routes.events.POLL_SECONDS", 0.05)
+    monkeypatch.setattr("backend.web.sweep_watch.POLL_SECONDS", 0.05)
     with http.stream("GET", f"/api/sweeps/{submit(http)}/events") as answer:
         lines = answer.iter_lines()
         assert any(line.startswith(":") for line in lines)
@@ -82,7 +64,7 @@ def test_a_listener_that_leaves_is_not_polled_for(
         return real(*args, **kwargs)
 
     monkeypatch.setattr(events, "look", look)
-    monkeypatch.setattr("backend.routes.events.POLL_SECONDS", 0.05)
+    monkeypatch.setattr("backend.web.sweep_watch.POLL_SECONDS", 0.05)
     with http.stream("GET", f"/api/sweeps/{submit(http)}/events") as answer:
         next(answer.iter_lines())
     wait_for(lambda: time.monotonic() - looked[-1] > 0.5, seconds=10, what="the polling to end")

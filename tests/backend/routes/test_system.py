@@ -1,12 +1,19 @@
 """Alive, ready, who works, who asks, what Prometheus sees."""
 
+import errno
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import text
 
 from backend import schema_revision
-from backend.db import transaction
+from backend.db import build_engine, get_engine, transaction
 from backend.migrate import newest
-from backend.services import workers
+from backend.routes import system
+from backend.services import storage, workers
 from backend.services.workers import Worker
 from tests.backend.conftest import NotedQueue
 
@@ -52,6 +59,45 @@ def test_ready_once_a_worker_lives(api: TestClient) -> None:
     answer = api.get("/api/ready")
     assert answer.status_code == 200
     assert answer.json()["ready"]
+
+
+def test_a_full_disk_is_not_ready_and_is_named(
+    api: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_worker()
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    answer = api.get("/api/ready")
+    assert answer.status_code == 503
+    reason = answer.json()["checks"]["database"]["reason"]
+    assert reason == "It cannot be written to: No space left on device."
+    assert api.get("/api/health").status_code == 200
+
+
+def test_a_disk_that_is_really_full_is_noticed(tmp_path: Path) -> None:
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)]
+    if subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("only root may mount a small disk")
+    try:
+        assert storage.why_not_writable(tmp_path) is None
+        with suppress(OSError):
+            (tmp_path / "all").write_bytes(bytes(2 * 1024 * 1024))
+        assert storage.why_not_writable(tmp_path) == "No space left on device"
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+    assert storage.why_not_writable(tmp_path / "missing") == "No such file or directory"
+
+
+def test_a_database_that_only_reads_is_not_ready(
+    postgresql_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert system._why_not_written(get_engine()) is None
+    engine = build_engine(f"{postgresql_database}&options=-cdefault_transaction_read_only%3Don")
+    assert "read-only" in (system._why_not_written(engine) or "")
+    engine.dispose()
 
 
 def test_workers_and_queue_tell_who_works_and_what_waits(

@@ -5,12 +5,14 @@ import gzip
 import io
 import json
 import zlib
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
 from backend.schemas import CSV_COLUMNS
+from backend.services.importing import storing
 from backend.settings import get_settings
 
 RUNS = """dataset,method,lr,seed,train_loss,test_loss,epochs,clip
@@ -229,3 +231,39 @@ def test_no_cell_of_an_export_is_a_formula(api: TestClient) -> None:
 def test_an_unknown_study_takes_no_runs(api: TestClient) -> None:
     assert api.post("/api/import", content=RUNS, params={"study_id": 9}).status_code == 404
     assert api.get("/api/studies/9/export").status_code == 404
+
+
+def many(rows: int) -> bytes:
+    lines = (f"x,eb,0.1,{seed},0.5,0.9;0.5" for seed in range(rows))
+    return "\n".join(["task,method,lr,seed,train_loss,train_loss_by_epoch", *lines]).encode()
+
+
+def test_others_write_while_a_large_file_is_stored(
+    api: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pieces: list[int] = []
+    real = storing._insert
+
+    def insert(session: Any, trials: Any) -> None:
+        real(session, trials)
+        pieces.append(len(trials))
+
+    monkeypatch.setattr(storing, "_insert", insert)
+    answer = api.post("/api/import", content=many(2500))
+    assert (answer.status_code, answer.json()["imported"]) == (201, 2500)
+    assert max(pieces) <= storing.PIECE, "no transaction stores more"
+    again = api.post("/api/import", content=many(2500)).json()
+    assert (again["imported"], again["reused"]) == (0, 2500)
+
+
+def test_an_import_that_cannot_be_published_leaves_nothing_behind(
+    api: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(storing, "_sweep", fail)
+        assert api.post("/api/import", content=many(1200)).status_code == 500
+    assert api.get("/api/studies").json()["items"] == []
+    assert api.get("/api/storage").json()["trials"] == 0

@@ -14,6 +14,7 @@ from backend.errors import Conflict
 from backend.models import ShardRow, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import SweepState
 from backend.services import dispatch, maintenance, shards, studies, sweeps
+from backend.services.accounts import tokens, users
 from tests.factories import claim, new_study, result, submit
 
 CROWD = 8
@@ -228,3 +229,20 @@ def test_a_busy_service_ends_with_every_trial_counted_once(database) -> None:
         for sweep in sweeps.list_for_study(session, study_id=study.id):
             assert sweep.state is SweepState.COMPLETED, sweep
         assert session.scalar(select(func.count()).select_from(TrialRow)) == 2 * 3 * 5
+
+
+def test_the_hundredth_token_is_made_once(database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "MOST_TOKENS", 3)
+    with transaction() as session:
+        digest = "x"
+        user = users.create(session, name="ada", role="member", password_digest=digest).id
+
+    def make() -> bool:
+        try:
+            with transaction() as session:
+                tokens.create(session, user_id=user, name="t", scope="read", days=1)
+        except Conflict:
+            return False
+        return True
+
+    assert sum(at_once(*[make] * CROWD)) == 3

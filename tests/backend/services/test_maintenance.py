@@ -115,3 +115,16 @@ def test_many_rows_are_named_in_part(session) -> None:
 @pytest.mark.parametrize("kind", maintenance.CHECKS)
 def test_every_check_runs_on_an_empty_database(session, kind) -> None:
     assert list(maintenance.CHECKS[kind].find(session)) == []
+
+
+def test_rows_that_no_answer_can_hold_are_named(session) -> None:
+    submit(session)
+    nested = '{"a":' * 900 + "1" + "}" * 900
+    for position, options in enumerate((r'{"a": "\ud800"}', nested)):
+        chosen = "SELECT trial_id FROM sweep_trials WHERE position = :position"
+        session.execute(
+            text(f"UPDATE trials SET options = :options WHERE id = ({chosen})"),
+            {"options": options, "position": position},
+        )
+    (found,) = maintenance.check(session)
+    assert (found.kind, len(found.ids), found.repairable) == ("unreadable_trials", 2, False)

@@ -1,6 +1,7 @@
 """Team mode: nobody gets in by forging, guessing, fixing or spoofing anything."""
 
 import hashlib
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from fastapi.testclient import TestClient
@@ -188,16 +189,34 @@ def test_a_role_counts_from_the_next_request_on(team: TestClient, ada: Person) -
     assert "Viewers may read only" in refused.json()["error"]["message"]
 
 
-def test_a_token_cannot_make_a_stronger_one(team: TestClient, root: Person) -> None:
+def test_only_a_login_or_an_admin_s_token_makes_tokens(team: TestClient, root: Person) -> None:
     _, read = token_of(root.id, "read")
     _, write = token_of(root.id, "write")
     body = {"name": "more", "scope": "admin"}
     assert team.post("/api/tokens", json=body, headers=bearer(read)).status_code == 403
     assert team.post("/api/tokens", json=body, headers=bearer(write)).status_code == 403
     weaker = team.post("/api/tokens", json=body | {"scope": "read"}, headers=bearer(write))
-    assert weaker.status_code == 201
+    assert weaker.status_code == 403
+    assert "cannot make others" in weaker.json()["error"]["message"]
+    _, brief = token_of(root.id, "admin", days=9 / 86_400)
+    made = team.post("/api/tokens", json=body | {"days": 90}, headers=bearer(brief)).json()
+    left = datetime.fromisoformat(made["expires_at"]) - datetime.now(UTC)
+    assert left < timedelta(seconds=10)
     change = {"current": PASSWORD, "new": "another long password"}
     assert team.post("/api/auth/password", json=change, headers=bearer(write)).status_code == 403
+
+
+def test_a_reset_says_how_many_tokens_ended_with_the_password(
+    team: TestClient, root: Person, ada: Person
+) -> None:
+    _, token = token_of(ada.id, "read")
+    path = f"/api/users/{ada.id}/password"
+    kept = team.post(path, json={"keep_tokens": True}, headers=root.headers).json()
+    assert kept["tokens_revoked"] == 0
+    assert team.get("/api/me", headers=bearer(token)).status_code == 200
+    told = team.post(path, json={}, headers=root.headers).json()
+    assert told["tokens_revoked"] == 1
+    assert team.get("/api/me", headers=bearer(token)).status_code == 401
 
 
 def test_a_token_s_use_is_remembered(team: TestClient, ada: Person) -> None:

@@ -28,6 +28,13 @@ def test_loopback_names_are_ours(host: str) -> None:
         "[",
         "0.0.0.0",
         "notlocalhost",
+        "evil.example:80@127.0.0.1",
+        "evil.example@localhost",
+        "127.0.0.1/evil.example",
+        "127.0.0.1?evil.example",
+        "127.0.0.1 evil.example",
+        "127.0.0.1:8050:80",
+        "localhost:port",
     ],
 )
 def test_other_names_are_not(host: str) -> None:
@@ -71,8 +78,20 @@ def test_our_own_pages_and_plain_clients_may_write(
     assert api.post("/api/studies", json={"name": "x"}, headers=headers).status_code == 201
 
 
-def test_following_a_link_from_elsewhere_is_no_write(api: TestClient) -> None:
-    assert api.get("/api/studies", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 200
+@pytest.mark.parametrize("path", ["/api/studies", "/api/health", "/metrics", "/api/docs"])
+@pytest.mark.parametrize(
+    "headers", [{"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://attacker.example"}]
+)
+def test_other_sites_cannot_keep_us_busy_with_reads(
+    api: TestClient, path: str, headers: dict[str, str]
+) -> None:
+    assert api.get(path, headers=headers).status_code == 403
+    assert api.get(path, headers={"Sec-Fetch-Site": "none"}).status_code == 200
+
+
+def test_pages_may_be_linked_to_from_elsewhere(api: TestClient) -> None:
+    # The API alone has no pages: nothing is there, but nothing was refused either.
+    assert api.get("/studies/1", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 404
 
 
 def test_websockets_of_other_sites_are_refused(app: FastAPI, api: TestClient) -> None:

@@ -153,6 +153,14 @@ def test_a_deep_or_endless_json_body_is_a_plain_refusal(api: TestClient, study: 
         assert set(answer.json()["error"]) == {"code", "message", "field", "hint"}
 
 
+def test_invented_methods_and_paths_do_not_fill_the_numbers(api: TestClient) -> None:
+    for number in range(200):
+        api.request(f"X{number}", f"/api/{number}")
+    shown = api.get("/metrics").text
+    assert 'method="other"' in shown
+    assert len(shown) < 20_000
+
+
 @pytest.mark.parametrize("given", ["x" * 65, "a\tb", "<b>", "ü", "a b"])
 def test_a_request_id_of_somebody_elses_making_is_not_repeated(api: TestClient, given: str) -> None:
     answer = api.get("/api/health", headers={"X-Request-ID": given.encode()})

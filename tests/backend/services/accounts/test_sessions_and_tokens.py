@@ -50,10 +50,10 @@ def test_a_login_ends_at_once(session: Session, ada: int, ending: Any) -> None:
     key = begin(session, ada)
     caller = sessions.find(session, key=key, secret=SECRET)
     assert caller is not None
-    assert sessions.still_holds(session, caller=caller)
+    assert sessions.still_hold(session, callers=[caller]) == {caller}
     ending(session, ada)
     assert sessions.find(session, key=key, secret=SECRET) is None
-    assert not sessions.still_holds(session, caller=caller)
+    assert sessions.still_hold(session, callers=[caller]) == set()
 
 
 @pytest.mark.parametrize("ending", [end_token, lock, remove])
@@ -61,10 +61,10 @@ def test_a_token_ends_at_once(session: Session, ada: int, ending: Any) -> None:
     text = make(session, ada).token
     caller = tokens.find(session, text=text)
     assert caller is not None
-    assert sessions.still_holds(session, caller=caller)
+    assert sessions.still_hold(session, callers=[caller]) == {caller}
     ending(session, ada)
     assert tokens.find(session, text=text) is None
-    assert not sessions.still_holds(session, caller=caller)
+    assert sessions.still_hold(session, callers=[caller]) == set()
 
 
 def test_unlocking_does_not_bring_old_logins_back(session: Session, ada: int) -> None:
@@ -81,6 +81,32 @@ def test_a_new_password_ends_the_other_logins_only(session: Session, ada: int) -
     users.set_password(session, user_id=ada, password_digest="new", keep_session=caller.session_id)
     assert sessions.find(session, key=mine, secret=SECRET) is not None
     assert sessions.find(session, key=other, secret=SECRET) is None
+
+
+@pytest.mark.parametrize(("keep", "left"), [(False, 0), (True, 2)])
+def test_a_new_password_ends_tokens_unless_they_are_kept(
+    session: Session, ada: int, keep: bool, left: int
+) -> None:
+    texts = [make(session, ada).token, make(session, ada, days=None).token]
+    make(session, ada, days=1e-9)
+    root = make(session, users.find(session, name="root").id).token
+    told = users.set_password(session, user_id=ada, password_digest="new", keep_tokens=keep)
+    assert told == 2 - left, "those that had expired are not counted"
+    assert sum(tokens.find(session, text=text) is not None for text in texts) == left
+    assert tokens.find(session, text=root) is not None, "another account's"
+
+
+@pytest.mark.parametrize("days", [90, None])
+def test_a_token_does_not_outlive_the_one_it_was_made_with(
+    session: Session, ada: int, days: float | None
+) -> None:
+    parent = make(session, ada, scope="admin", days=0.5)
+    child = make(session, ada, days=days, parent_id=parent.id)
+    assert child.expires_at == parent.expires_at
+    short = make(session, ada, days=0.1, parent_id=parent.id)
+    assert short.expires_at < parent.expires_at
+    endless = make(session, ada, scope="admin", days=None)
+    assert make(session, ada, days=None, parent_id=endless.id).expires_at is None
 
 
 def test_only_a_token_s_hash_is_stored(session: Session, ada: int) -> None:

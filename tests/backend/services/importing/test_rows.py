@@ -70,3 +70,34 @@ def test_every_bad_row_is_counted_and_the_first_are_named() -> None:
     with pytest.raises(InvalidInput, match=r"9 of 10 rows.*Line 3, lr.*Line 7, lr") as caught:
         columns(f"task,method,lr,train_loss\nx,eb,1,1\n{rows}")
     assert "Line 8" not in caught.value.message
+
+
+UNREADABLE: dict[str, tuple[str, str]] = {
+    "half a surrogate pair in a name": ('"method": "\\ud800"', "Line 1, method"),
+    "half a pair in the settings": ('"options": {"a": "\\udfff"}', "Line 1, options"),
+    "half a pair as a setting's name": ('"options": {"\\ud834": 1}', "Line 1, options"),
+    "NUL in the settings": ('"options": {"a": "\\u0000"}', "Line 1, options"),
+    "settings 900 deep": ('"options": ' + '{"a":' * 900 + "1" + "}" * 900, "Line 1, options"),
+    "a whole number of 400 digits": ('"options": {"a": ' + "9" * 400 + "}", "Line 1, options"),
+    "too many settings": ('"options": {"a": [' + "1," * 2000 + "1]}", "at most 1000 values"),
+    "an infinite setting": ('"options": {"a": 1e400}', "Line 1, options"),
+    "an accuracy of 400 digits": ('"test_accuracy": ' + "9" * 400, "Line 1, test_accuracy"),
+    "a list for a task": ('"task": ' + "[" * 900 + "]" * 900, "Line 1, task"),
+    "a list for a number": ('"lr": ' + "[" * 900 + "]" * 900, "Line 1, lr"),
+    "a list for a curve": ('"train_loss_by_epoch": ' + "[" * 900 + "]" * 900, "Line 1, train_loss"),
+    "a list for an error": ('"outcome": "failed", "error": [[1]]', "Line 1, error"),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_what_no_answer_could_hold_is_refused_by_line_and_column(name: str) -> None:
+    cell, told = UNREADABLE[name]
+    row = '"task": "x", "method": "eb", "lr": 1, "train_loss": 1'
+    with pytest.raises(InvalidInput, match=told):
+        columns("[{" + row + ", " + cell + "}]")
+
+
+def test_an_error_that_is_not_text_everywhere_is_stored_as_text_that_is() -> None:
+    row = '"task": "x", "method": "eb", "lr": 1, "outcome": "failed"'
+    (run,) = columns("[{" + row + ', "error": "\\u0000 in \\ud800\\nat line 2"}]')
+    assert run["error"] == "\\x00 in \\ud800\nat line 2"

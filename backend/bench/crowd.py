@@ -1,0 +1,138 @@
+"""How long ordinary requests wait while others listen, dawdle, or send the worst they may.
+
+Two figures. The listener curve: an ordinary read beside so many event streams of one running
+sweep, and beside bodies that never end. The event loop's budget: the longest that `/api/health`,
+which needs nothing, waits while a large or nasty body is taken or refused.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack
+from statistics import quantiles
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from backend.bench.web_process import WebProcess, web_process
+
+STREAMS = (0, 100, 300, 1000)
+UNFINISHED = 500
+#: What is promised of the longest wait, on a quiet machine.
+WAIT_MS = 250.0
+SWEEP = {
+    "task": "toy/quadratic",
+    "methods": ["eb", "ib"],
+    "learning_rates": [0.1, 1.0],
+    "seeds": 20,
+}
+FORM = {"Content-Type": 'multipart/form-data; boundary="b"'}
+JSON = {"Content-Type": "application/json"}
+HEAD = b"task,method,lr,seed,train_loss\n"
+PART = b'--b\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n'
+
+
+def _nasty() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
+    """Yield bodies near every limit: what, where to, the body, its headers."""
+    nested = b"".join(
+        b"--b%d\r\nContent-Type: multipart/mixed; boundary=b%d\r\n\r\n" % (n, n + 1)
+        for n in range(5000)
+    )
+    rows = b"".join(b"x,eb,0.1,%d,0.5\n" % seed for seed in range(60_000))
+    yield "import of 60,000 runs", "/api/import", HEAD + rows, {}
+    yield "form of 30 MB", "/api/import", PART + b"x,y\n" * 7_500_000 + b"\r\n--b--\r\n", FORM
+    yield "form in form in form", "/api/import", nested, FORM
+    yield "ends of parts that are none", "/api/import", PART + b"\r\n--" * 2_000_000, FORM
+    yield "lists in lists", "/api/import", b"[" * 900_000, {}
+    yield "cell without an end", "/api/import", HEAD + b'"' + b"a" * 20_000_000, {}
+    yield "2 MB of JSON in lists", "/api/studies", b"[" * 2_000_000, JSON
+    yield "notes of 2 MB", "/api/studies", b'{"name":"x","notes":"' + b"y" * 2_000_000 + b'"}', JSON
+    yield "callback in lists", "/_dash-update-component", b"[" * 2_000_000, JSON
+    yield "callback that is none", "/_dash-update-component", b'{"output":"x"}', JSON
+
+
+def measure_crowd(*, rounds: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Return the rows of both figures.
+
+    Args:
+        rounds: Ordinary requests behind every number, in tens.
+        tell: Called with what is measured now.
+    """
+    with web_process() as web:
+        _, sweep = web.submit(SWEEP)
+        return asyncio.run(_measure(web, sweep, rounds * 10, tell))
+
+
+async def _measure(
+    web: WebProcess, sweep: int, asked: int, tell: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    address = str(web.http.base_url)
+    limits = httpx.Limits(max_connections=None)
+    found = []
+    async with httpx.AsyncClient(
+        base_url=address, limits=limits, timeout=60, trust_env=False
+    ) as http:
+        for streams in STREAMS:
+            tell(f"{streams} event streams")
+            async with AsyncExitStack() as stack:
+                for _ in range(streams):
+                    stream = http.stream("GET", f"/api/sweeps/{sweep}/events")
+                    answer = await stack.enter_async_context(stream)
+                    answer.raise_for_status()
+                waits = [await _timed(http, "/api/studies") for _ in range(asked)]
+            found.append(_row(f"a read beside {streams:,} event streams", waits))
+        tell(f"{UNFINISHED} bodies without an end")
+        async with AsyncExitStack() as stack:
+            for _ in range(UNFINISHED):
+                await _begin_body(address, stack)
+            waits = [await _timed(http, "/api/studies") for _ in range(asked)]
+        found.append(_row(f"a read beside {UNFINISHED} bodies without an end", waits))
+        await asyncio.sleep(1)  # until all of them are seen to be gone
+        for what, path, body, headers in _nasty():
+            tell(what)
+            request = http.post(path, content=body, headers=headers)
+            waits, status = await _waits_during(http, request)
+            found.append(_row(f"health during: {what} ({status})", waits, target=WAIT_MS))
+    return found
+
+
+async def _begin_body(address: str, stack: AsyncExitStack) -> None:
+    parts = urlsplit(address)
+    _, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    stack.callback(writer.close)
+    writer.write(
+        f"POST /api/studies HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Length: 1000\r\n"
+        "Content-Type: application/json\r\n\r\n{".encode()
+    )
+    await writer.drain()
+
+
+async def _timed(http: httpx.AsyncClient, path: str) -> float:
+    began = time.perf_counter()
+    (await http.get(path)).raise_for_status()
+    return (time.perf_counter() - began) * 1000
+
+
+async def _waits_during(http: httpx.AsyncClient, request: Any) -> tuple[list[float], str]:
+    """Return how long health took meanwhile, and what the request was answered."""
+    running = asyncio.ensure_future(request)
+    waits = [await _timed(http, "/api/health")]
+    while not running.done():
+        waits.append(await _timed(http, "/api/health"))
+        await asyncio.sleep(0.005)
+    try:
+        return waits, str((await running).status_code)
+    except httpx.TransportError:
+        return waits, "cut off while sending"
+
+
+def _row(what: str, waits: list[float], target: float | None = None) -> dict[str, Any]:
+    cuts = quantiles(waits, n=100, method="inclusive") if len(waits) > 1 else [*waits] * 99
+    return {
+        "what": what,
+        "p50 ms": round(cuts[49], 1),
+        "p99 ms": round(cuts[98], 1),
+        "worst ms": round(max(waits), 1),
+        "goal": "" if target is None else f"worst below {target:.0f}",
+    }

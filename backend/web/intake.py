@@ -1,0 +1,154 @@
+"""What may come in: how large, how slowly, how many parameters, how many at a time."""
+
+import asyncio
+from collections.abc import Mapping
+from contextvars import ContextVar
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from backend.errors import InvalidInput, TooLarge, Unavailable
+from backend.web.failures import refusal
+from ib_core.errors import IBError
+
+#: A body may take so long, and a second more for each so many bytes that have come: what arrives
+#: at all is waited for, what only trickles is not.
+PATIENCE_SECONDS = 20.0
+SLOWEST_BYTES_PER_SECOND = 20_000
+#: Bodies on their way, answers in the making, and bytes held for both. Above, others are asked to
+#: come back, rather than everybody to wait.
+MOST_ARRIVING = 1000
+MOST_WORKING = 300
+MOST_HELD = 256 * 1024 * 1024
+MOST_PARAMETERS = 100
+#: Asked by whoever decides whether to start us anew; must not depend on how many others ask.
+ALWAYS = frozenset({"/api/health"})
+LATER = {"Retry-After": "5", "Connection": "close"}
+
+#: Whether this request is one of another request's making, which has been counted already.
+_inside: ContextVar[bool] = ContextVar("inside a request", default=False)
+
+
+class Intake:
+    """Counts what really arrives, and refuses early."""
+
+    def __init__(self, app: ASGIApp, *, most: int, exceptions: Mapping[str, int]) -> None:
+        """Wrap an app.
+
+        Args:
+            app: What to protect.
+            most: Bytes any body may have.
+            exceptions: Other limits, by exact path.
+        """
+        self._app = app
+        self._most = most
+        self._exceptions = exceptions
+        self.working = self.arriving = self.held = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on what can be answered now; `Content-Length` may be absent or a lie."""
+        if scope["type"] != "http" or _inside.get():
+            return await self._app(scope, receive, send)
+        most = self._exceptions.get(scope["path"], self._most)
+        objection = self._objection(scope, most)
+        if objection is not None:
+            answer = refusal(objection)
+            answer.headers["Connection"] = "close"
+            return await answer(scope, receive, send)
+        token = _inside.set(True)
+        body = _Body(self, scope, receive, most)
+        # A stream lasts as long as its sweep, and has limits of its own.
+        counted = 0 if scope["path"].endswith("/events") else 1
+        self.working += counted
+        try:
+            await self._app(scope, body.receive, body.before(send))
+        finally:
+            self.working -= counted
+            body.drop()
+            _inside.reset(token)
+
+    def _objection(self, scope: Scope, most: int) -> IBError | None:
+        if scope.get("query_string", b"").count(b"&") >= MOST_PARAMETERS:
+            return InvalidInput(f"A request has at most {MOST_PARAMETERS} query parameters.")
+        declared = Headers(scope=scope).get("content-length", "")
+        if declared.isdecimal() and int(declared[:20]) > most:
+            return TooLarge(_too_large(most), field="body")
+        if self.working >= MOST_WORKING and scope["path"] not in ALWAYS:
+            return Unavailable(
+                f"{MOST_WORKING} requests are being answered already.", hint="Try again shortly."
+            )
+        return None
+
+
+class _Body:
+    """One request's body as it arrives."""
+
+    def __init__(self, intake: Intake, scope: Scope, receive: Receive, most: int) -> None:
+        headers = Headers(scope=scope)
+        self._intake = intake
+        self._receive = receive
+        self._most = most
+        self._size = 0
+        self._began: float | None = None
+        # Without either header there is none, but what an app in this process sends is counted too.
+        self._whole = False
+        self._announced = (
+            headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
+        )
+
+    async def receive(self) -> Message:
+        if self._whole:  # from now on this tells only when the other side is gone
+            return await self._receive()
+        message = await self._in_time()
+        arrived = len(message.get("body", b""))
+        self._size += arrived
+        self._intake.held += arrived
+        # HTTP exceptions: FastAPI passes on no others while it reads a body.
+        if self._size > self._most:
+            raise HTTPException(413, _too_large(self._most), headers={"Connection": "close"})
+        if self._intake.held > MOST_HELD:
+            raise HTTPException(503, "Too much is being sent at once; try again.", headers=LATER)
+        self._whole = not message.get("more_body", False)
+        return message
+
+    async def _in_time(self) -> Message:
+        intake, now = self._intake, asyncio.get_running_loop().time()
+        if intake.arriving >= MOST_ARRIVING:
+            raise HTTPException(503, "Too many are sending at once; try again.", headers=LATER)
+        started = self._began = self._began or now
+        until = started + PATIENCE_SECONDS + self._size / SLOWEST_BYTES_PER_SECOND
+        intake.arriving += 1
+        intake.working -= 1
+        try:
+            async with asyncio.timeout_at(until):
+                return await self._receive()
+        except TimeoutError:
+            raise HTTPException(
+                408,
+                f"The body took more than {until - started:.0f} seconds to arrive.",
+                headers={"Connection": "close"},
+            ) from None
+        finally:
+            intake.arriving -= 1
+            intake.working += 1
+
+    def before(self, send: Send) -> Send:
+        """Return a `send` that ends the connection of who is answered before having sent all.
+
+        The rest would be waited for, for ever if need be.
+        """
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start" and self._announced and not self._whole:
+                MutableHeaders(scope=message)["Connection"] = "close"
+            await send(message)
+
+        return sending
+
+    def drop(self) -> None:
+        self._intake.held -= self._size
+
+
+def _too_large(most: int) -> str:
+    return f"The body is larger than the {most:,} bytes this call takes."

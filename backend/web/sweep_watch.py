@@ -1,0 +1,223 @@
+"""One look at a sweep for all who listen to it: what it finds is written once and told to each."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+from anyio import CapacityLimiter, to_thread
+from sqlalchemy import Engine
+
+from backend.db import PASSING_FAULTS, reading
+from backend.errors import NotFound, TooManyAttempts
+from backend.services import events
+from backend.services.accounts.caller import Caller
+from backend.services.accounts.sessions import still_hold
+from backend.services.events import News, Position
+
+T = TypeVar("T")
+log = logging.getLogger("etascope.web")
+
+POLL_SECONDS = 0.5
+#: Threads that look at sweeps; ordinary requests have their own, which listeners cannot take.
+LOOKING_AT_ONCE = 4
+#: Streams of one account, in all its windows and scripts, and of everybody in this process.
+MOST_PER_ACCOUNT = 100
+MOST_IN_ALL = 2000
+WAIT_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A trial that ended while somebody watched, as it goes over the wire."""
+
+    id: int
+    at: datetime | None
+    text: str
+
+
+class Watch:
+    """Looks at one sweep for as long as somebody listens.
+
+    Attributes:
+        log: Trials that have ended since the watch began, oldest first.
+        rounds: How often it has looked.
+        whole: The sweep as JSON, and without its forecast, which moves all the time, `plain`.
+        done: Whether nothing will happen any more.
+        gone: Whether the sweep was deleted.
+        sent_away: Listeners whose login or token has ended.
+        limiter: For every look on behalf of listeners.
+    """
+
+    def __init__(self, engine: Engine, sweep_id: int, limiter: CapacityLimiter) -> None:
+        self.log: list[Ended] = []
+        self.rounds = 0
+        self.whole = self.plain = ""
+        self.done = self.gone = False
+        self.sent_away: frozenset[Caller] = frozenset()
+        self._engine = engine
+        self._sweep_id = sweep_id
+        self.limiter = limiter
+        self._position = Position()
+        self._listeners: Counter[Caller] = Counter()
+        self._news = asyncio.Event()
+        self._begun = asyncio.Event()
+        self._task = asyncio.create_task(self._run())
+
+    @property
+    def over(self) -> bool:
+        """Whether it looks no more."""
+        return self.done or self.gone
+
+    def add(self, caller: Caller) -> None:
+        """Count a listener."""
+        self._listeners[caller] += 1
+
+    def remove(self, caller: Caller) -> bool:
+        """Forget a listener; returns whether it was the last."""
+        self._listeners -= Counter([caller])
+        if not self._listeners:
+            self._task.cancel()
+        return not self._listeners
+
+    async def begun(self) -> None:
+        """Wait until whatever ends from now on will be in the log."""
+        await self._begun.wait()
+
+    async def next_round(self, seconds: float) -> None:
+        """Wait until it has looked again, or so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+        except TimeoutError:
+            return
+
+    async def _run(self) -> None:
+        try:
+            # What has ended by now is not in the log: listeners look for themselves first.
+            while not await self._in_thread(self._count_ended):
+                await asyncio.sleep(POLL_SECONDS)
+            self._begun.set()
+            while not self.over:
+                await asyncio.sleep(POLL_SECONDS)
+                await self._rounds()
+        except Exception:  # listeners come back, and find a watch that works
+            log.exception("looking at sweep %d failed", self._sweep_id)
+            self.gone = True
+            self._begun.set()
+            self._tell()
+
+    async def _rounds(self) -> None:
+        more = True
+        while more:
+            found = await self._in_thread(self._look, tuple(self._listeners))
+            more = found is not None and found.news.more
+            self._note(found)
+
+    async def _in_thread(self, do: Callable[..., T], *given: Any) -> T:
+        return await to_thread.run_sync(do, *given, limiter=self.limiter)
+
+    def _count_ended(self) -> bool:
+        try:
+            with reading(self._engine) as session:
+                self._position.seen.update(events.ended_ids(session, sweep_id=self._sweep_id))
+        except PASSING_FAULTS:
+            return False
+        return True
+
+    def _look(self, callers: Sequence[Caller]) -> "_Round | None":
+        """Return what is new; None while the database is away."""
+        try:
+            with reading(self._engine) as session:
+                welcome = still_hold(session, callers=callers)
+                news = events.look(session, sweep_id=self._sweep_id, position=self._position)
+        except PASSING_FAULTS:
+            return None
+        except NotFound:
+            self.gone = True
+            return None
+        return _Round(
+            news,
+            [Ended(one.id, at, one.model_dump_json()) for one, at in news.timed()],
+            frozenset(callers) - welcome,
+        )
+
+    def _note(self, found: "_Round | None") -> None:
+        """Let listeners see a round; here, in the event loop, where they read it."""
+        if found is not None:
+            self.log += found.ended
+            self.sent_away = found.sent_away
+            self.whole = found.news.sweep.model_dump_json()
+            self.plain = found.news.sweep.model_dump_json(exclude={"eta_seconds"})
+            self.done = found.news.done
+            self.rounds += 1
+        self._tell()
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """What one look found."""
+
+    news: News
+    ended: list[Ended]
+    sent_away: frozenset[Caller]
+
+
+class Watches:
+    """This process's watches, one for each sweep that somebody listens to."""
+
+    def __init__(self) -> None:
+        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, Desk] = WeakKeyDictionary()
+
+    def desk(self) -> "Desk":
+        """Return those of this event loop; a server has one, tests may have several."""
+        return self._by_loop.setdefault(asyncio.get_running_loop(), Desk())
+
+
+class Desk:
+    """Where listeners come and go.
+
+    Attributes:
+        limiter: For every look on behalf of listeners.
+    """
+
+    def __init__(self) -> None:
+        self._watches: dict[int, Watch] = {}
+        self._listening: Counter[int | None] = Counter()
+        self.limiter = CapacityLimiter(LOOKING_AT_ONCE)
+
+    def enter(self, engine: Engine, sweep_id: int, caller: Caller) -> Watch:
+        """Count a listener and return what it listens to.
+
+        Raises:
+            TooManyAttempts: The account has too many streams, or all together have.
+        """
+        own = self._listening[caller.user_id]
+        if caller.user_id is not None and own >= MOST_PER_ACCOUNT:
+            raise TooManyAttempts(
+                f"Your account has {own} event streams open; close some first.", WAIT_SECONDS
+            )
+        if self._listening.total() >= MOST_IN_ALL:
+            raise TooManyAttempts(
+                f"{MOST_IN_ALL} event streams are open here; try again later.", WAIT_SECONDS
+            )
+        self._listening[caller.user_id] += 1
+        watch = self._watches.get(sweep_id)
+        if watch is None or watch.over:  # over, and yet the sweep may have been begun again
+            watch = self._watches[sweep_id] = Watch(engine, sweep_id, self.limiter)
+        watch.add(caller)
+        return watch
+
+    def leave(self, watch: Watch, sweep_id: int, caller: Caller) -> None:
+        """Forget a listener, and the watch if it was the last."""
+        self._listening -= Counter([caller.user_id])
+        if watch.remove(caller) and self._watches.get(sweep_id) is watch:
+            del self._watches[sweep_id]

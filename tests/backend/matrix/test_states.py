@@ -1,0 +1,173 @@
+"""Every reading route and every page x every state a trial can be in x both databases."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+
+from backend.db import transaction
+from backend.schemas import TrialState
+from backend.services import sweeps
+from ib_core.sweep.result import Outcome
+from tests import factories
+from tests.backend.matrix.conftest import serving
+from tests.backend.matrix.page_table import PAGES
+from tests.backend.matrix.route_table import RULES
+from tests.backend.matrix.test_pages import callbacks, press
+from tests.backend.matrix.world import World, build_world
+from tests.conftest import empty_postgresql
+
+__all__ = ["callbacks"]  # the fixture, here for this module's site
+
+READING = [path for method, path in RULES if method == "GET"]
+#: Further ways to ask the same route, each with SQL of its own.
+VARIANTS: dict[str, list[dict[str, str]]] = {
+    "/api/studies": [
+        {"spark": "true"},
+        *({"state": state} for state in ("queued", "running", "completed", "failed", "cancelled")),
+        *({"sort": sort} for sort in ("name", "-created_at")),
+        {"q": "a study", "tag": "x", "owner": "ada", "task": "toy/quadratic", "archived": "any"},
+    ],
+    "/api/studies/{study_id}/sensitivity": [
+        {"reducer": "best"},
+        {"metric": "test_accuracy", "band": "quantile"},
+        {"metric": "seconds"},
+    ],
+    "/api/studies/{study_id}/scorecard": [{"reducer": "best", "metric": "test_loss"}],
+    "/api/studies/{study_id}/differences": [{"kind": "clip"}, {"kind": "engine"}],
+    "/api/studies/{study_id}/export": [{"format": "json"}, {"format": "parquet"}],
+    "/api/sweeps/{sweep_id}/trials": [{"state": "failed"}],
+}
+CSV = b"""experiment,dataset,method,lr,seed,train_loss,test_loss,epochs,outcome,error,options
+uci,iris,eb,0.1,1,0.5,0.5,1,completed,,"{""momentum"": 0.9}"
+uci,iris,eb,1.0,1,,,1,diverged,,
+uci,iris,eb,3.0,1,,,1,failed,It broke there.,
+"""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A study whose trials are all in one state, its sweep and one of its trials."""
+
+    study_id: int
+    sweep_id: int
+    trial_id: int
+
+    def fill(self, path: str, world: World) -> str:
+        for name in ("study_id", "sweep_id", "trial_id"):
+            path = path.replace("{" + name + "}", str(getattr(self, name)))
+        return world.fill(path)
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def site(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[FastAPI]:
+    home = tmp_path_factory.mktemp("states")
+    url = None
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgresql_url")
+        empty_postgresql(request.getfixturevalue("postgres_server"))
+    else:
+        file: Path = request.getfixturevalue("sqlite_template")
+        (home / "etascope.db").write_bytes(file.read_bytes())
+    with serving(home, url) as app:
+        yield app
+
+
+@pytest.fixture(scope="module")
+def people(site: FastAPI) -> World:
+    return build_world()
+
+
+@pytest.fixture(scope="module")
+def targets(site: FastAPI, people: World, client: TestClient) -> dict[str, Target]:
+    """One study for every state; settings differ, or they would share trials."""
+    made = {
+        state.value: _study(people, number, state)
+        for number, state in enumerate(TrialState, start=1)
+    }
+    answer = client.post("/api/import", content=CSV, headers=people.headers["owner"])
+    assert answer.status_code == 201, answer.text
+    found = answer.json()
+    made["imported"] = _target(found["study_id"], found["sweep_ids"][0])
+    return made
+
+
+def _study(people: World, number: int, state: TrialState) -> Target:
+    study_id = people.study_id()
+    with transaction() as session:
+        submitted = factories.submit(session, study_id=study_id, seeds=(2 * number, 2 * number + 1))
+    for shard_id in submitted.shard_ids if state is not TrialState.QUEUED else ():
+        with transaction() as session:
+            if state in (TrialState.COMPLETED, TrialState.DIVERGED, TrialState.FAILED):
+                factories.train(session, shard_id, outcome=Outcome(state.value))
+            elif state is TrialState.RUNNING:
+                factories.claim(session, shard_id)
+    if state is TrialState.CANCELLED:
+        with transaction() as session:
+            sweeps.cancel(session, sweep_id=submitted.sweep.id)
+    return _target(study_id, submitted.sweep.id)
+
+
+def _target(study_id: int, sweep_id: int) -> Target:
+    with transaction() as session:
+        first = sweeps.trials_page(session, sweep_id=sweep_id, limit=1).items[0]
+    return Target(study_id, sweep_id, first.id)
+
+
+def test_trials_are_in_the_states_the_tables_below_speak_of(
+    client: TestClient, people: World, targets: dict[str, Target]
+) -> None:
+    for state in TrialState:
+        target = targets[state.value]
+        found = client.get(f"/api/sweeps/{target.sweep_id}", headers=people.headers["viewer"])
+        assert {kind for kind, n in found.json()["progress"].items() if n} == {state.value}
+
+
+@pytest.mark.parametrize("state", [*TrialState, "imported"])
+def test_every_reading_route_answers(
+    client: TestClient, people: World, targets: dict[str, Target], state: str
+) -> None:
+    wrong = {}
+    for path in READING:
+        for query in ({}, *VARIANTS.get(path, ())):
+            # A stream of what has not ended does not end either; its own tests cut it off.
+            if path.endswith("/events") and state in ("queued", "running"):
+                continue
+            asked: dict[str, Any] = query
+            if path == "/api/compare":
+                asked = {"study": [target.study_id for target in targets.values()]}
+            address = targets[state].fill(path, people)
+            answer = client.get(address, params=asked, headers=people.headers["admin"])
+            if answer.status_code != RULES["GET", path].ok:
+                wrong[address, str(query)] = (answer.status_code, answer.text[:200])
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("state", [*TrialState, "imported"])
+def test_every_page_can_be_shown(
+    client: TestClient,
+    people: World,
+    targets: dict[str, Target],
+    callbacks: dict[str, Any],
+    state: str,
+) -> None:
+    wrong = {}
+    for page in PAGES:
+        address = targets[state].fill(page.replace("<", "{").replace(">", "}"), people)
+        search = f"?study={targets[state].study_id}" if page == "/compare" else ""
+        shown = press(
+            client,
+            callbacks["router.show"],
+            ("location", "pathname", address),
+            {"recoveries": 0, "location": address + search},
+            people.headers["admin"],
+        )
+        if shown.status_code != 200 or "cannot be shown" in shown.text:
+            wrong[address] = (shown.status_code, shown.text[:300])
+    assert wrong == {}
