@@ -179,7 +179,9 @@ def missing_parts() -> list[dict[str, Any]]:
 def steps(chosen: list[str], full: bool) -> dict[str, list[str]]:
     """Return the commands of a test run by name."""
     tool = [str(PYTHON), "-m"]
-    pytest = [*tool, "pytest", "-rs", "-n", str(min(os.cpu_count() or 1, 4)), "--dist=loadfile"]
+    # One more than there are processors: browsers and servers are often waited for.
+    lanes = min((os.cpu_count() or 1) + 1, 4)
+    pytest = [*tool, "pytest", "-rs", "-n", str(lanes), "--dist=loadfile"]
     if full:
         pytest += ["-m", "" if shutil.which("nvidia-smi") else "not gpu"]
     if chosen:

@@ -86,7 +86,7 @@ def chosen(only: str | None, tasks: str | None = None) -> "list[Study]":
     Raises:
         InvalidSpec: If a word is in no study's name, or no study has such a task.
     """
-    from ib_core.reproduction.training import PLAN
+    from ib_core.reproduction.plan import PLAN
 
     names, kept = _words(only), _words(tasks)
     for word in names:
@@ -168,8 +168,9 @@ def _train(folder: Path, studies: "list[Study]", seeds: int | None, minutes: flo
     from backend.paper.known import everywhere
     from backend.paper.run_bar import RunBar, print_plan
     from ib_core.reproduction.bundle import Bundle, locked
+    from ib_core.reproduction.plan import PLAN
     from ib_core.reproduction.timing import measure_overheads
-    from ib_core.reproduction.training import PLAN, forecast, train
+    from ib_core.reproduction.training import forecast, train
     from ib_core.sweep.speed import calibrate
 
     def say_waiting() -> None:

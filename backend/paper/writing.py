@@ -22,9 +22,9 @@ from ib_core.metrics import MetricValue, number_text
 from ib_core.reproduction.bundle import Bundle
 from ib_core.reproduction.evidence import Evidence, runs_of
 from ib_core.reproduction.findings import find
+from ib_core.reproduction.plan import PLAN
 from ib_core.reproduction.recorded import recorded_evidence
 from ib_core.reproduction.studies import Study
-from ib_core.reproduction.training import PLAN
 from ib_core.reproduction.uci import TableNumbers, by_table
 
 UCI_METHODS = "beyond/uci_methods"

@@ -22,12 +22,12 @@ from ib_core.reproduction.evidence import (
     on_the_grid,
 )
 from ib_core.reproduction.findings import find
+from ib_core.reproduction.plan import experiments
 from ib_core.reproduction.recorded import (
     recorded_evidence,
     recorded_file,
     recorded_overheads,
 )
-from ib_core.reproduction.training import experiments
 from ib_core.sweep.fingerprint import ENGINE_VERSION
 from ib_core.sweep.spec import Options, read_options
 

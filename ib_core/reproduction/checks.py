@@ -1,61 +1,19 @@
 """The checks: UCI's printed tables, music's recorded epochs, the classifier's divergence rates."""
 
-import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from ib_core.datasets import DATASETS, UCI_NAMES
 from ib_core.metrics import RateCurve, SeedResult, paper_threshold
 from ib_core.reproduction.evidence import printed_uci_losses
 from ib_core.reproduction.recorded import MUSIC_NAMES, recorded_runs
+from ib_core.reproduction.uci import Comparison, summary, within
 from ib_core.reproduction.verify import Roundings, roundings
 from ib_core.sweep.engine import run_trials
 from ib_core.sweep.processes import run_all
 from ib_core.sweep.result import SILENT, Observer, TrialResult
 from ib_core.sweep.spec import SweepSpec
 from ib_core.tasks import MUSIC_RATES
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """One number.
-
-    Attributes:
-        what: Which number, in words.
-        ours: Computed here.
-        theirs: Recorded or printed.
-        agrees: By the check's own stated rule.
-        reason: Why not, where it does not.
-    """
-
-    what: str
-    ours: float
-    theirs: float
-    agrees: bool
-    reason: str = ""
-
-
-def within(ours: float, theirs: float, *, absolute: float = 0.0, relative: float = 0.0) -> bool:
-    """Return whether two numbers agree to an absolute or a relative tolerance; NaN equals NaN."""
-    if not math.isfinite(ours) or not math.isfinite(theirs):
-        return math.isnan(ours) == math.isnan(theirs) and math.isinf(ours) == math.isinf(theirs)
-    return abs(ours - theirs) <= max(absolute, relative * abs(theirs))
-
-
-def summary(title: str, rule: str, found: Iterable[Comparison]) -> str:
-    """Return a check's text: the count that agrees, and every number that does not."""
-    comparisons = list(found)
-    agreeing = sum(comparison.agrees for comparison in comparisons)
-    share = 100 * agreeing / max(1, len(comparisons))
-    lines = [f"{title}: {agreeing} of {len(comparisons)} agree ({share:.1f}%), {rule}."]
-    lines += [
-        f"  {c.what}: ours {c.ours:.7g}, theirs {c.theirs:.7g}  {c.reason}".rstrip()
-        for c in comparisons
-        if not c.agrees
-    ]
-    return "\n".join(lines)
-
 
 UCI_TOLERANCE = 0.01
 #: How many roundings a result that differs is trained with, alone and as a mean of seeds.

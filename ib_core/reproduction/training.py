@@ -1,18 +1,13 @@
-"""The plan of what to train, cheap and telling first, and its training into a bundle.
-
-Training may stop at any moment and goes on from there.
-"""
+"""Trains the plan stage by stage into a bundle; stops and goes on at any moment."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from ib_core.datasets import DATASETS, UCI_NAMES, data_hash
+from ib_core.datasets import DATASETS, data_hash
 from ib_core.reproduction.bundle import Bundle
-from ib_core.reproduction.studies import BEYOND, Body, Portion, Study
+from ib_core.reproduction.studies import Study
 from ib_core.sweep.fingerprint import fingerprint
-from ib_core.sweep.presets import PRESETS
 from ib_core.sweep.processes import lanes_here, run_all
 from ib_core.sweep.result import Observer, TrialResult
 from ib_core.sweep.shard import plan_shards
@@ -227,155 +222,3 @@ def train(
             continue
         progress.end(unit, time.monotonic() - began)
     return left
-
-
-__all__ = ["PLAN", "Experiment", "Study", "experiments"]
-
-_CLASSIFIER, _CLIPPED_CLASSIFIER = "01_mnist_classification", "02_mnist_classification_clip_1.0"
-_AUTOENCODER, _CLIPPED_AUTOENCODER = "03_mnist_autoencoder", "04_mnist_autoencoder_clip_1.0"
-
-#: Exact ISGD's rates: both ends and the middle of the paper's grid. It costs 100 times EB.
-EXACT_RATES = [0.2, 1.0, 2.0]
-#: Rates of long experiments that already show the shape of the curve; the others come later.
-TELLING_RATES = (5.0, 50.0, 500.0)
-
-#: The text profile: stage of the first seed, stages between seeds, seeds, rates that come first.
-_TEXT: dict[str, tuple[int, int, int, tuple[float, ...]]] = {
-    "05_jsb_chorales": (0, 1, 5, ()),
-    "06_jsb_chorales_clip_8.0": (1, 2, 5, ()),
-    "07_jsb_chorales_clip_1.0": (1, 2, 5, ()),
-    "08_jsb_chorales_clip_0.1": (1, 2, 5, ()),
-    "13_piano_midi": (2, 3, 5, TELLING_RATES),
-    "14_piano_midi_clip_8.0": (3, 4, 5, TELLING_RATES),
-    "15_piano_midi_clip_1.0": (3, 4, 5, TELLING_RATES),
-    "16_piano_midi_clip_0.1": (3, 4, 5, TELLING_RATES),
-    "17_piano_midi_clip_0.01": (3, 4, 5, TELLING_RATES),
-    _AUTOENCODER: (3, 4, 5, (1.0, 5.0, 10.0, 20.0)),
-    _CLIPPED_AUTOENCODER: (3, 4, 5, (1.0, 10.0, 100.0)),
-    "09_musedata": (3, 5, 3, TELLING_RATES),
-    "10_musedata_clip_8.0": (3, 5, 3, TELLING_RATES),
-    "11_nottingham": (3, 5, 5, TELLING_RATES),
-    "12_nottingham_clip_8.0": (3, 5, 5, TELLING_RATES),
-}
-#: The authors profile where it is not complete: its stage and the three rates.
-_AUTHORS: dict[str, tuple[int, list[float]]] = {
-    _CLASSIFIER: (4, [0.2, 1.0, 2.0]),
-    _CLIPPED_CLASSIFIER: (4, [0.5, 2.0, 4.0]),
-    "13_piano_midi": (6, list(TELLING_RATES)),
-    "14_piano_midi_clip_8.0": (7, list(TELLING_RATES)),
-    "15_piano_midi_clip_1.0": (7, list(TELLING_RATES)),
-    "16_piano_midi_clip_0.1": (7, list(TELLING_RATES)),
-    "17_piano_midi_clip_0.01": (7, list(TELLING_RATES)),
-    "09_musedata": (9, list(TELLING_RATES)),
-    "10_musedata_clip_8.0": (9, list(TELLING_RATES)),
-    "11_nottingham": (9, list(TELLING_RATES)),
-    "12_nottingham_clip_8.0": (9, list(TELLING_RATES)),
-    _AUTOENCODER: (12, [0.001, 0.009, 0.02]),
-    _CLIPPED_AUTOENCODER: (13, [0.01, 0.2, 0.4]),
-}
-#: JSB Chorales is small enough for every rate and seed of the recorded runs.
-_AUTHORS_COMPLETE = {
-    "05_jsb_chorales": 1,
-    "06_jsb_chorales_clip_8.0": 4,
-    "07_jsb_chorales_clip_1.0": 4,
-    "08_jsb_chorales_clip_0.1": 4,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Experiment:
-    """One of the paper's experiments, and the studies that repeat it.
-
-    Attributes:
-        id: Its name in the published runs and the presets.
-        title: Its name on screens.
-        text: The study in the text profile.
-        authors: The study in the authors profile.
-    """
-
-    id: str
-    title: str
-    text: str
-    authors: str
-
-
-def experiments() -> tuple[Experiment, ...]:
-    """Return the 17 experiments in the paper's order, and UCI last."""
-    names = [name.removeprefix("paper/") for name in PRESETS if name.startswith("paper/")]
-    return tuple(
-        Experiment(name, PRESETS[f"paper/{name}"].title, f"text/{name}", f"authors/{name}")
-        for name in names
-    )
-
-
-def _study(profile: str, experiment: str, *portions: Portion) -> Study:
-    preset = PRESETS[f"paper/{experiment}"]
-    what = "as the text describes it" if profile == "text" else "as the published runs were made"
-    return Study(
-        name=f"{profile}/{experiment}",
-        title=f"{preset.title} ({profile} profile)",
-        question=f"{preset.summary.split(':')[0].rstrip('.')}, {what}.",
-        portions=portions,
-        preset=preset.name,
-    )
-
-
-def _body(profile: str, experiment: str, **changes: Any) -> Body:
-    return {**PRESETS[f"paper/{experiment}"].sweeps(profile)[0], **changes}
-
-
-def _text_studies() -> Iterator[Study]:
-    yield _study(
-        "text",
-        _CLASSIFIER,
-        Portion(
-            _body("text", _CLASSIFIER, seeds=5),
-            stage=2,
-            per_seed=3,
-            first_rates=(0.2, 0.8, 1.4, 2.0),
-        ),
-        Portion(
-            _body("text", _CLASSIFIER, methods=["isgd"], learning_rates=EXACT_RATES, seeds=1),
-            stage=4,
-        ),
-    )
-    yield _study(
-        "text",
-        _CLIPPED_CLASSIFIER,
-        Portion(
-            _body("text", _CLIPPED_CLASSIFIER), stage=3, per_seed=4, first_rates=(0.5, 2.0, 4.0)
-        ),
-    )
-    for name, (stage, per_seed, seeds, first) in _TEXT.items():
-        body = _body("text", name, seeds=seeds)
-        yield _study("text", name, Portion(body, stage, per_seed, first_rates=first))
-    yield _study("text", "uci", *_uci("text", stage=0))
-
-
-def _authors_studies() -> Iterator[Study]:
-    for name, stage in _AUTHORS_COMPLETE.items():
-        yield _study("authors", name, Portion(_body("authors", name), stage, per_seed=2))
-    for name, (stage, rates) in _AUTHORS.items():
-        body = _body("authors", name, learning_rates=rates, seeds=2)
-        yield _study("authors", name, Portion(body, stage, per_seed=2))
-    yield _study("authors", "uci", *_uci("authors", stage=1))
-
-
-def _uci(profile: str, stage: int) -> Iterator[Portion]:
-    bodies = {body["task"]: body for body in PRESETS["paper/uci"].sweeps(profile)}
-    for name in UCI_NAMES:
-        yield Portion(bodies[f"uci/{name}"], stage)
-
-
-def _in_the_papers_order(studies: Iterator[Study]) -> list[Study]:
-    return sorted(studies, key=lambda study: study.name)
-
-
-PLAN: dict[str, Study] = {
-    study.name: study
-    for study in (
-        *_in_the_papers_order(_text_studies()),
-        *_in_the_papers_order(_authors_studies()),
-        *BEYOND,
-    )
-}

@@ -50,7 +50,7 @@ def test_a_pdf_has_lines_and_letters_and_no_pixels(visit):
     pdf = taken(page, "PDF")
     assert b"/Subtype /Image" not in pdf
     assert pdf.count(b"/FontFile2") == 2
-    assert {"learning rate", "training loss after 5 epochs", "Explicit (EB)"} <= texts(pdf)
+    assert {"learning rate", "training loss after 10 epochs", "Explicit (EB)"} <= texts(pdf)
     assert "?" not in "".join(texts(pdf))
     curves = max(streams(pdf), key=lambda one: one.count(b" l"))
     assert curves.count(b" l") > 100

@@ -44,7 +44,7 @@ def test_the_view_lives_in_the_address(visit):
     page.wait_for_function(
         f"() => document.querySelector('{PLOT}')._fullLayout.yaxis.type === 'log'"
     )
-    assert axis_title(page) == "test loss after 5 epochs"
+    assert axis_title(page) == "test loss after 10 epochs"
     page.go_back()
     page.wait_for_function(
         f"() => document.querySelector('{PLOT}')._fullLayout.yaxis.type === 'linear'"
@@ -52,7 +52,7 @@ def test_the_view_lives_in_the_address(visit):
     assert page.url.endswith("?split=test")
     page.reload()
     drawn(page)
-    assert axis_title(page) == "test loss after 5 epochs"
+    assert axis_title(page) == "test loss after 10 epochs"
     expect(page.locator("#study-split input:checked")).to_have_value("test")
 
 

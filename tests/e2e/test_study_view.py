@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.browser import rested
+from tests.e2e.installation import submit
 from tests.servers import wait_for
 
 GRAPH = "#study-graph"
@@ -137,10 +138,13 @@ def test_plotly_s_buttons_do_not_lie_over_a_title(visit, path):
 
 def test_the_picture_says_what_it_shows_and_follows_the_data(visit):
     page = drawn(visit.open("/studies/1"))
-    picture = page.get_by_role("img", name="Training loss after 5 epochs against the learning rate")
+    shown = "Training loss after 10 epochs against the learning rate"
+    picture = page.get_by_role("img", name=shown)
+        "img", name="Training loss after 10 epochs against the learning rate"
+    )
     expect(picture).to_have_attribute("aria-label", re.compile(r"Explicit \(EB\), best 0\."))
     page.get_by_text("Test", exact=True).first.click()
-    expect(page.get_by_role("img", name="Test loss after 5 epochs")).to_have_count(1)
+    expect(page.get_by_role("img", name="Test loss after 10 epochs")).to_have_count(1)
 
 
 def test_controls_that_do_nothing_for_time_cannot_be_pressed_and_say_why(visit):
@@ -169,6 +173,7 @@ def test_an_empty_study_is_quiet_and_can_be_edited(visit):
 
 
 def test_an_empty_comparison_offers_the_studies_there_are(visit):
+    submit(visit.url, "A second one", {"task": "toy/quadratic", "learning_rates": [0.1]})
     page = visit.open("/compare")
     expect(page.get_by_role("heading", name="Choose studies")).to_be_visible()
     expect(page.get_by_role("heading", name="Scorecard")).to_be_hidden()

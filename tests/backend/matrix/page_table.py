@@ -60,7 +60,15 @@ def own_study(**more: Any) -> Callable[[World], dict[str, Any]]:
     return lambda world: {Study.ID: world.study_id(), **more}
 
 
-SWEEP = {"task": "toy/quadratic", "methods": ["eb"], "learning_rates": [0.1], "seeds": 1}
+#: The form of a new sweep, filled in.
+FORM = {
+    NewSweep.MODE: "grid",
+    NewSweep.TASK: "toy/quadratic",
+    NewSweep.METHODS: ["eb"],
+    NewSweep.RATES_MODE: "list",
+    NewSweep.RATE_LIST: "0.1",
+    NewSweep.SEEDS: "1",
+}
 
 #: Callbacks that write, each tried as everybody. The name is the module's and the function's.
 WRITES: dict[str, Press] = {
@@ -114,7 +122,7 @@ WRITES: dict[str, Press] = {
     "new_sweep.forecast.submit": Press(
         WRITERS,
         click(NewSweep.SUBMIT),
-        lambda _: {NewSweep.BODY: SWEEP, NewSweep.NAME: "a new study", NewSweep.KEY: "k"},
+        lambda _: {**FORM, NewSweep.NAME: "a new study", NewSweep.KEY: "k"},
     ),
     "components.bundle_offer.load": Press(WRITERS, click(Bundle.BUTTON)),
     "paper.running.run": Press(
@@ -140,6 +148,7 @@ READS: frozenset[str] = frozenset(
         "study.trials.fetch",
         "study.trials.begin_again",
         "compare.draw",
+        "compare.pick",
         "history.views.show",
         "history.filter_studies",
         "history.follow",
@@ -151,9 +160,8 @@ READS: frozenset[str] = frozenset(
         "new_sweep.forecast.choose_task",
         "new_sweep.forecast.choose_preset",
         "paper.picture.draw",
-        "toy.redraw",
         "trial.draw",
-        "updates.redraw",
+        "updates.change_rule",
         "start.follow",  # with accounts on, the first study that it asks for is never begun
         "start.judge",
         "workers.refresh",

@@ -4,7 +4,7 @@ import pytest
 
 from backend.paper.verify_table import print_checks
 from ib_core.datasets import Card
-from ib_core.reproduction.training import PLAN
+from ib_core.reproduction.plan import PLAN
 from ib_core.reproduction.verify import Check, Drawn
 from ib_core.sweep.result import Outcome
 from tests.backend.paper.bundles import result_of

@@ -11,7 +11,7 @@ from ib_core.reproduction.evidence import (
     published_better,
     published_claims,
 )
-from ib_core.reproduction.training import experiments
+from ib_core.reproduction.plan import experiments
 from ib_core.reproduction.uci import judge_cells
 from ib_core.reproduction.verdicts import Verdict
 

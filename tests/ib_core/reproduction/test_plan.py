@@ -1,4 +1,4 @@
-from ib_core.reproduction.training import PLAN, experiments
+from ib_core.reproduction.plan import PLAN, experiments
 from ib_core.sweep.body import specs_of
 from ib_core.sweep.presets import PRESETS
 

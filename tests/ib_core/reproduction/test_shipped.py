@@ -5,7 +5,7 @@ import pytest
 from ib_core.reproduction.bundle import Bundle, shipped_folder
 from ib_core.reproduction.evidence import Evidence, runs_of
 from ib_core.reproduction.findings import find
-from ib_core.reproduction.training import PLAN
+from ib_core.reproduction.plan import PLAN
 from ib_core.reproduction.verdicts import Verdict
 from ib_core.sweep.fingerprint import ENGINE_VERSION, fingerprint
 
