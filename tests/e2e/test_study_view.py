@@ -140,8 +140,6 @@ def test_the_picture_says_what_it_shows_and_follows_the_data(visit):
     page = drawn(visit.open("/studies/1"))
     shown = "Training loss after 10 epochs against the learning rate"
     picture = page.get_by_role("img", name=shown)
-        "img", name="Training loss after 10 epochs against the learning rate"
-    )
     expect(picture).to_have_attribute("aria-label", re.compile(r"Explicit \(EB\), best 0\."))
     page.get_by_text("Test", exact=True).first.click()
     expect(page.get_by_role("img", name="Test loss after 10 epochs")).to_have_count(1)
