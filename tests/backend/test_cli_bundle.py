@@ -86,7 +86,7 @@ def test_an_altered_bundle_is_not_imported(sqlite_database, tmp_path):
 
 
 def test_a_run_goes_into_a_folder_and_reuses_what_is_there(tmp_path, monkeypatch, sqlite_database):
-    from ib_core.reproduction import training as plan
+    from ib_core.reproduction import plan
     from ib_core.reproduction.studies import Portion, Study
 
     body = {"task": "toy/quadratic", "learning_rates": [0.5], "seeds": 2, "epochs": 1}

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from backend.cli import app
 from ib_core.errors import InvalidSpec
-from ib_core.reproduction import training as plan
+from ib_core.reproduction import plan
 from ib_core.reproduction.bundle import Bundle, locked
 from ib_core.reproduction.studies import Portion, Study
 from ib_core.sweep.processes import run_all
