@@ -13,11 +13,17 @@ from typing import Any
 
 import httpx
 
+from ib_core.reproduction.bundle import shipped_folder
+from ib_core.reproduction.studies import read_studies
 from tests.servers import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 180.0
 STUDY_SECONDS = 240.0
+
+
+#: Studies of the bundle that comes with the program.
+SHIPPED = len(read_studies(shipped_folder() / "studies.json"))
 
 
 def free_port() -> int:

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.e2e.browser import watch
 from tests.e2e.conftest import PATIENCE_MS
-from tests.e2e.installation import installation
+from tests.e2e.installation import SHIPPED, installation
 from tests.servers import wait_for
 
 #: What the race's thick lines look like now.
@@ -161,7 +161,7 @@ def test_the_first_study_begins_with_the_first_browser_moves_and_is_followed_by_
     # Nobody clicked: the reproduction comes by itself, and the page says so.
     counts = re.compile(r"Of 17 experiments .*reproduced")
     expect(page.locator("#start-verdicts")).to_have_text(counts, timeout=180_000)
-    assert len(studies(fresh, bundle="true", limit="100")) == 39
+    assert len(studies(fresh, bundle="true", limit="100")) == SHIPPED
     latest = page.locator("#start-latest")
     expect(latest.get_by_role("listitem")).to_have_count(1)
     context.close()
@@ -170,7 +170,7 @@ def test_the_first_study_begins_with_the_first_browser_moves_and_is_followed_by_
 
 def test_the_history_folds_the_paper_s_studies_and_a_search_finds_them(browser, fresh):
     wait_for(
-        lambda: len(studies(fresh, bundle="true", limit="100")) == 39,
+        lambda: len(studies(fresh, bundle="true", limit="100")) == SHIPPED,
         seconds=240, every=1.0, what="the bundle",
     )  # fmt: skip
     context = browser.new_context(viewport={"width": 1280, "height": 900})
@@ -184,13 +184,13 @@ def test_the_history_folds_the_paper_s_studies_and_a_search_finds_them(browser, 
     fold.focus()
     page.keyboard.press("Enter")
     expect(fold).to_have_attribute("aria-expanded", "true")
-    expect(page.locator("#history-folded .history-name")).to_have_count(39)
+    expect(page.locator("#history-folded .history-name")).to_have_count(SHIPPED)
     page.wait_for_url("**/history?bundle=1")
     page.get_by_label("Search").fill("MNIST")
     expect(fold).to_have_count(0)
     expect(page.locator("#history-list .history-name").first).to_contain_text("MNIST")
     page.get_by_label("Search").fill("")
-    expect(page.locator("#history-folded .history-name")).to_have_count(39)
+    expect(page.locator("#history-folded .history-name")).to_have_count(SHIPPED)
     fold.click()
     expect(page.locator(".history-name")).to_have_count(1)
     context.close()

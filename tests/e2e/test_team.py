@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.backend.accounts import PASSWORD, SECRET
 from tests.e2e.browser import settled, watch
 from tests.e2e.conftest import PATIENCE_MS
-from tests.e2e.installation import Installation, installation
+from tests.e2e.installation import SHIPPED, Installation, installation
 from tests.servers import wait_for
 
 
@@ -66,10 +66,10 @@ def test_from_the_first_link_to_a_shared_study_and_out_again(browser, team):
         page.get_by_role("button", name="Load the reproduction").click()
         expect(page.get_by_text("about ten seconds")).to_be_visible()
         fold = page.get_by_role("button", name="The paper's reproduction")
-        expect(fold).to_contain_text("39 studies")
+        expect(fold).to_contain_text(f"{SHIPPED} studies")
         expect(page.locator(".history-name")).to_have_count(0)
         fold.click()
-        expect(page.locator(".history-name")).to_have_count(39)
+        expect(page.locator(".history-name")).to_have_count(SHIPPED)
         page.goto(f"{team.url}/paper")
         expect(page.locator(".verdict-counts")).not_to_contain_text("17 of 17")
 
