@@ -34,15 +34,6 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("full" if os.environ.get("ETASCOPE_TEST_FULL") else "default")
 
 
-#: Files that take a minute or more: begun first, so that no processor waits for one at the end.
-LONG = ("test_pages", "test_number_fields", "test_study_view", "test_faults", "test_start")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put long files first; the rest stays as it is."""
-    items.sort(key=lambda item: LONG.index(stem) if (stem := item.path.stem) in LONG else len(LONG))
-
-
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """One server a session; its databases are the tests' own."""

@@ -40,7 +40,10 @@ def until(reached: Callable[[], bool], seconds: float = 60.0) -> None:
 
 
 def alive(pid: int) -> bool:
-    return bool(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:  # it may end while it is looked at
+        return False
 
 
 def test_crashed_process_is_started_again(make: Callable[..., Child]) -> None:

@@ -166,6 +166,7 @@ def test_no_field_of_a_sweep_lets_a_wrong_text_run(visit: Visit, fields: Fields)
             fields.type(id, before)
     expect(run).to_be_enabled()
     fields.type(FIELDS["rate_list"], "abc")
+    expect(page.locator("#new-forecast")).to_contain_text("Not ready")
     assert barriers(page) == []
 
 

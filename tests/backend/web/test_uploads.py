@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 
 from backend.web.uploads import MOST_PARTS
 from tests.backend.conftest import ADDRESS
+from tests.coroutines import run
 
 RUNS = b"task,method,lr,seed,train_loss\nx,eb,0.1,1,0.5\n"
 KIND = {"Content-Type": 'multipart/form-data; boundary="b"'}
@@ -79,4 +80,4 @@ def test_others_are_answered_while_a_large_form_is_read(app: FastAPI, content: b
             assert (await form).status_code in (413, 422)
             return max(waits)
 
-    assert asyncio.run(longest_wait()) < 1.0
+    assert run(longest_wait()) < 1.0
