@@ -170,7 +170,9 @@ def test(arguments: list[str]) -> int:
 
 def missing_parts() -> list[dict[str, Any]]:
     """Return what the tests lack, asked of the functions by which they will look for it."""
-    asked = subprocess.run([PYTHON, "-m", "backend.programs"], cwd=ROOT, stdout=subprocess.PIPE)
+    asked = subprocess.run(
+        [PYTHON, "-m", "backend.operations.programs"], cwd=ROOT, stdout=subprocess.PIPE
+    )
     if asked.returncode != 0:
         raise Stop("The installation in .venv is damaged. Delete .venv and run this again.")
     return list(json.loads(asked.stdout))

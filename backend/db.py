@@ -1,4 +1,4 @@
-"""The engine, the base of all tables, transactions, and time as the database tells it."""
+"""The engine, the base of all tables, transactions, the database's own time and revision."""
 
 import json
 import os
@@ -8,6 +8,8 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import lru_cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Dialect, make_url
-from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
+from sqlalchemy.exc import InterfaceError, InternalError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import DeclarativeBase, Session
@@ -275,3 +277,24 @@ def changed_rows(session: Session, statement: Update | Delete | Insert) -> int:
     """Execute a write and return how many rows it changed: the answer of a compare-and-set."""
     result = session.execute(statement)
     return result.rowcount if isinstance(result, CursorResult) else 0
+
+
+@lru_cache(maxsize=1)
+def needed_revision() -> str:
+    """Return the newest migration that came with this version, without loading Alembic for it."""
+    names = (file.name[:4] for file in files("migrations").joinpath("versions").iterdir())
+    return max(name for name in names if name.isdecimal())
+
+
+def why_unusable(session: Session) -> str | None:
+    """Return what is wrong with the database's tables; None if they are this version's."""
+    try:
+        found = session.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    except SQLAlchemyError:
+        found = None
+    needed = needed_revision()
+    if found == needed:
+        return None
+    if found is not None and found > needed:
+        return f"The database belongs to a newer version (its tables are at {found})."
+    return f"The database's tables are at {found}, not {needed}. Run: etascope db upgrade"

@@ -1,9 +1,10 @@
-"""Every setting of the service, each with its help text; read from `ETASCOPE_*` variables."""
+"""Every setting of the service, each with its help text, read from `ETASCOPE_*`; its version."""
 
 import hashlib
 import ipaddress
 import tempfile
 from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +19,17 @@ LONGEST_SOCKET_PATH = 100
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 SHORTEST_SECRET = 32
 FEWEST_DIFFERENT = 10
+
+
+def _installed() -> str:
+    try:
+        return version("etascope")
+    except PackageNotFoundError:  # run from a source tree
+        return "0.1.0"
+
+
+#: This installation's.
+VERSION = _installed()
 
 
 class Settings(BaseSettings):

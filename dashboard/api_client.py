@@ -7,8 +7,7 @@ import dash
 import httpx
 from fastapi import FastAPI
 
-from backend.client import ApiError, AsyncClient, ServerAway
-from backend.client.calls import Call
+from backend.client import ApiError, AsyncClient, Call, ServerAway
 from backend.schemas import (
     CSRF_HEADER,
     DifferenceKind,

@@ -12,7 +12,7 @@ from hypothesis import settings as hypothesis_settings
 from sqlalchemy.orm import Session
 
 from backend.db import Base, dispose_engines, transaction
-from backend.migrate import upgrade
+from backend.operations.database import upgrade
 from backend.queue import get_queue
 from backend.settings import Settings, get_settings
 from tests.servers import BrokerServer, PostgresServer

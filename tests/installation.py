@@ -13,7 +13,7 @@ from pathlib import Path
 
 import httpx
 
-from backend.child import die_with_parent
+from backend.operations.child_process import die_with_parent
 from tests.servers import wait_for
 
 START_SECONDS = 120.0

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 import redis
 
-from backend.programs import find_broker, find_postgres
+from backend.operations.programs import find_broker, find_postgres
 
 #: Durability costs time and is not what the tests are about.
 POSTGRES_OPTIONS = {

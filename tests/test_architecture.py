@@ -18,6 +18,16 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("ib_core", "backend", "worker", "dashboard", "migrations")
 
+#: What the two packages that speak HTTP stand on.
+BELOW_THE_WEB = (
+    "backend.settings",
+    "backend.db",
+    "backend.errors",
+    "backend.schemas",
+    "backend.services",
+    "backend.deps",
+)
+
 #: What of ours each part may import, besides itself; the longest matching name decides.
 #: `ib_core <- backend <- worker`, and `dashboard -> HTTP -> backend`.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
@@ -54,28 +64,64 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "ib_core": ("ib_core",),
     "backend.schemas": (),
     "backend.client": ("backend.schemas",),
+    "backend.paper": ("backend.schemas", "ib_core"),
+    "backend.operations.child_process": ("backend.settings", "ib_core.errors"),
+    "backend.operations": (
+        "backend.settings",
+        "backend.db",
+        "backend.errors",
+        "backend.client",
+        "ib_core.errors",
+    ),
+    "backend.web": (*BELOW_THE_WEB, "backend.logs", "ib_core.errors"),
+    "backend.routes": (*BELOW_THE_WEB, "backend.queue", "backend.web", "ib_core.datasets"),
+    "backend.bench": (
+        "backend.settings",
+        "backend.db",
+        "backend.models",
+        "backend.services",
+        "backend.operations",
+        "ib_core",
+    ),
     "backend": ("backend", "ib_core"),
-    # Where the parts are put together: the command starts each, the web process serves both, and
-    # a local sweep draws the dashboard's own picture.
-    "backend.cli_server": ("backend", "ib_core", "worker.main"),
-    "backend.site": ("backend", "dashboard.app", "ib_core.errors"),
-    "backend.sweep_report": ("backend", "ib_core", "dashboard.figures"),
-    "backend.paper.pictures": ("backend", "ib_core", "dashboard.figures", "dashboard.theme"),
+    # Where the parts are put together; nobody imports it.
+    "backend.cli": ("backend", "ib_core", "worker", "dashboard"),
     "worker": ("backend", "ib_core"),
     "dashboard": ("backend.schemas", "backend.client"),
     "migrations": ("backend",),
 }
 
+#: What uses services; of `backend.operations` they may know what a child process is.
+ABOVE_SERVICES = (
+    "backend.app",
+    "backend.routes",
+    "backend.web",
+    "backend.bench",
+    *(
+        f"backend.operations.{name}"
+        for name in ("launcher", "broker", "database", "programs", "web_process")
+    ),
+)
+
 #: What a part must not import although the table above would let it.
 MUST_NOT_IMPORT: dict[str, tuple[str, ...]] = {
-    "backend.services": ("backend.routes", "backend.main", "fastapi", "starlette", "celery"),
-    "backend.models": ("backend.services", "backend.routes", "backend.main", "fastapi"),
+    "backend.services": (*ABOVE_SERVICES, "fastapi", "starlette", "celery"),
+    "backend.models": ("backend.services", *ABOVE_SERVICES, "fastapi"),
     "backend.schemas": ("sqlalchemy", "fastapi", "torch"),
     "backend.client": ("sqlalchemy", "fastapi", "torch"),
-    "backend.launcher": ("backend.services", "backend.routes", "backend.main", "celery", "fastapi"),
-    "worker": ("backend.routes", "backend.main", "backend.web", "fastapi", "starlette"),
+    "worker": ("backend.routes", "backend.app", "backend.web", "fastapi", "starlette"),
     "dashboard": ("sqlalchemy", "torch", "celery"),
     "ib_core": ("fastapi", "sqlalchemy", "celery", "dash", "plotly", "pydantic", "typer", "redis"),
+}
+
+#: Packages whose `__init__` exports what others may use, and the modules that are nevertheless
+#: imported by name because of what they bring along.
+FACES: dict[str, tuple[str, ...]] = {
+    "backend.schemas": (),
+    "backend.client": (),
+    "backend.web": (),
+    "backend.routes": (),
+    "backend.paper": ("report", "pictures", "terminal"),
 }
 
 #: What comes with a declared package and cannot be had in another version than that one asks for.
@@ -171,6 +217,34 @@ def test_layers_do_not_reach_past_each_other() -> None:
     assert wrong == []
 
 
+def test_nobody_imports_the_command() -> None:
+    outside = {name: path for name, path in modules().items() if not within(name, "backend.cli")}
+    wrong = [
+        name
+        for name, path in outside.items()
+        if any(within(other, "backend.cli") for other in imports(path))
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("package", FACES)
+def test_nobody_reaches_past_a_face(package: str) -> None:
+    known = modules()
+    open_doors = {*importlib.import_module(package).__all__, *FACES[package]}
+    closed = {
+        name
+        for name in known
+        if name.startswith(f"{package}.") and name.removeprefix(f"{package}.") not in open_doors
+    }
+    wrong = [
+        f"{module} imports {name}"
+        for module, path in known.items()
+        if not within(module, package)
+        for name in sorted(imports(path) & closed)
+    ]
+    assert wrong == []
+
+
 def test_every_imported_package_is_declared() -> None:
     installed, measuring = declared_packages("server"), declared_packages("server", "dev", "bench")
     distributions = packages_distributions()
@@ -189,7 +263,8 @@ def test_every_imported_package_is_declared() -> None:
 
 def measures(module: str) -> bool:
     """Whether a module may use the test tools: it measures with them, or says what they lack."""
-    return ".bench" in module or module == "backend.programs"
+    places = ("ib_core.bench", "backend.bench", "backend.operations.programs")
+    return any(within(module, place) for place in places)
 
 
 def declared_packages(*extras: str) -> set[str]:
@@ -275,7 +350,16 @@ def test_every_method_has_a_colour() -> None:
     assert len(set(colours)) == len(colours)
 
 
-@pytest.mark.parametrize("module", ["backend.schemas", "backend.cli"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "backend.schemas",
+        "backend.cli",
+        "backend.operations.child_process",
+        "backend.operations.programs",
+        "backend.operations.web_process",
+    ],
+)
 def test_light_modules_stay_light(module: str) -> None:
     heavy = ("torch", "sqlalchemy", "fastapi", "celery", "dash", "numpy", "httpx")
     code = f"import sys, {module}; print([m for m in {heavy} if m in sys.modules])"

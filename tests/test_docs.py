@@ -11,8 +11,8 @@ import torch
 import typer.main
 from typer.testing import CliRunner
 
+from backend.app import create_app
 from backend.cli import app
-from backend.main import create_app
 from tests import written_docs
 from tests.papers import (
     PAPERS,

@@ -8,7 +8,7 @@ import typer.main
 from pydantic.fields import FieldInfo
 
 from backend.cli import app
-from backend.cli_bench import put_between_marks
+from backend.cli.bench import put_between_marks
 from backend.services.analysis.cost import cost_metrics
 from backend.settings import Settings
 from ib_core.methods import METHODS

@@ -1,1 +1,11 @@
-"""What the service takes: time and memory of a real web process, for `etascope bench`."""
+"""What the service takes: time and memory of a real web process, for `etascope bench`.
+
+| module | what it is for |
+| --- | --- |
+| `installation` | a real installation and a real browser to measure with |
+| `synthetic` | finished trials without training |
+| `service` | submissions, reads and memory |
+| `ui` | how long a person waits at the dashboard |
+| `watchers` | what people who watch cost the worker |
+| `crowd` | how long others wait meanwhile |
+"""

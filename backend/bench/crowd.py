@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from backend.bench.web_process import WebProcess, web_process
+from backend.bench.installation import WebProcess, web_process
 
 STREAMS = (0, 100, 300, 1000)
 UNFINISHED = 500

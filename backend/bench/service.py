@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from backend.bench.installation import WebProcess, web_process
 from backend.bench.synthetic import finish_everything, touch
-from backend.bench.web_process import WebProcess, web_process
 
 #: What is promised, in the unit of the row.
 SUBMISSION_MS, READ_MS, MEMORY_MB = 1000.0, 300.0, 400.0
 
 TASK = "digits_mlp"
+SUBMITTED_ROUNDS = 3
 #: 2 methods x 20 rates x 50 seeds.
 SWEEP = {"task": TASK, "methods": ["eb", "ib"], "epochs": 5}
 RATES = {"from": 0.01, "to": 100, "count": 20}
@@ -179,3 +180,19 @@ def _reads(
             if number:  # the first round warms up
                 taken[name].append((time.perf_counter() - began) * 1000)
     return [Row(f"{name}, 10,000 trials", tuple(t), "ms", READ_MS) for name, t in taken.items()]
+
+
+def submitted_seconds(sweep: dict[str, Any]) -> float:
+    """Return the median time from a request to its last loss, by a worker that has trained before.
+
+    Args:
+        sweep: Its body; every round takes seeds of its own, so that nothing is known yet.
+    """
+    seeds, taken = list(sweep["seeds"]), []
+    with web_process(worker=True) as web:
+        for number in range(SUBMITTED_ROUNDS + 1):
+            fresh = [seed + number * len(seeds) for seed in seeds]
+            began = time.perf_counter()
+            _, submitted = web.submit({**sweep, "seeds": fresh})
+            taken.append(web.wait_for(submitted) - began)
+    return median(taken[1:])  # the first waits for torch and the data

@@ -8,10 +8,9 @@ watchers cost is in `watchers`.
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from backend.bench.browser import open_browser
+from backend.bench.installation import WebProcess, open_browser, web_process
 from backend.bench.service import Row
 from backend.bench.synthetic import finish_everything
-from backend.bench.web_process import WebProcess, web_process
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -15,9 +15,8 @@ from typing import Any
 
 import httpx
 
-from backend.bench.browser import open_browser
+from backend.bench.installation import WebProcess, open_browser, web_process
 from backend.bench.service import Row
-from backend.bench.web_process import WebProcess, web_process
 
 WATCHERS = 5
 #: What is promised: so many per cent longer at most.

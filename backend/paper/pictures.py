@@ -1,18 +1,22 @@
-"""The report's pictures, in every variant a reader may need: light and dark, wide and narrow."""
+"""The report's pictures, in every variant a reader may need: light and dark, wide and narrow.
+
+How the dashboard draws is handed in by whoever puts the parts together (`Look`): the report looks
+like the pages and knows none of them.
+"""
 
 import json
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from backend.schemas import SeriesRead
-from dashboard.figures.sensitivity import Picture, sensitivity_figure
-from dashboard.theme import METHOD_STYLE, PALETTE, Scheme, template
 from ib_core.metrics import MetricValue
 from ib_core.reproduction.uci import TableNumbers
 
+Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 #: By scheme, then by width: plotly's JSON without the template, which all share.
 Variants = dict[str, dict[str, Any]]
@@ -20,27 +24,62 @@ Variants = dict[str, dict[str, Any]]
 DIGITS = 6
 
 
+class MethodLook(Protocol):
+    """What one method looks like."""
+
+    @property
+    def short(self) -> str:
+        """What narrow places call it."""
+
+    @property
+    def colour(self) -> str:
+        """Of lines and markers."""
+
+    def ink(self, scheme: Scheme) -> str:
+        """Return the shade for thin outlines."""
+
+
+#: Series, title, scheme, whether it is narrow, the divergence threshold, the loss before training.
+DrawCurves = Callable[
+    [Sequence[SeriesRead], str, Scheme, bool, float | None, float | None], go.Figure
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How to draw.
+
+    Attributes:
+        curves: Draws loss against learning rate.
+        template: Returns what all figures of a scheme share.
+        methods: What each method looks like, in the order of every picture.
+        text_colour: Of words in a figure, by scheme.
+    """
+
+    curves: DrawCurves
+    template: Callable[[Scheme], go.layout.Template]
+    methods: Mapping[str, MethodLook]
+    text_colour: Mapping[Scheme, str]
+
+
 def curve_picture(
-    series: Sequence[SeriesRead], title: str, *, initial: float | None = None
+    look: Look, series: Sequence[SeriesRead], title: str, *, initial: float | None = None
 ) -> Variants:
     """Return loss against learning rate, as the Study page draws it."""
     threshold = next((line.threshold for line in series if line.threshold is not None), None)
-
-    def draw(scheme: Scheme, narrow: bool) -> go.Figure:
-        picture = Picture(title=title, scheme=scheme, narrow=narrow, seeds=True)
-        return sensitivity_figure(series, picture, threshold=threshold, initial=initial)
-
-    return _variants(draw)
+    return _variants(
+        lambda scheme, narrow: look.curves(series, title, scheme, narrow, threshold, initial)
+    )
 
 
-def tables_picture(rows: Sequence[TableNumbers]) -> Variants:
+def tables_picture(look: Look, rows: Sequence[TableNumbers]) -> Variants:
     """Return every method's robust range and headroom over all UCI tables."""
-    return _variants(lambda scheme, narrow: _tables_figure(rows, scheme, narrow))
+    return _variants(lambda scheme, narrow: _tables_figure(look, rows, scheme, narrow))
 
 
-def templates() -> dict[str, Any]:
+def templates(look: Look) -> dict[str, Any]:
     """Return what all pictures of a scheme share."""
-    return {scheme: _plain(template(scheme).to_plotly_json()) for scheme in SCHEMES}
+    return {scheme: _plain(look.template(scheme).to_plotly_json()) for scheme in SCHEMES}
 
 
 def _variants(draw: Callable[[Scheme, bool], go.Figure]) -> Variants:
@@ -72,43 +111,46 @@ def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value, default=lambda item: item.to_plotly_json()))
 
 
-def methods_of(rows: Sequence[TableNumbers]) -> list[str]:
+def methods_of(look: Look, rows: Sequence[TableNumbers]) -> list[str]:
     """Return the methods in the order every picture shows them."""
-    return [name for name in METHOD_STYLE if any(row.method == name for row in rows)]
+    return [name for name in look.methods if any(row.method == name for row in rows)]
 
 
 #: Ticks as the grid of rates goes, 1 and 3 a decade: headroom is a ratio of two of them.
 _ONE_AND_THREE = [digit * 10.0**power for power in range(-4, 5) for digit in (1, 3)]
 
 
-def _tables_figure(rows: Sequence[TableNumbers], scheme: Scheme, narrow: bool) -> go.Figure:
-    palette = PALETTE[scheme]
+def _tables_figure(
+    look: Look, rows: Sequence[TableNumbers], scheme: Scheme, narrow: bool
+) -> go.Figure:
     titles = ("Robust range, decades of rate", "Headroom over EB, times")
     grid = {"rows": 2, "cols": 1} if narrow else {"rows": 1, "cols": 2}
     figure = make_subplots(**grid, subplot_titles=titles, vertical_spacing=0.16)
-    for method in methods_of(rows):
-        own = [row for row in rows if row.method == method]
+    for method in methods_of(look, rows):
+        own, style = [row for row in rows if row.method == method], look.methods[method]
         ranges, times = [row.robust_range for row in own], [row.headroom for row in own]
-        figure.add_trace(_box(own, ranges, method, scheme), row=1, col=1)
+        figure.add_trace(_box(own, ranges, style, scheme), row=1, col=1)
         if method != "eb":
             place = {"row": 2, "col": 1} if narrow else {"row": 1, "col": 2}
-            figure.add_trace(_box(own, times, method, scheme), **place)
+            figure.add_trace(_box(own, times, style, scheme), **place)
     figure.update_layout(
-        template=template(scheme),
+        template=look.template(scheme),
         showlegend=False,
         height=760 if narrow else 460,
         margin={"t": 48, "l": 48, "r": 16, "b": 48},
         yaxis2={"type": "log", "tickvals": _ONE_AND_THREE, "tickformat": "~g"},
     )
-    figure.update_annotations(font={"size": 14, "color": palette.text})
+    figure.update_annotations(font={"size": 14, "color": look.text_colour[scheme]})
     return figure
 
 
 def _box(
-    rows: Sequence[TableNumbers], values: Sequence[MetricValue], method: str, scheme: Scheme
+    rows: Sequence[TableNumbers],
+    values: Sequence[MetricValue],
+    style: MethodLook,
+    scheme: Scheme,
 ) -> go.Box:
     """Return one method's box with a dot a table; a bound is drawn at its value and says so."""
-    style = METHOD_STYLE[method]
     known = [
         (row, value) for row, value in zip(rows, values, strict=True) if value.value is not None
     ]

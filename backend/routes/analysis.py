@@ -1,4 +1,4 @@
-"""Curves, robustness numbers, differences, comparisons."""
+"""Curves, robustness numbers, differences, comparisons; and what they say of the paper."""
 
 from typing import Annotated, Any, Literal
 
@@ -7,7 +7,7 @@ from fastapi import Query as QueryParameters
 from pydantic import Field
 
 from backend.deps import CallerDep, ReadDep
-from backend.routes.documented import Query, StudyId, errors
+from backend.routes.parameters import Query, StudyId, errors
 from backend.schemas import (
     Band,
     CompareRead,
@@ -15,14 +15,16 @@ from backend.schemas import (
     DifferencesRead,
     Identifier,
     Metric,
+    PaperRead,
     Reducer,
     ScorecardRead,
     SensitivityRead,
 )
-from backend.services import analysis, studies
-from backend.web.answer_cache import answer_by_version
+from backend.services import analysis, paper, studies
+from backend.web import answer_by_version
 
 router = APIRouter(prefix="/api", tags=["analysis"])
+paper_router = APIRouter(prefix="/api/paper", tags=["paper"])
 
 UNCHANGED: dict[int | str, dict[str, Any]] = {
     304: {"description": "As it was when the caller got its `If-None-Match`."}
@@ -168,3 +170,13 @@ def compare_studies(
             band=query.band,
         ),
     )
+
+
+@paper_router.get("", response_model=PaperRead, responses=errors() | UNCHANGED)
+def get_paper(request: Request, session: ReadDep, _: CallerDep) -> Response:
+    """Return every experiment and claim with its verdict, rule, numbers and curves.
+
+    Verdicts are computed from the trials of this installation, in both profiles, and from the
+    authors' recorded runs where they were imported or lie in the data folder.
+    """
+    return answer_by_version(request, paper.version(session), lambda: paper.read(session))

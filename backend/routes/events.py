@@ -1,6 +1,5 @@
 """The event stream of a sweep."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import datetime
@@ -9,25 +8,24 @@ from typing import Annotated, Any
 
 from anyio import to_thread
 from fastapi import APIRouter, Header, Request, Response
-from fastapi.responses import StreamingResponse
+from fastapi.sse import EventSourceResponse, format_sse_event
 from sqlalchemy import Engine
 from starlette.types import Receive, Scope, Send
 
 from backend.db import PASSING_FAULTS, reading
 from backend.deps import CallerDep, EngineDep
 from backend.errors import NotFound
-from backend.routes.documented import SweepId, errors
+from backend.routes.parameters import SweepId, errors
 from backend.services import events, sweeps
 from backend.services.accounts.caller import Caller
 from backend.services.events import DONE, News, Position
-from backend.web import sweep_watch
-from backend.web.sweep_watch import Watch, Watches
+from backend.web import Watch, Watches
 
 router = APIRouter(prefix="/api", tags=["sweeps"])
 
 #: A comment so often keeps proxies from closing a quiet stream.
 KEEP_ALIVE_SECONDS = 10.0
-KEEP_ALIVE = ": still here\n\n"
+KEEP_ALIVE = format_sse_event(comment="still here")
 
 EVENT_SCHEMA = {
     "type": "object",
@@ -47,7 +45,7 @@ LastEventId = Annotated[
 
 @router.get(
     "/sweeps/{sweep_id}/events",
-    response_class=StreamingResponse,
+    response_class=EventSourceResponse,
     responses={
         **errors(404, 429),
         200: {
@@ -85,12 +83,12 @@ async def sweep_events(
     )
 
 
-class _Stream(StreamingResponse):
+class _Stream(EventSourceResponse):
     """A stream that is missed by nobody: whoever goes away has left, however they went."""
 
     def __init__(self, content: Any, *, leave: Callable[[], None] = lambda: None) -> None:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        super().__init__(content, media_type="text/event-stream", headers=headers)
+        super().__init__(content, headers=headers)
         self._leave = leave
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -122,7 +120,7 @@ async def _stream(
     first: News,
     watch: Watch,
     caller: Caller,
-) -> AsyncIterator[str]:
+) -> AsyncIterator[bytes]:
     """Tell what the listener has missed, then what the watch sees."""
     yield _tell(first, position) + _progress(first.sweep.model_dump_json(), position)
     told = first.sweep.model_dump_json(exclude={"eta_seconds"})
@@ -134,7 +132,7 @@ async def _stream(
         except NotFound:
             return
         if news is None:
-            await asyncio.sleep(sweep_watch.POLL_SECONDS)
+            await watch.pause()
         elif news.trials:
             yield _tell(news, position)
     async for text in _follow(watch, position, told, caller):
@@ -143,7 +141,7 @@ async def _stream(
 
 async def _follow(
     watch: Watch, position: Position, told: str, caller: Caller
-) -> AsyncIterator[str]:
+) -> AsyncIterator[bytes]:
     heard, caught_up, spoke = 0, watch.rounds, time.monotonic()
     while not watch.gone and caller not in watch.sent_away:
         new = [one for one in watch.log[heard:] if one.id not in position.seen]
@@ -164,11 +162,11 @@ async def _follow(
         await watch.next_round(KEEP_ALIVE_SECONDS)
 
 
-def _tell(news: News, position: Position) -> str:
+def _tell(news: News, position: Position) -> bytes:
     return _trials(((one.model_dump_json(), one.id, at) for one, at in news.timed()), position)
 
 
-def _trials(found: Iterable[tuple[str, int, datetime | None]], position: Position) -> str:
+def _trials(found: Iterable[tuple[str, int, datetime | None]], position: Position) -> bytes:
     """Return the events of trials, and move the position past them.
 
     Only the last has an id: a stream cut off before it repeats the others.
@@ -179,17 +177,18 @@ def _trials(found: Iterable[tuple[str, int, datetime | None]], position: Positio
         texts.append(text)
     parts = [_event("trial", text, "") for text in texts[:-1]]
     parts += [_event("trial", text, position.write()) for text in texts[-1:]]
-    return "".join(parts)
+    return b"".join(parts)
 
 
-def _progress(whole: str, position: Position) -> str:
+def _progress(whole: str, position: Position) -> bytes:
     return _event("progress", whole, position.write())
 
 
-def _end(whole: str, position: Position) -> str:
+def _end(whole: str, position: Position) -> bytes:
     return _progress(whole, position) + _event("done", whole, f"{DONE}{position.write()}")
 
 
-def _event(name: str, data: str, event_id: str) -> str:
-    identity = f"id: {event_id}\n" if event_id else ""
-    return f"event: {name}\n{identity}data: {data}\n\n"
+def _event(name: str, data: str, event_id: str) -> bytes:
+    """Return an event, its id before its data, which may be long."""
+    head = format_sse_event(event=name, id=event_id or None).removesuffix(b"\n")
+    return head + format_sse_event(data_str=data)

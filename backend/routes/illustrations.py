@@ -7,9 +7,8 @@ from fastapi import Query as QueryParameters
 from pydantic import Field
 
 from backend.deps import CallerDep
-from backend.routes.documented import Query, Word, errors
-from backend.schemas import QuadraticRead, UpdateRead
-from backend.schemas.illustrations import Loss, RaceRead
+from backend.routes.parameters import Query, Word, errors
+from backend.schemas import Loss, QuadraticRead, RaceRead, UpdateRead
 from backend.services import illustrations
 
 router = APIRouter(prefix="/api/illustrations", tags=["illustrations"])

@@ -6,9 +6,9 @@ from fastapi import APIRouter, Depends, Request
 
 from backend.db import reading, transaction
 from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep, SettingsDep, WriterDep
-from backend.routes.documented import errors
+from backend.routes.parameters import errors
 from backend.routes.sweeps import announce
-from backend.schemas.start import BundleRead, FirstStudyRead
+from backend.schemas import BundleRead, FirstStudyRead
 from backend.services import audit, first_study
 from backend.services.bundles.loading import Loading
 

@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from backend.db import PASSING_FAULTS, transaction
 from backend.deps import CallerDep, EngineDep, ReadDep, SettingsDep, WriterDep
-from backend.routes.documented import Paging, StudyId, Word, errors
+from backend.routes.parameters import Paging, StudyId, Word, errors
 from backend.schemas import Page, StudyCreate, StudyRead, StudyUpdate, SweepState
 from backend.services import audit, history, sparks, studies, summaries
 

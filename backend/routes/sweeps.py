@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from backend.db import reading, transaction
 from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep, SettingsDep, WriterDep
 from backend.queue import Queue
-from backend.routes.documented import Paging, Query, StudyId, SweepId, Word, errors
+from backend.routes.parameters import Paging, Query, StudyId, SweepId, Word, errors
 from backend.schemas import (
     DryRunRead,
     Page,

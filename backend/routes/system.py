@@ -1,4 +1,4 @@
-"""The service itself: alive, ready, who works, who asks."""
+"""The service itself: alive, ready, who works, what can be run."""
 
 from pathlib import Path
 
@@ -6,13 +6,13 @@ from fastapi import APIRouter, Request, Response
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from backend import schema_revision
-from backend.db import reading, transaction
+from backend.db import reading, transaction, why_unusable
 from backend.db import reason as reason_of
 from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep, SettingsDep
 from backend.queue import Queue
-from backend.routes.documented import ShortPage, errors
+from backend.routes.parameters import ShortPage, errors
 from backend.schemas import (
+    CatalogRead,
     CheckRead,
     HealthRead,
     Page,
@@ -21,12 +21,13 @@ from backend.schemas import (
     StorageRead,
     WorkerRead,
 )
-from backend.services import dispatch, storage, workers
+from backend.services import catalog, dispatch, storage, workers
 from backend.services.cursors import cut
-from backend.version import VERSION
+from backend.settings import VERSION
 from ib_core.datasets import data_dir
 
 router = APIRouter(tags=["system"])
+catalog_router = APIRouter(prefix="/api/catalog", tags=["catalog"])
 NO_WORKER = "No worker is alive. Start one with: etascope worker"
 UNKNOWN_WORKERS = "Whether a worker is alive cannot be known without the database."
 #: How long a probe waits for somebody else's write.
@@ -61,7 +62,7 @@ def _database(engine: Engine) -> tuple[CheckRead, dict[str, int]]:
     try:
         with reading(engine) as session:
             session.execute(text("SELECT 1"))
-            reason = schema_revision.why_unusable(session)
+            reason = why_unusable(session)
         with reading(engine) as session:
             alive = {} if reason else workers.live_by_device(session)
         reason = reason or _why_not_written(engine)
@@ -135,3 +136,9 @@ def get_metrics(request: Request, _: CallerDep) -> Response:
     return Response(
         request.app.state.monitor.render(), media_type="text/plain; version=0.0.4; charset=utf-8"
     )
+
+
+@catalog_router.get("", responses=errors())
+def get_catalog(_: CallerDep) -> CatalogRead:
+    """Return tasks, methods, activations, presets and the limits of a sweep."""
+    return catalog.read()

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from backend.db import transaction
 from backend.deps import CallerDep, EngineDep, OwnerDep, ReadDep, SettingsDep, WriterDep
-from backend.routes.documented import NoteId, Paging, ShortPage, StudyId, ViewId, errors
+from backend.routes.parameters import NoteId, Paging, ShortPage, StudyId, ViewId, errors
 from backend.schemas import (
     AuditRead,
     Identifier,

@@ -11,12 +11,11 @@ from sqlalchemy import Engine
 
 from backend.db import reading, transaction
 from backend.deps import CallerDep, EngineDep, SettingsDep, WriterDep
-from backend.routes.documented import Query, StudyId, errors
-from backend.schemas import Identifier, ImportRead
-from backend.schemas.studies import Name
+from backend.routes.parameters import Query, StudyId, errors
+from backend.schemas import Identifier, ImportRead, Name
 from backend.services import audit, exporting, importing, studies
 from backend.services.accounts.caller import Caller
-from backend.web.uploads import Upload, read_upload
+from backend.web import Upload, read_upload
 
 router = APIRouter(prefix="/api", tags=["files"])
 

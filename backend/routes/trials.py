@@ -7,7 +7,7 @@ from fastapi import Query as QueryParameters
 from pydantic import Field
 
 from backend.deps import CallerDep, ReadDep
-from backend.routes.documented import Query, TrialId, errors
+from backend.routes.parameters import Query, TrialId, errors
 from backend.schemas import CurveRead, TrialRead
 from backend.services import trials
 

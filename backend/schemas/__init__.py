@@ -1,4 +1,16 @@
-"""Every wire type, by noun. Imports pydantic only, so that clients get no torch and no SQL."""
+"""Every wire type, by noun. Imports pydantic only, so that clients get no torch and no SQL.
+
+| module | whose types |
+| --- | --- |
+| `base` | what all share: strictness, paging, errors, states |
+| `studies`, `sweeps`, `trials` | the nouns themselves; notes and saved views with the studies |
+| `analysis` | curves, scorecards, differences, comparisons |
+| `paper` | the reproduction's verdicts |
+| `accounts` | people, logins, tokens, who did what |
+| `catalog` | what can be run |
+| `system` | the service, its workers and its disk |
+| `illustrations` | toy pictures |
+"""
 
 from backend.schemas.accounts import (
     CSRF_COOKIE,
@@ -15,6 +27,7 @@ from backend.schemas.accounts import (
     TokenRead,
     UserCreate,
     UserCreated,
+    Username,
     UserRead,
     UserUpdate,
 )
@@ -59,15 +72,44 @@ from backend.schemas.catalog import (
     TaskRead,
 )
 from backend.schemas.illustrations import (
+    Loss,
     NodeStep,
     PathRead,
     QuadraticRead,
+    RaceLane,
+    RaceRate,
+    RaceRead,
     RuleCase,
     Samples,
     StepSweep,
     UpdateRead,
 )
-from backend.schemas.studies import Spark, SparkPoint, StudyCreate, StudyRead, StudyUpdate
+from backend.schemas.paper import (
+    BundleRead,
+    ClaimRead,
+    ExperimentRead,
+    JudgementRead,
+    MethodNumbersRead,
+    PaperRead,
+    ProfileRead,
+    RunTimeRead,
+    UciCellsRead,
+    VerdictName,
+)
+from backend.schemas.studies import (
+    FirstStudyRead,
+    Name,
+    NoteCreate,
+    NoteRead,
+    Spark,
+    SparkPoint,
+    StudyCreate,
+    StudyRead,
+    StudyUpdate,
+    ViewCreate,
+    ViewFilters,
+    ViewRead,
+)
 from backend.schemas.sweeps import (
     DecayCreate,
     DryRunRead,
@@ -90,13 +132,6 @@ from backend.schemas.system import (
     StorageRead,
     WorkerRead,
 )
-from backend.schemas.team import (
-    NoteCreate,
-    NoteRead,
-    ViewCreate,
-    ViewFilters,
-    ViewRead,
-)
 from backend.schemas.trials import (
     CSV_COLUMNS,
     CurvePointRead,
@@ -113,8 +148,10 @@ __all__ = [
     "ActivationRead",
     "AuditRead",
     "Band",
+    "BundleRead",
     "CatalogRead",
     "CheckRead",
+    "ClaimRead",
     "CompareRead",
     "CompareStudy",
     "CurvePointRead",
@@ -126,17 +163,23 @@ __all__ = [
     "DryRunRead",
     "ErrorDetail",
     "ErrorRead",
+    "ExperimentRead",
+    "FirstStudyRead",
     "HealthRead",
     "Identifier",
     "ImportProblem",
     "ImportRead",
     "Input",
+    "JudgementRead",
     "LoginCreate",
+    "Loss",
     "MeRead",
+    "MethodNumbersRead",
     "MethodRead",
     "Metric",
     "MetricDefinitionRead",
     "MetricRead",
+    "Name",
     "NodeStep",
     "NoteCreate",
     "NoteRead",
@@ -147,6 +190,7 @@ __all__ = [
     "PairRead",
     "PairedPointRead",
     "PairedRead",
+    "PaperRead",
     "PasswordChange",
     "PasswordRead",
     "PasswordReset",
@@ -154,14 +198,19 @@ __all__ = [
     "PersonRead",
     "PlaceRead",
     "PresetRead",
+    "ProfileRead",
     "QuadraticRead",
     "QueueRead",
+    "RaceLane",
+    "RaceRate",
+    "RaceRead",
     "RateGrid",
     "RatePointRead",
     "ReadyRead",
     "Reducer",
     "Role",
     "RuleCase",
+    "RunTimeRead",
     "Samples",
     "Scope",
     "ScorecardRead",
@@ -189,11 +238,14 @@ __all__ = [
     "TrialEvent",
     "TrialRead",
     "TrialState",
+    "UciCellsRead",
     "UpdateRead",
     "UserCreate",
     "UserCreated",
     "UserRead",
     "UserUpdate",
+    "Username",
+    "VerdictName",
     "ViewCreate",
     "ViewFilters",
     "ViewRead",

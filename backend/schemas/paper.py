@@ -1,4 +1,4 @@
-"""The paper's reproduction: verdicts and the numbers they rest on."""
+"""The paper's reproduction: verdicts, the numbers they rest on, and whether it is loaded."""
 
 from typing import Literal
 
@@ -102,3 +102,11 @@ class PaperRead(Output):
     claims: list[ClaimRead]
     run_times: list[RunTimeRead]
     has_recorded: bool
+
+
+class BundleRead(Output):
+    """The paper's reproduction, which comes with the program, and whether it is loaded."""
+
+    state: Literal["absent", "loading", "loaded", "failed"]
+    studies: int = Field(description="How many of its studies are in the history.")
+    message: str = Field("", description="What went wrong.")

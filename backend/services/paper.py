@@ -9,9 +9,8 @@ from sqlalchemy import Text, cast, func, select, type_coerce
 from sqlalchemy.orm import Session
 
 from backend.models import TrialRow
-from backend.paper.reading import read_findings
-from backend.schemas import TrialState
-from backend.schemas.paper import PaperRead
+from backend.paper import read_findings
+from backend.schemas import PaperRead, TrialState
 from ib_core.datasets import DATASETS
 from ib_core.reproduction.bundle import shipped_run_times
 from ib_core.reproduction.evidence import (

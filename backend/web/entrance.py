@@ -1,34 +1,146 @@
-"""The pages one sees without being logged in: log in, and make the first account.
+"""The pages one sees without being logged in, the cookies of a login, and where to go after it.
 
 Plain forms without a script, so that they work everywhere and load nothing; only the first
 account's link needs one, because its key is behind a `#` and never reaches a log.
 """
 
+import base64
+import hashlib
 from html import escape
 from string import Template
 from typing import Annotated
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from anyio import to_thread
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import Scope
 
 from backend.db import reading, transaction
 from backend.deps import EngineDep, SettingsDep, client_address
 from backend.errors import status_of
-from backend.services.accounts import first_admin, passwords
+from backend.schemas import CSRF_COOKIE
+from backend.services.accounts import first_admin, passwords, sessions
 from backend.services.accounts.login import Login, log_in
 from backend.services.accounts.names import check_name
-from backend.services.accounts.sessions import find
 from backend.settings import Settings
-from backend.web import cookies
-from backend.web.entrance_page import LOGIN, PAGE, POLICY, WELCOME
-from backend.web.local_path import local_path, login_address
 from ib_core.errors import IBError
 
 router = APIRouter(include_in_schema=False)
 
 Next = Annotated[str, Query(alias="next")]
+ENTRANCES = ("/login", "/welcome")
+LONGEST_PATH = 2000
+#: The login itself, which only we can read; the other cookie only pages of ours can read.
+SESSION_COOKIE = "etascope_session"
+
+#: Moves the key from behind the `#` into the form, and out of the address.
+SCRIPT = (
+    "if(location.hash){document.getElementById('key').value=location.hash.slice(1);"
+    "history.replaceState(null,'','/welcome')}"
+)
+_SCRIPT_HASH = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+POLICY = (
+    f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{_SCRIPT_HASH}'; "
+    "img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+STYLE = """
+:root { color-scheme: light dark; --page: #f8f9fa; --surface: #fff; --line: #dee2e6; --ink: #1a1d21;
+  --muted: #545b64; --accent: #3b5bdb; --accent-ink: #fff; --bad: #c92a2a; --focus: #1c7ed6; }
+@media (prefers-color-scheme: dark) { :root { --page: #101214; --surface: #17191c; --line: #34393f;
+  --ink: #e6e8eb; --muted: #a6adb5; --bad: #ff8787; --focus: #74c0fc; } }
+* { box-sizing: border-box; }
+body { margin: 0; min-height: 100vh; display: grid; place-items: center; padding: 16px;
+  background: var(--page); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
+main { width: 100%; max-width: 380px; padding: 24px; background: var(--surface);
+  border: 1px solid var(--line); border-radius: 8px; }
+.brand { display: flex; align-items: center; gap: 8px; font-weight: 700; font-size: 1.1rem; }
+.mark { display: grid; place-items: center; width: 30px; height: 30px; border-radius: 6px;
+  background: var(--accent); color: var(--accent-ink); font: italic 700 18px Georgia, serif; }
+h1 { font-size: 1.4rem; margin: 16px 0 4px; }
+p { margin: 0 0 16px; color: var(--muted); }
+label { display: block; margin-bottom: 16px; font-weight: 600; font-size: .92rem; }
+input { display: block; width: 100%; min-height: 44px; margin-top: 4px; padding: 8px 12px;
+  font: inherit; font-weight: 400; color: var(--ink); background: var(--page);
+  border: 1px solid var(--muted); border-radius: 6px; }
+button { width: 100%; min-height: 44px; border: 0; border-radius: 6px; font: inherit;
+  font-weight: 600; color: var(--accent-ink); background: var(--accent); cursor: pointer; }
+:focus-visible { outline: 2px solid var(--focus); outline-offset: 2px; }
+[role="alert"] { padding: 8px 12px; border-left: 4px solid var(--bad); color: var(--ink);
+  background: var(--page); }
+"""
+
+PAGE = Template(
+    '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+    '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    '<meta name="referrer" content="no-referrer"><link rel="icon" href="data:,">'
+    f"<title>Log in · Etascope</title><style>{STYLE}</style></head><body><main>"
+    '<div class="brand"><span class="mark" aria-hidden="true">η</span>Etascope</div>'
+    "$form</main></body></html>"
+)
+
+LOGIN = Template(
+    "<h1>Log in</h1><p>Learning-rate studies of your team.</p>$alert"
+    '<form method="post" action="/login"><input type="hidden" name="next" value="$next">'
+    '<label>Name<input name="username" value="$username" autocomplete="username" '
+    'autocapitalize="none" spellcheck="false" required $first></label>'
+    '<label>Password<input type="password" name="password" autocomplete="current-password" '
+    "required $again></label><button>Log in</button></form>"
+)
+
+WELCOME = Template(
+    "<h1>Welcome</h1><p>Choose the name and the password of the first admin.</p>$alert"
+    '<form method="post" action="/welcome"><input type="hidden" name="key" id="key" value="$key">'
+    '<label>Name<input name="username" value="$username" autocomplete="username" '
+    'autocapitalize="none" spellcheck="false" required autofocus></label>'
+    '<label>Password, at least 10 characters<input type="password" name="password" '
+    'autocomplete="new-password" minlength="10" required></label>'
+    f"<button>Create the account</button></form><script>{SCRIPT}</script>"
+)
+
+
+def local_path(wish: str | None) -> str:
+    """Return an address on this server; anything that could lead elsewhere becomes the first page.
+
+    Browsers read a backslash as a slash, skip control characters, and take two slashes for the
+    start of another server's name.
+    """
+    text = wish or "/"
+    plain = text.isprintable() and "\\" not in text and len(text) <= LONGEST_PATH
+    if not plain or not text.startswith("/") or text.startswith("//"):
+        return "/"
+    parts = urlsplit(text)
+    if parts.scheme or parts.netloc or parts.path in ENTRANCES:
+        return "/"
+    return text
+
+
+def login_address(wish: str) -> str:
+    """Return the address of the login page, which leads back to where one wanted to go."""
+    back = local_path(wish)
+    return "/login" if back == "/" else f"/login?{urlencode({'next': back})}"
+
+
+def put_cookies(response: Response, *, key: str, settings: Settings, scope: Scope) -> None:
+    """Let the browser keep a login."""
+    values = {SESSION_COOKIE: key, CSRF_COOKIE: sessions.csrf_token(key, secret=settings.secret)}
+    for name, value in values.items():
+        response.set_cookie(
+            name,
+            value,
+            max_age=int(settings.session_hours * 3600),
+            path="/",
+            secure=settings.secure_cookies or scope.get("scheme") == "https",
+            httponly=name == SESSION_COOKIE,
+            samesite="lax",
+        )
+
+
+def drop_cookies(response: Response) -> None:
+    """Let the browser forget a login."""
+    for name in (SESSION_COOKIE, CSRF_COOKIE):
+        response.delete_cookie(name, path="/", samesite="lax")
 
 
 @router.get("/login")
@@ -36,9 +148,9 @@ def show_login(
     request: Request, settings: SettingsDep, engine: EngineDep, to: Next = "/"
 ) -> Response:
     """Ask for name and password; who is logged in already goes on."""
-    key = request.cookies.get(cookies.SESSION, "")
+    key = request.cookies.get(SESSION_COOKIE, "")
     with reading(engine) as session:
-        if key and find(session, key=key, secret=settings.secret):
+        if key and sessions.find(session, key=key, secret=settings.secret):
             return RedirectResponse(local_path(to), 303)
     return _page(LOGIN, next=local_path(to), username="", first="autofocus", again="")
 
@@ -122,7 +234,7 @@ async def _form(request: Request) -> dict[str, str]:
 
 def _enter(login: Login, to: str, settings: Settings, request: Request) -> Response:
     answer = RedirectResponse(to, 303)
-    cookies.put(answer, key=login.key, settings=settings, scope=request.scope)
+    put_cookies(answer, key=login.key, settings=settings, scope=request.scope)
     return answer
 
 

@@ -21,10 +21,9 @@ from backend.schemas import CSRF_COOKIE, CSRF_HEADER
 from backend.services.accounts import sessions, tokens
 from backend.services.accounts.caller import Caller
 from backend.settings import Settings
-from backend.web import cookies
+from backend.web.entrance import SESSION_COOKIE, login_address
 from backend.web.failures import refusal
 from backend.web.guard import READING, same_host
-from backend.web.local_path import login_address
 from ib_core.errors import IBError
 
 OPEN = frozenset({"/api/health", "/api/ready", "/api/auth/login", "/login", "/welcome"})
@@ -67,7 +66,7 @@ class AccountGate:
         if given is not None:  # who shows a token is judged by it alone
             scope[CALLER] = _by_token(given)
             return
-        key = HTTPConnection(scope).cookies.get(cookies.SESSION, "")
+        key = HTTPConnection(scope).cookies.get(SESSION_COOKIE, "")
         scope[CALLER] = self._by_cookie(key)
         if writes:
             refuse_other_sites(headers)

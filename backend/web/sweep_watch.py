@@ -88,6 +88,10 @@ class Watch:
         """Wait until whatever ends from now on will be in the log."""
         await self._begun.wait()
 
+    async def pause(self) -> None:
+        """Wait as long as it waits between two looks."""
+        await asyncio.sleep(POLL_SECONDS)
+
     async def next_round(self, seconds: float) -> None:
         """Wait until it has looked again, or so long."""
         try:

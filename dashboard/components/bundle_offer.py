@@ -7,7 +7,7 @@ import dash_mantine_components as dmc
 from dash import Input, Output, no_update
 
 from backend.client import calls
-from backend.schemas.start import BundleRead
+from backend.schemas import BundleRead
 from dashboard.api_client import ask
 from dashboard.callbacks import callback
 from dashboard.ids import Bundle as ids

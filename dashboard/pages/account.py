@@ -8,7 +8,7 @@ import dash_mantine_components as dmc
 from dash import ALL, Input, Output, State, no_update
 from pydantic import ValidationError
 
-from backend.client import ApiError, team_calls
+from backend.client import ApiError, calls
 from backend.schemas import MeRead, PasswordChange, TokenCreate, TokenRead
 from dashboard import ids as shared
 from dashboard.api_client import ask, sentence
@@ -32,7 +32,7 @@ async def layout(**_: str) -> Component:
     visitor = await get_visitor()
     if not visitor.auth:
         return not_found("This installation has no accounts; there is one owner.")
-    tokens = await ask(team_calls.tokens())
+    tokens = await ask(calls.tokens())
     return html.Div(
         [
             _head(visitor),
@@ -172,12 +172,12 @@ async def make_token(
         return no_update, no_update, no_update
     try:
         wanted = TokenCreate(name=(name or "").strip(), scope=scope, days=float(days or 0) or None)
-        made = await ask(team_calls.create_token(wanted))
+        made = await ask(calls.create_token(wanted))
     except ValidationError:
         return refused("Say what the token is for, in at most 100 characters."), no_update, name
     except ApiError as error:
         return refused(sentence(error)), no_update, name
-    tokens = await ask(team_calls.tokens())
+    tokens = await ask(calls.tokens())
     words = f"Copy the token “{made.name}” now: it is not shown again."
     return shown_once(words, made.token), token_table(tokens.items), ""
 
@@ -192,8 +192,8 @@ async def revoke_token(_clicks: list[int]) -> Any:
     pressed = dash.ctx.triggered_id
     if not pressed or not dash.ctx.triggered[0]["value"]:
         return no_update
-    await ask(team_calls.revoke_token(pressed["key"]))
-    return token_table((await ask(team_calls.tokens())).items)
+    await ask(calls.revoke_token(pressed["key"]))
+    return token_table((await ask(calls.tokens())).items)
 
 
 @callback(
@@ -217,7 +217,7 @@ async def change_password(
         return refused("The two new passwords differ."), no_update, no_update, no_update
     try:
         body = PasswordChange(current=current or "", new=new or "")
-        await ask(team_calls.change_password(body))
+        await ask(calls.change_password(body))
     except (ApiError, ValidationError) as error:
         words = sentence(error) if isinstance(error, ApiError) else "That is too long."
         return refused(words), no_update, no_update, no_update

@@ -14,7 +14,7 @@ from backend.db import transaction
 from backend.schemas import CSRF_COOKIE, CSRF_HEADER, Role, Scope, UserRead
 from backend.services.accounts import passwords, sessions, tokens, users
 from backend.settings import Settings
-from backend.web import cookies
+from backend.web.entrance import SESSION_COOKIE
 
 SECRET = "2fK8-vQ3nD5rT7wY9zA1cE4gH6jL0mP-"
 PASSWORD = "a horse and a staple"
@@ -59,7 +59,7 @@ def browser_headers(key: str) -> dict[str, str]:
     """Return what a page of ours sends along with a login."""
     csrf = sessions.csrf_token(key, secret=SECRET)
     return {
-        "Cookie": f"{cookies.SESSION}={key}; {CSRF_COOKIE}={csrf}",
+        "Cookie": f"{SESSION_COOKIE}={key}; {CSRF_COOKIE}={csrf}",
         CSRF_HEADER: csrf,
         "Sec-Fetch-Site": "same-origin",
     }

@@ -11,10 +11,10 @@ import uvicorn
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from backend.app import create_app
 from backend.db import transaction
-from backend.main import create_app
 from backend.queue import get_queue
-from backend.web.connections import ImpatientProtocol
+from backend.web import ImpatientProtocol
 from ib_core.sweep.result import Outcome
 from tests import factories
 from tests.servers import wait_for

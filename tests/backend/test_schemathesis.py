@@ -8,8 +8,8 @@ import schemathesis
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, Phase, settings
 
+from backend.app import create_app
 from backend.db import transaction
-from backend.main import create_app
 from backend.queue import get_queue
 from backend.services import events, workers
 from backend.services.accounts import passwords

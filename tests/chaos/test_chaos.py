@@ -14,8 +14,8 @@ import pytest
 from sqlalchemy import func, select
 
 from backend.db import PASSING_FAULTS, dispose_engines, reading
-from backend.migrate import upgrade
 from backend.models import ShardRow, TrialRow
+from backend.operations.database import upgrade
 from backend.services import maintenance, sweeps
 from backend.services.progress import UNFINISHED
 from backend.settings import Settings, get_settings

@@ -12,6 +12,7 @@ from backend.schemas import (
     DifferencesRead,
     DryRunRead,
     Page,
+    PaperRead,
     ScorecardRead,
     SensitivityRead,
     Spark,
@@ -22,7 +23,6 @@ from backend.schemas import (
     SweepSubmitted,
     TrialRead,
 )
-from backend.schemas.paper import PaperRead
 from tests.dashboard.answers import (
     NOW,
     RATES,

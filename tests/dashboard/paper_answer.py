@@ -2,8 +2,8 @@
 
 from functools import cache
 
-from backend.paper.reading import read_findings
-from backend.schemas.paper import PaperRead
+from backend.paper import read_findings
+from backend.schemas import PaperRead
 from ib_core.reproduction.evidence import Evidence
 from ib_core.reproduction.findings import find
 from tests.ib_core.reproduction.evidence import runs

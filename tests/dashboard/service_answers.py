@@ -3,17 +3,18 @@
 from typing import Any
 
 from backend.schemas import (
+    BundleRead,
     CheckRead,
+    FirstStudyRead,
     HealthRead,
     Page,
     PlaceRead,
     QueueRead,
+    RaceRead,
     ReadyRead,
     StorageRead,
     WorkerRead,
 )
-from backend.schemas.illustrations import RaceRead
-from backend.schemas.start import BundleRead, FirstStudyRead
 from backend.services.illustrations import race
 from tests.dashboard.answers import NOW
 

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Page
 
-from backend.bench.browser import open_browser
+from backend.bench.installation import open_browser
 
 __all__ = ["Watch", "open_browser", "rested", "settled", "watch"]
 

@@ -10,7 +10,7 @@ import uvicorn
 from fastapi import FastAPI
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from backend.programs import missing_browser
+from backend.operations.programs import missing_browser
 from dashboard.app import create_dash_app
 from tests.dashboard.fake_api import FakeApi
 from tests.e2e.browser import Watch, open_browser, watch

@@ -5,7 +5,8 @@ import tempfile
 from base64 import b64decode
 from pathlib import Path
 
-from backend.paper.writing import write_report
+from backend.cli.paper import dashboard_look
+from backend.paper.report import write_report
 from ib_core.reproduction.bundle import Bundle, shipped_folder
 from tests.e2e.browser import open_browser
 
@@ -18,7 +19,7 @@ def main() -> int:
     """Write the report, open it, and save its picture of JSB Chorales."""
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         report = Path(folder) / "paper.html"
-        write_report(Bundle(shipped_folder()), report)
+        write_report(Bundle(shipped_folder()), report, look=dashboard_look())
         page = browser.new_page(
             viewport={"width": 1280, "height": 900}, color_scheme="light", reduced_motion="reduce"
         )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from backend.db import dispose_engines
-from backend.migrate import upgrade
+from backend.operations.database import upgrade
 from backend.settings import Settings, get_settings
 from tests.servers import BrokerServer, wait_for
 from tests.worker.test_faults import assert_done_once, attempts, seen, send

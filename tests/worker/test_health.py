@@ -1,9 +1,6 @@
-"""What the container's engine is told about a worker and a web process."""
+"""What the container's engine is told about a worker."""
 
 import socket
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from threading import Thread
 
 import pytest
 from sqlalchemy import update
@@ -12,7 +9,6 @@ from backend.db import clock, transaction
 from backend.models import WorkerRow
 from backend.services import workers
 from backend.services.workers import Worker
-from backend.web import health as web_health
 from worker import health
 
 
@@ -37,31 +33,3 @@ def test_a_worker_is_not_restarted_because_the_database_is_away(
     monkeypatch.setenv("ETASCOPE_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/nothing")
     get_settings.cache_clear()
     assert health.is_healthy()
-
-
-class Answer(BaseHTTPRequestHandler):
-    status = 200
-
-    def do_GET(self) -> None:
-        self.send_response(self.status)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def port() -> Iterator[str]:
-    with HTTPServer(("127.0.0.1", 0), Answer) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield str(server.server_port)
-        server.shutdown()
-
-
-def test_a_web_process_is_healthy_while_it_answers(
-    port: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert web_health.is_healthy(port)
-    monkeypatch.setattr(Answer, "status", 503)
-    assert not web_health.is_healthy(port)
-    assert not web_health.is_healthy("1")

@@ -8,8 +8,8 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from backend.app import create_app
 from backend.db import reading
-from backend.main import create_app
 from backend.services import maintenance
 from tests.servers import BrokerServer, wait_for
 

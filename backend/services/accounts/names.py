@@ -3,7 +3,7 @@
 from pydantic import TypeAdapter, ValidationError
 
 from backend.errors import InvalidInput
-from backend.schemas.accounts import Username
+from backend.schemas import Username
 
 _USERNAME: TypeAdapter[str] = TypeAdapter(Username)
 

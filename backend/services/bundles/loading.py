@@ -10,9 +10,9 @@ import threading
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from backend.child import Child, environment
 from backend.models import StudyRow
-from backend.schemas.start import BundleRead
+from backend.operations.child_process import Child, environment
+from backend.schemas import BundleRead
 from backend.services.studies import of_bundle
 from backend.settings import Settings
 from ib_core.reproduction.bundle import SHIPPED

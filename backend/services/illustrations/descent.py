@@ -5,8 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from backend.schemas import PathRead, QuadraticRead, Samples
-from backend.schemas.illustrations import Loss
+from backend.schemas import Loss, PathRead, QuadraticRead, Samples
 from backend.services.illustrations.toy_losses import TOY_LOSSES, Floats, ToyLoss, implicit_step
 
 HALF_OF_THE_SAMPLES = 100

@@ -6,7 +6,7 @@ from functools import lru_cache
 from statistics import median
 from typing import Literal
 
-from backend.schemas.illustrations import RaceLane, RaceRate, RaceRead
+from backend.schemas import RaceLane, RaceRate, RaceRead
 from ib_core.errors import CorruptData
 from ib_core.reproduction.bundle import Bundle
 from ib_core.reproduction.race import RACE, race_folder

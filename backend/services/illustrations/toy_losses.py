@@ -7,7 +7,7 @@ from math import copysign
 import numpy as np
 from numpy.typing import NDArray
 
-from backend.schemas.illustrations import Loss
+from backend.schemas import Loss
 
 Floats = NDArray[np.float64]
 

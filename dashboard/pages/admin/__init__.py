@@ -2,7 +2,7 @@
 
 import asyncio
 
-from backend.client import team_calls
+from backend.client import calls
 from dashboard.api_client import ask
 from dashboard.components.elements import card
 from dashboard.components.error_panel import not_found
@@ -21,7 +21,7 @@ async def layout(**_: str) -> Component:
     if not visitor.auth:
         return not_found("This installation has no accounts; there is one owner.")
     users, past = await asyncio.gather(
-        ask(team_calls.users()), ask(team_calls.audit(limit=activity.PAGE_SIZE))
+        ask(calls.users()), ask(calls.audit(limit=activity.PAGE_SIZE))
     )
     return html.Div(
         [

@@ -6,7 +6,7 @@ import dash
 import dash_mantine_components as dmc
 from dash import ALL, Input, Output, no_update
 
-from backend.client import team_calls
+from backend.client import calls
 from backend.schemas import AuditRead, Page
 from dashboard import ids as shared
 from dashboard.api_client import ask
@@ -50,7 +50,7 @@ async def show_more(clicks: list[int]) -> tuple[Any, Any]:
     if not any(clicks):
         return no_update, no_update
     cursor = dash.ctx.triggered_id["key"]
-    past = await ask(team_calls.audit(limit=PAGE_SIZE, cursor=cursor))
+    past = await ask(calls.audit(limit=PAGE_SIZE, cursor=cursor))
     older = dash.Patch()
     older.append(activity(past.items, linked=True))
     return older, _more(past)

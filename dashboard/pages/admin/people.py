@@ -8,7 +8,7 @@ import dash_mantine_components as dmc
 from dash import ALL, Input, Output, State, no_update
 from pydantic import ValidationError
 
-from backend.client import ApiError, team_calls
+from backend.client import ApiError, calls
 from backend.schemas import UserCreate, UserRead, UserUpdate
 from dashboard import ids as shared
 from dashboard.api_client import ask, sentence
@@ -143,14 +143,14 @@ def mark(users: Sequence[UserRead]) -> str:
 )
 async def follow(_looks: int, known: str | None) -> tuple[Any, Any]:
     """Show accounts that another admin or the command line made; nothing moves without need."""
-    users = (await ask(team_calls.users())).items
+    users = (await ask(calls.users())).items
     if mark(users) == known:
         return no_update, no_update
     return table(users, (await get_visitor()).username), mark(users)
 
 
 async def _table() -> Component:
-    return table((await ask(team_calls.users())).items, (await get_visitor()).username)
+    return table((await ask(calls.users())).items, (await get_visitor()).username)
 
 
 @callback(
@@ -168,7 +168,7 @@ async def create(clicks: int, name: str | None, role: Any) -> tuple[Any, Any, An
         return no_update, no_update, no_update
     try:
         wanted = UserCreate(username=(name or "").strip().lower(), role=role)
-        made = await ask(team_calls.create_user(wanted))
+        made = await ask(calls.create_user(wanted))
     except ValidationError:
         words = "A name has up to 100 letters, digits and ._@+- and begins with one of the first."
         return refused(words), no_update, no_update
@@ -191,7 +191,7 @@ async def change(_roles: list[str], _locks: list[int]) -> tuple[Any, Any]:
     value = dash.ctx.triggered[0]["value"] if dash.ctx.triggered else None
     if not pressed or not value:
         return no_update, no_update
-    users = {user.id: user for user in (await ask(team_calls.users())).items}
+    users = {user.id: user for user in (await ask(calls.users())).items}
     user = users.get(pressed["key"])
     if user is None or (pressed["kind"] == "user-role" and value == user.role):
         return no_update, no_update
@@ -200,7 +200,7 @@ async def change(_roles: list[str], _locks: list[int]) -> tuple[Any, Any]:
     else:
         wanted = UserUpdate(disabled=not user.disabled)
     try:
-        await ask(team_calls.update_user(user.id, wanted))
+        await ask(calls.update_user(user.id, wanted))
     except ApiError as error:
         return await _table(), [notice(sentence(error), bad=True)]
     return await _table(), [notice(f"{user.username} is changed; it counts from now on.")]
@@ -219,7 +219,7 @@ async def confirm(_passwords: list[int], _deletes: list[int]) -> tuple[Any, Any,
     pressed = dash.ctx.triggered_id
     if not pressed or not dash.ctx.triggered[0]["value"]:
         return no_update, no_update, no_update
-    users = {user.id: user.username for user in (await ask(team_calls.users())).items}
+    users = {user.id: user.username for user in (await ask(calls.users())).items}
     name, do = users.get(pressed["key"], ""), pressed["kind"].removeprefix("user-")
     pending = {"do": do, "user": pressed["key"], "name": name}
     return True, QUESTIONS[do].format(name=name), pending
@@ -240,9 +240,9 @@ async def act(_yes: int, _no: int, pending: dict[str, Any] | None) -> tuple[Any,
         return False, no_update, no_update
     try:
         if pending["do"] == "delete":
-            await ask(team_calls.delete_user(pending["user"]))
+            await ask(calls.delete_user(pending["user"]))
             return False, None, await _table()
-        made = await ask(team_calls.reset_password(pending["user"]))
+        made = await ask(calls.reset_password(pending["user"]))
     except ApiError as error:
         return False, refused(sentence(error)), await _table()
     words = f"The new password of {pending['name']}. Hand it over now: it is not shown again."

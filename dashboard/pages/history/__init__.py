@@ -7,9 +7,8 @@ import dash
 import dash_mantine_components as dmc
 from dash import ALL, Input, Output, State, no_update
 
-from backend.client import calls, team_calls
-from backend.schemas import Page, StudyRead, StudyUpdate
-from backend.schemas.start import BundleRead
+from backend.client import calls
+from backend.schemas import BundleRead, Page, StudyRead, StudyUpdate
 from dashboard import ids as shared
 from dashboard import router
 from dashboard.api_client import ask
@@ -125,7 +124,7 @@ async def _people() -> list[str] | None:
     """Return everybody's name; None where there are no accounts."""
     if not (await get_visitor()).auth:
         return None
-    return [one.username for one in (await ask(team_calls.people())).items]
+    return [one.username for one in (await ask(calls.people())).items]
 
 
 def _skeleton() -> Component:

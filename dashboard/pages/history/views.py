@@ -9,7 +9,7 @@ import dash_mantine_components as dmc
 from dash import ALL, Input, Output, State, no_update
 from pydantic import ValidationError
 
-from backend.client import ApiError, team_calls
+from backend.client import ApiError, calls
 from backend.schemas import ViewCreate, ViewFilters, ViewRead
 from dashboard import ids as shared
 from dashboard.api_client import ask, sentence
@@ -65,7 +65,7 @@ def filters_of(values: Sequence[Any]) -> dict[str, str]:
 
 
 async def _list() -> Component:
-    views = (await ask(team_calls.views())).items
+    views = (await ask(calls.views())).items
     if not views:
         return html.P(
             "None yet. Set the filters, give them a name, and find them here.", className="muted"
@@ -114,7 +114,7 @@ async def save(clicks: int, name: str | None, *values: Any) -> tuple[Any, Any, A
         return no_update, no_update, no_update
     try:
         view = ViewCreate(name=(name or "").strip(), filters=ViewFilters(**filters_of(values)))
-        await ask(team_calls.save_view(view))
+        await ask(calls.save_view(view))
     except ValidationError:
         return no_update, no_update, refused("Give it a name of at most 100 characters.")
     except ApiError as error:
@@ -132,7 +132,7 @@ async def delete(_clicks: list[int]) -> Any:
     pressed = dash.ctx.triggered_id
     if not pressed or not dash.ctx.triggered[0]["value"]:
         return no_update
-    await ask(team_calls.delete_view(pressed["key"]))
+    await ask(calls.delete_view(pressed["key"]))
     return await _list()
 
 

@@ -3,8 +3,7 @@
 import asyncio
 
 from backend.client import calls
-from backend.schemas import StudyRead
-from backend.schemas.paper import PaperRead
+from backend.schemas import PaperRead, StudyRead
 from dashboard.api_client import ask
 from dashboard.components.elements import guide_link
 from dashboard.markup import Component, html

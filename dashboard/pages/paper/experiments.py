@@ -4,8 +4,7 @@ from typing import Any
 
 import dash_mantine_components as dmc
 
-from backend.schemas import StudyRead
-from backend.schemas.paper import ExperimentRead, MethodNumbersRead, PaperRead, ProfileRead
+from backend.schemas import ExperimentRead, MethodNumbersRead, PaperRead, ProfileRead, StudyRead
 from dashboard import ids
 from dashboard.components.elements import explained, link, state_badge, with_code
 from dashboard.components.progress import progress_bar, unfinished

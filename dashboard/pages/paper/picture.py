@@ -8,7 +8,7 @@ import dash_mantine_components as dmc
 from dash import Input, Output
 
 from backend.client import calls
-from backend.schemas.paper import ExperimentRead, PaperRead
+from backend.schemas import ExperimentRead, PaperRead
 from dashboard import ids as shared
 from dashboard.api_client import ask
 from dashboard.callbacks import browser_callback, callback

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from backend.schemas.paper import ClaimRead, JudgementRead, PaperRead, ProfileRead
+from backend.schemas import ClaimRead, JudgementRead, PaperRead, ProfileRead
 from dashboard.components.elements import explained
 from dashboard.markup import Component, html
 from dashboard.pages.paper.experiments import verdict_badge

@@ -9,8 +9,7 @@ import dash_mantine_components as dmc
 from dash import Input, Output, State, no_update
 
 from backend.client import calls
-from backend.schemas import StudyRead, SweepRead
-from backend.schemas.illustrations import RaceRead
+from backend.schemas import RaceRead, StudyRead, SweepRead
 from dashboard.api_client import ask
 from dashboard.callbacks import browser_callback, callback
 from dashboard.components.bundle_offer import bundle_offer

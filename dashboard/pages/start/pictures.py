@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from backend.schemas import StudyRead, SweepRead
-from backend.schemas.illustrations import RaceRead
+from backend.schemas import RaceRead, StudyRead, SweepRead
 from dashboard.figures.sparkline import spark_words
 from dashboard.theme import method_style
 

@@ -7,7 +7,7 @@ import dash_mantine_components as dmc
 from dash import ALL, Input, Output, State, no_update
 from pydantic import ValidationError
 
-from backend.client import ApiError, team_calls
+from backend.client import ApiError, calls
 from backend.schemas import MeRead, NoteCreate, NoteRead
 from dashboard import ids as shared
 from dashboard.api_client import ask, sentence
@@ -35,7 +35,7 @@ async def remarks(study_id: int, visitor: MeRead) -> list[Component]:
         ),
         dmc.Button("Add", id=ids.ADD, size="compact-sm", mt=8, mb=8, n_clicks=0),
     ]
-    found = await ask(team_calls.notes(study_id, limit=MOST_SHOWN))
+    found = await ask(calls.notes(study_id, limit=MOST_SHOWN))
     entries = html.Div(_entries(found.items, visitor), id=ids.LIST)
     return [*(form if may_write(visitor) else []), entries]
 
@@ -80,7 +80,7 @@ async def add(clicks: int, text: str | None, study_id: int) -> tuple[Any, Any, A
     if not clicks or not (text or "").strip():
         return no_update, no_update, no_update
     try:
-        await ask(team_calls.add_note(study_id, NoteCreate(text=text or "")))
+        await ask(calls.add_note(study_id, NoteCreate(text=text or "")))
     except ValidationError:
         return no_update, no_update, [notice("A note has at most 10,000 characters.", bad=True)]
     except ApiError as error:
@@ -99,10 +99,10 @@ async def delete(_clicks: list[int], study_id: int) -> Any:
     pressed = dash.ctx.triggered_id
     if not pressed or not dash.ctx.triggered[0]["value"]:
         return no_update
-    await ask(team_calls.delete_note(pressed["key"]))
+    await ask(calls.delete_note(pressed["key"]))
     return await _fresh(study_id)
 
 
 async def _fresh(study_id: int) -> list[Component]:
-    found = await ask(team_calls.notes(study_id, limit=MOST_SHOWN))
+    found = await ask(calls.notes(study_id, limit=MOST_SHOWN))
     return _entries(found.items, await get_visitor())

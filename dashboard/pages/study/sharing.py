@@ -6,7 +6,7 @@ import dash
 import dash_mantine_components as dmc
 from dash import Input, Output, State, no_update
 
-from backend.client import calls, team_calls
+from backend.client import calls
 from dashboard import ids as shared
 from dashboard.api_client import ask
 from dashboard.callbacks import browser_callback, callback
@@ -31,7 +31,7 @@ def delete_button() -> Component:
 
 async def past(study_id: int) -> Component:
     """Return what was done to a study; all but the newest few are folded away."""
-    entries = (await ask(team_calls.audit(study_id=study_id, limit=MOST_KEPT))).items
+    entries = (await ask(calls.audit(study_id=study_id, limit=MOST_KEPT))).items
     if len(entries) <= MOST_SHOWN + 1:
         return activity(entries)
     older = html.Details(

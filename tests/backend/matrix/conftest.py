@@ -11,11 +11,11 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from backend.cli.server import create_site
 from backend.db import dispose_engines
 from backend.queue import get_queue
 from backend.services.accounts import passwords
 from backend.settings import get_settings
-from backend.site import create_site
 from tests.backend.accounts import CHEAP, SECRET
 from tests.backend.conftest import ADDRESS, NotedQueue
 from tests.backend.matrix.world import World, build_world

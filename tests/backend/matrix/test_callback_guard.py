@@ -7,7 +7,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from backend.main import LARGEST_JSON
+from backend.app import LARGEST_JSON
 from tests.backend.matrix.world import World
 
 JSON = {"Content-Type": "application/json"}

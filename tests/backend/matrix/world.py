@@ -4,11 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from backend.client.calls import Call
+from backend.client import Call
 from backend.db import transaction
 from backend.models import StudyNoteRow
-from backend.schemas import NoteCreate, ViewCreate
-from backend.schemas.team import ViewFilters
+from backend.schemas import NoteCreate, ViewCreate, ViewFilters
 from backend.services import saved_views, study_notes, sweeps
 from backend.services.accounts import tokens, users
 from backend.services.accounts.caller import Caller

@@ -4,8 +4,8 @@ import pytest
 from typer.testing import CliRunner
 
 from backend.cli import app
-from backend.cli_paper import chosen
-from backend.paper.writing import judge, write_report
+from backend.cli.paper import chosen, dashboard_look
+from backend.paper.report import judge, write_report
 from ib_core.errors import InvalidSpec
 from tests.backend.paper.bundles import bad_ib, good_ib, make_bundle
 
@@ -39,7 +39,7 @@ def test_what_was_not_run_is_said(tmp_path):
 
 def test_the_report_is_one_file_that_asks_no_other_host(tmp_path):
     out = tmp_path / "deep" / "paper.html"
-    write_report(make_bundle(tmp_path / "b", good_ib, (TEXT, AUTHORS)), out)
+    write_report(make_bundle(tmp_path / "b", good_ib, (TEXT, AUTHORS)), out, look=dashboard_look())
     text = out.read_text()
     assert out.stat().st_size < 8_000_000
     assert not re.search(r'<(script|link|img)[^>]+(src|href)="', text)

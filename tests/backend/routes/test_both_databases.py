@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from backend.main import create_app
+from backend.app import create_app
 from backend.queue import get_queue
 from backend.services.accounts import passwords
 from tests.backend.accounts import CHEAP, team_settings

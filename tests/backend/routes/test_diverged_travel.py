@@ -12,7 +12,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from backend.main import create_app
+from backend.app import create_app
 from backend.queue import get_queue
 from ib_core.sweep.result import Outcome
 from tests import factories

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi.testclient import TestClient
 
-from backend.client.events import Event, read_events
+from backend.client import Event, read_events
 
 
 def listen(api: TestClient, sweep: int, last_event_id: str | None = None) -> list[Event]:

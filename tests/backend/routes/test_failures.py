@@ -5,7 +5,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy.exc import OperationalError
 
-from backend.main import create_app
+from backend.app import create_app
 from backend.services import studies
 from tests.backend.accounts import team_settings
 

@@ -9,8 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from backend.client import Client
-from backend.client.events import read_events
+from backend.client import Client, read_events
 from backend.services import events, studies
 from tests.backend.conftest import BODY
 from tests.servers import wait_for

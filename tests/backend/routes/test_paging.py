@@ -2,8 +2,8 @@
 
 from fastapi.testclient import TestClient
 
+from backend.app import create_app
 from backend.db import transaction
-from backend.main import create_app
 from backend.services import workers
 from backend.services.workers import Worker
 from tests.backend.accounts import team_settings

@@ -9,9 +9,8 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import text
 
-from backend import schema_revision
-from backend.db import build_engine, get_engine, transaction
-from backend.migrate import newest
+from backend.db import build_engine, get_engine, needed_revision, transaction
+from backend.operations.database import newest
 from backend.routes import system
 from backend.services import storage, workers
 from backend.services.workers import Worker
@@ -51,7 +50,7 @@ def test_ready_names_tables_that_are_too_old_or_too_new(api: TestClient) -> None
 
 
 def test_a_ready_server_needs_the_revision_that_alembic_would_make() -> None:
-    assert schema_revision.needed() == newest()
+    assert needed_revision() == newest()
 
 
 def test_ready_once_a_worker_lives(api: TestClient) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from backend.schemas.start import BundleRead
+from backend.schemas import BundleRead
 from tests.servers import wait_for
 
 

@@ -8,11 +8,11 @@ from fastapi.testclient import TestClient
 
 from backend.client import Client, calls
 from backend.db import get_engine, transaction
+from backend.operations.launcher import welcome
 from backend.schemas import StudyCreate
 from backend.services import studies
 from backend.services.first_study import NAME, TAG
 from backend.settings import Settings
-from backend.welcome import welcome
 from tests.backend.conftest import NotedQueue
 
 

@@ -7,7 +7,7 @@ from statistics import median
 import pytest
 from fastapi.testclient import TestClient
 
-from backend.schemas.illustrations import RaceRead
+from backend.schemas import RaceRead
 from backend.services.illustrations.race import LEARNT, NUMBERS, race, read_race
 from ib_core.errors import CorruptData
 from ib_core.reproduction.bundle import Bundle

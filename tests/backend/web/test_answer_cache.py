@@ -2,7 +2,7 @@
 
 import random
 
-from backend.web.answer_cache import AnswerCache
+from backend.web import AnswerCache
 
 
 def answer(size: int) -> bytes:

@@ -5,8 +5,7 @@ from fastapi.testclient import TestClient
 
 from backend.services.accounts import throttle
 from backend.services.accounts.first_admin import _key
-from backend.web import cookies
-from backend.web.local_path import local_path, login_address
+from backend.web.entrance import SESSION_COOKIE, local_path, login_address
 from tests.backend.accounts import PASSWORD, SECRET, Person, fresh
 
 HTML = {"Accept": "text/html"}
@@ -55,7 +54,7 @@ def test_a_right_password_leads_to_where_one_wanted_to_go(team: TestClient, ada:
         form = {"username": "Ada ", "password": PASSWORD, "next": "/studies/3?y=log"}
         answer = team.post("/login", data=form)
         assert answer.headers["location"] == "/studies/3?y=log"
-        assert cookies.SESSION in answer.cookies
+        assert SESSION_COOKIE in answer.cookies
         assert team.get("/login").headers["location"] == "/"
 
 

@@ -11,7 +11,7 @@ from backend.db import transaction
 from backend.models import SessionRow, TokenRow
 from backend.schemas import CSRF_COOKIE, CSRF_HEADER
 from backend.services.accounts import users
-from backend.web import cookies
+from backend.web.entrance import SESSION_COOKIE
 from tests.backend.accounts import PASSWORD, Person, bearer, fresh, token_of
 
 LOGIN = {"username": "ada", "password": PASSWORD}
@@ -100,13 +100,13 @@ def test_a_login_never_takes_over_the_key_the_browser_brought(
     team: TestClient, ada: Person
 ) -> None:
     with fresh(team):
-        planted = {"Cookie": f"{cookies.SESSION}=planted-by-somebody"}
+        planted = {"Cookie": f"{SESSION_COOKIE}=planted-by-somebody"}
         answer = team.post("/api/auth/login", json=LOGIN, headers=planted)
         assert answer.status_code == 200
-        key = answer.cookies[cookies.SESSION]
+        key = answer.cookies[SESSION_COOKIE]
         assert key != "planted-by-somebody"
         assert team.get("/api/me", headers=planted).status_code == 401
-        again = team.post("/api/auth/login", json=LOGIN).cookies[cookies.SESSION]
+        again = team.post("/api/auth/login", json=LOGIN).cookies[SESSION_COOKIE]
         assert again != key
 
 

@@ -79,7 +79,7 @@ def test_an_imported_name_is_only_text(api: TestClient, evil: str) -> None:
     ],
 )
 def test_no_path_leads_out_of_the_served_folders(sqlite_database: str, path: str) -> None:
-    from backend.site import create_site
+    from backend.cli.server import create_site
 
     client = TestClient(create_site(), base_url="http://127.0.0.1:8050")
     answer = client.get(path)

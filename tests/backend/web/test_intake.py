@@ -11,8 +11,8 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from backend.main import LARGEST_ENTRANCE, LARGEST_JSON
-from backend.web import connections, intake
+from backend.app import LARGEST_ENTRANCE, LARGEST_JSON
+from backend.web import intake
 from tests.backend.conftest import listening
 from tests.servers import wait_for
 
@@ -126,7 +126,7 @@ def test_who_is_answered_before_having_sent_all_is_not_listened_to_any_longer(
 def test_a_connection_that_asks_nothing_is_closed(
     app: FastAPI, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(intake, "HEAD_SECONDS", 0.3)
     with listening(app) as address:
         assert said(connect(address, text)) == b""
         with httpx.Client(base_url=address, trust_env=False) as http:

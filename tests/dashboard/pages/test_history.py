@@ -2,7 +2,7 @@
 
 from dash import no_update
 
-from backend.schemas.start import BundleRead
+from backend.schemas import BundleRead
 from dashboard.ids import History as ids
 from dashboard.pages import history
 from dashboard.pages.history import filters

@@ -3,7 +3,7 @@
 import pytest
 from dash import no_update
 
-from backend.schemas.start import BundleRead
+from backend.schemas import BundleRead
 from backend.services.illustrations import race
 from dashboard.components import bundle_offer
 from dashboard.ids import Bundle

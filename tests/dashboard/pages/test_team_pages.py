@@ -3,7 +3,7 @@
 import pytest
 from dash import no_update
 
-from backend.client import ApiError, team_calls
+from backend.client import ApiError, calls
 from backend.schemas import NoteRead, Page, ViewRead
 from dashboard import ids as shared
 from dashboard import pages
@@ -197,7 +197,7 @@ def test_an_admin_s_page_lists_accounts_and_shows_a_new_password_once(api, dash_
 
 def test_an_account_made_elsewhere_appears_without_a_reload(api, monkeypatch):
     api.log_in("root", "admin")
-    users = run(api.send(team_calls.users())).items
+    users = run(api.send(calls.users())).items
     known = people.mark(users)
     assert run(people.follow(1, known)) == (no_update, no_update)
     added = users[0].model_copy(update={"id": 99, "username": "zoe"})

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from backend.client.calls import Call
+from backend.client import Call
 from backend.schemas import ActivationRead, UpdateRead
 from backend.services.illustrations.node_update import node_update
 from dashboard.pages import updates

@@ -1,0 +1,186 @@
+"""What is measured with: a real installation in a folder of its own, and a real browser."""
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import psutil
+from sqlalchemy import Engine, func, select
+
+from backend.db import build_engine, reading
+from backend.models import SweepTrialRow, TrialRow
+from backend.operations.broker import EmbeddedBroker, find_server
+from backend.operations.child_process import Child, LaunchError, environment, stop_all
+from backend.operations.database import upgrade
+from backend.operations.launcher import address, free_port
+from backend.operations.programs import find_browser
+from backend.services.progress import UNFINISHED
+from backend.settings import Settings
+from ib_core.errors import IBError
+
+if TYPE_CHECKING:  # comes with the test tools; `etascope` must start without it
+    from playwright.sync_api import Browser
+
+START_SECONDS = 60.0
+#: A measurement may be slower than it should be; it must still end.
+ANSWER_SECONDS = 60.0
+BROWSER_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WebProcess:
+    """A running web process.
+
+    Attributes:
+        http: Asks it, over one kept connection.
+        engine: Its database, from outside.
+        pid: Its process id.
+    """
+
+    http: httpx.Client
+    engine: Engine
+    pid: int
+
+    def submit(self, sweep: Mapping[str, Any]) -> tuple[int, int]:
+        """Submit a sweep in a study of its own and return the ids of both."""
+        made = self.http.post("/api/studies", json={"name": "Measured"}).raise_for_status()
+        study = int(made.json()["id"])
+        answer = self.http.post(f"/api/studies/{study}/sweeps", json=sweep).raise_for_status()
+        return study, int(answer.json()["id"])
+
+    def wait_for(self, sweep_id: int) -> float:
+        """Return when a sweep's last trial had ended; asks the database, not the web process."""
+        left = (
+            select(func.count())
+            .select_from(SweepTrialRow)
+            .join(TrialRow, TrialRow.id == SweepTrialRow.trial_id)
+            .where(SweepTrialRow.sweep_id == sweep_id, TrialRow.state.in_(UNFINISHED))
+        )
+        while True:
+            with reading(self.engine) as session:
+                if not session.scalar(left):
+                    return time.perf_counter()
+            time.sleep(0.05)
+
+    def megabytes(self) -> float:
+        """Return the memory it has in use (resident set)."""
+        return float(psutil.Process(self.pid).memory_info().rss) / 1e6
+
+    def processor_seconds(self) -> float:
+        """Return the processor time it has used."""
+        times = psutil.Process(self.pid).cpu_times()
+        return float(times.user + times.system)
+
+    def most_megabytes(self) -> float:
+        """Return the most it has ever had in use; where only Linux would tell, what it has now."""
+        try:
+            status = Path(f"/proc/{self.pid}/status").read_text()
+        except OSError:
+            return self.megabytes()
+        peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+        return int(peak.split()[1]) * 1024 / 1e6
+
+
+@contextmanager
+def web_process(*, worker: bool = False) -> Iterator[WebProcess]:
+    """Start SQLite, a broker and a web process, and leave nothing of them behind.
+
+    Whatever this shell's settings name is left alone: only a temporary folder is written to.
+
+    Args:
+        worker: Whether a worker trains what is submitted.
+    """
+    with ExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="etascope-bench-")))
+        port = free_port("127.0.0.1", 0)
+        settings = Settings(
+            home=home, host="127.0.0.1", port=port, auth=False, database_url="", broker_url=""
+        )
+        upgrade(settings)
+        broker = EmbeddedBroker(home, settings.broker_socket, find_server())
+        children = [broker.child(), _part("api", settings)]
+        stack.callback(lambda: stop_all(children[::-1], grace=3.0))
+        children[0].start()
+        broker.wait(children[0])
+        children[1].start()
+        http = stack.enter_context(
+            httpx.Client(base_url=address(settings), timeout=ANSWER_SECONDS, trust_env=False)
+        )
+        _wait(http, children[1])
+        engine = build_engine(settings.database)
+        stack.callback(engine.dispose)
+        if worker:
+            children.append(_part("worker", settings))
+            children[2].start()
+        yield WebProcess(http, engine, children[1].pid)
+
+
+def _part(command: str, settings: Settings) -> Child:
+    surroundings = environment(settings)
+    for name in ("DATABASE_URL", "BROKER_URL", "AUTH"):
+        surroundings.pop(f"ETASCOPE_{name}", None)
+    return Child(
+        {"api": "The web server", "worker": "The worker"}[command],
+        [sys.executable, "-P", "-m", "backend.cli", command],
+        log=settings.home / "logs" / f"{command}.log",
+        environment=surroundings,
+    )
+
+
+def _wait(http: httpx.Client, child: Child) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while child.running and time.monotonic() < deadline:
+        try:
+            http.get("/api/health").raise_for_status()
+        except httpx.HTTPError:
+            time.sleep(0.05)
+        else:
+            return
+    raise LaunchError(f"The web server does not answer. The end of its log:\n{child.tail()}")
+
+
+class NoBrowser(IBError):
+    """A measurement that needs a browser where there is none."""
+
+    code = "no_browser"
+
+
+@contextmanager
+def open_browser() -> "Iterator[Browser]":
+    """Start a browser, and end it.
+
+    Raises:
+        NoBrowser: If there is none, or nothing to drive it with.
+    """
+    try:
+        from playwright.sync_api import Error, sync_playwright
+    except ImportError:
+        words = "This needs the test tools: python -m pip install -e '.[server,dev]'"
+        raise NoBrowser(f"Playwright is not installed. {words}") from None
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(
+                executable_path=find_browser(), args=list(BROWSER_FLAGS)
+            )
+        except Error as error:
+            words = "Install the package chromium, or run: playwright install chromium"
+            raise NoBrowser(f"No browser could be started. {words}") from error
+        try:
+            yield browser
+        finally:
+            browser.close()

@@ -1,0 +1,206 @@
+"""`etascope user` and `etascope token`: accounts from the server's own shell."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from backend.cli.server import read_settings
+from backend.errors import Unavailable
+from ib_core.errors import InvalidSpec
+
+if TYPE_CHECKING:  # the database, which `--help` need not wait for
+    from sqlalchemy.orm import Session
+
+    from backend.services.accounts.caller import Caller
+
+user_app = typer.Typer(help="Create accounts, lock out, set passwords.", no_args_is_help=True)
+token_app = typer.Typer(help="Bearer tokens for programs.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="Of the account.")]
+Generate = Annotated[
+    bool, typer.Option("--generate", help="Make up a password and print it, instead of asking.")
+]
+
+
+@contextmanager
+def _accounts() -> Iterator["Session"]:
+    """Yield a transaction; a database that is not there or not up to date is one sentence."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from backend import db
+
+    try:
+        with db.transaction() as session:
+            yield session
+    except SQLAlchemyError as error:
+        raise Unavailable(
+            f"The database cannot be used: {db.reason(error)}.",
+            hint="Run `etascope db upgrade` first.",
+        ) from None
+
+
+@user_app.command()
+def create(
+    name: Name,
+    role: Annotated[
+        Literal["viewer", "member", "admin"], typer.Option(help="What it may do.")
+    ] = "member",
+    generate: Generate = False,
+) -> None:
+    """Create an account."""
+    from backend.services import audit
+    from backend.services.accounts import users
+    from backend.services.accounts.names import check_name
+
+    read_settings()
+    check_name(name)
+    digest, shown = _password(name, generate)
+    with _accounts() as session:
+        user = users.create(session, name=name, role=role, password_digest=digest)
+        audit.record(session, by=_shell(), action="user.create", user_id=user.id, name=name)
+    typer.echo(f"Created {name}, {role}.{shown}")
+
+
+@user_app.command("list")
+def list_users() -> None:
+    """List every account."""
+    from backend.services.accounts import users
+
+    read_settings()
+    with _accounts() as session:
+        found = users.list_all(session)
+    for user in found:
+        seen = f"{user.last_login_at:%Y-%m-%d %H:%M} UTC" if user.last_login_at else "never"
+        locked = ", locked out" if user.disabled else ""
+        typer.echo(f"{user.username}: {user.role}{locked}, last login {seen}")
+    if not found:
+        typer.echo("There are no accounts. Create one: etascope user create NAME --role admin")
+
+
+@user_app.command()
+def disable(
+    name: Name, undo: Annotated[bool, typer.Option("--undo", help="Let in again.")] = False
+) -> None:
+    """Lock somebody out: logins and tokens end at once, studies stay."""
+    from backend.services import audit
+    from backend.services.accounts import users
+
+    read_settings()
+    with _accounts() as session:
+        user = users.find(session, name=name)
+        users.change(session, user_id=user.id, disabled=not undo)
+        audit.record(
+            session,
+            by=_shell(),
+            action="user.change",
+            user_id=user.id,
+            name=name,
+            disabled=not undo,
+        )
+    typer.echo(f"{name} may log in again." if undo else f"{name} is locked out.")
+
+
+@user_app.command()
+def password(
+    name: Name,
+    generate: Generate = False,
+    keep_tokens: Annotated[
+        bool, typer.Option("--keep-tokens", help="Leave their tokens as they are.")
+    ] = False,
+) -> None:
+    """Set somebody's password, and end all of their logins and tokens."""
+    from backend.services import audit
+    from backend.services.accounts import users
+
+    read_settings()
+    with _accounts() as session:
+        user = users.find(session, name=name)
+    digest, shown = _password(name, generate)
+    with _accounts() as session:
+        revoked = users.set_password(
+            session, user_id=user.id, password_digest=digest, keep_tokens=keep_tokens
+        )
+        audit.record(
+            session,
+            by=_shell(),
+            action="user.password",
+            user_id=user.id,
+            name=name,
+            tokens_revoked=revoked,
+        )
+    ended = f" {revoked} of their tokens no longer work." if revoked else ""
+    typer.echo(f"{name} has a new password.{ended}{shown}")
+
+
+@user_app.command()
+def link(
+    url: Annotated[
+        str | None, typer.Option(help="Where browsers find the server; default: this machine.")
+    ] = None,
+) -> None:
+    """Print the link that makes the first admin; it works once."""
+    from backend.operations.launcher import address
+
+    settings = read_settings()
+    if not settings.auth:
+        raise InvalidSpec("Accounts are off; ETASCOPE_AUTH=on turns them on.")
+    found = first_admin_link(url or address(settings))
+    typer.echo(found or "There is an admin already, who can create accounts.")
+
+
+def first_admin_link(url: str) -> str | None:
+    """Return the link for the first admin, None where accounts are off or there is one.
+
+    The key is behind a `#`, which browsers keep to themselves: no proxy or log sees it.
+    """
+    from backend.services.accounts import first_admin
+
+    settings = read_settings()
+    if not settings.auth:
+        return None
+    with _accounts() as session:
+        key = first_admin.invitation(session, secret=settings.secret)
+    return f"{url.rstrip('/')}/welcome#{key}" if key else None
+
+
+@token_app.command("create")
+def create_token(
+    name: Annotated[str, typer.Argument(help="What the token is for.")],
+    user: Annotated[str, typer.Option(help="Whose it is.")],
+    scope: Annotated[
+        Literal["read", "write", "admin"], typer.Option(help="Never more than the role allows.")
+    ] = "write",
+    days: Annotated[float, typer.Option(help="Until it expires; 0: never.", min=0)] = 90,
+) -> None:
+    """Make a token and print it; it is not shown again."""
+    from backend.services import audit
+    from backend.services.accounts import tokens, users
+
+    read_settings()
+    with _accounts() as session:
+        owner = users.find(session, name=user)
+        made = tokens.create(session, user_id=owner.id, name=name, scope=scope, days=days or None)
+        audit.record(
+            session, by=_shell(), action="token.create", user_id=owner.id, name=name, scope=scope
+        )
+    typer.echo(made.token)
+
+
+def _password(name: str, generate: bool) -> tuple[str, str]:
+    """Return a password's digest, and what to print about it."""
+    from backend.services.accounts import passwords
+
+    if generate:
+        made = passwords.choose(name)
+        return made.digest, f" The password is {made.text}"
+    wish = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
+    return passwords.choose(name, wish).digest, ""
+
+
+def _shell() -> "Caller":
+    """Return who acts here: whoever may use the server's shell owns everything anyway."""
+    from backend.services.accounts.caller import LOCAL_OWNER
+
+    return LOCAL_OWNER

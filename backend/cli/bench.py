@@ -1,0 +1,210 @@
+"""`etascope bench`: ratios measured side by side on this machine."""
+
+import json as json_module
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ib_core.errors import InvalidSpec, lookup
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ib_core.bench.peers import PeerResult
+
+
+def bench(
+    what: Annotated[str, typer.Argument(help="core, sweep, service, ui or crowd")] = "sweep",
+    full: Annotated[bool, typer.Option(help="More rounds and longer sweeps.")] = False,
+    json: Annotated[Path | None, typer.Option(help="Write the numbers.")] = None,
+    markdown: Annotated[bool, typer.Option(help="Print the table as Markdown.")] = False,
+    into: Annotated[
+        Path | None,
+        typer.Option(help="Put the table between its marks in a file, as docs/benchmarks.md."),
+    ] = None,
+) -> None:
+    """Measure, interleaved in one run, and print medians with their spread."""
+    from rich.console import Console
+
+    measure = lookup("benchmark", what, BENCHMARKS)
+    if into is not None:
+        _text_with(into, what, "")  # minutes of measuring are not lost for want of a mark
+    console = Console()
+    with console.status("measuring") as status:
+        found = measure(full, lambda name: status.update(f"measuring {name}"))
+    if markdown:
+        console.out(_as_markdown(found["rows"]), highlight=False)
+    else:
+        console.print(_table(found["rows"]))
+    console.print(f"Measured with {found['surroundings']}.", highlight=False)
+    if json is not None:
+        json.write_text(json_module.dumps(found, indent=1) + "\n")
+    if into is not None:
+        into.write_text(_text_with(into, what, _told(found)), "utf-8")
+
+
+def _core(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    from ib_core.bench.measure import surroundings
+    from ib_core.bench.steps import race_steps
+
+    rows = [
+        {
+            "step of": result.name,
+            "method": result.method,
+            "over EB": str(result.over_eb),
+            "before compiling": "" if result.uncompiled is None else str(result.uncompiled),
+            "over stock torch": "" if result.over_stock is None else str(result.over_stock),
+            "paper's bound": "" if result.printed is None else f"{result.printed:.4f}",
+        }
+        for result in race_steps(quick=not full, tell=tell)
+    ]
+    return {"benchmark": "core", "surroundings": surroundings(), "rows": rows}
+
+
+def _sweep(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    from backend.bench.service import submitted_seconds
+    from ib_core.bench.growth import measure_growth, measure_memory
+    from ib_core.bench.measure import surroundings
+    from ib_core.bench.peers import CASES, race_peers
+    from ib_core.bench.sweeps import race_sweeps
+
+    rows = [
+        {
+            "sweep": result.name,
+            "trials": result.trials,
+            "we are times faster": str(result.speedup),
+            "than": "a plain loop",
+            "seconds": f"{result.seconds:.3g}",
+            "forecast": f"{result.forecast:.3g}",
+        }
+        for result in race_sweeps(quick=not full, tell=tell)
+    ]
+    peers = list(race_peers(quick=not full, tell=tell))
+    tell("a server that is up")
+    submitted = submitted_seconds(CASES[0].sweep()) if peers else None
+    for result in peers:
+        rows.append(_peer_row(f"{result.name}, with start-up", result, str(result.times)))
+        if submitted and result.seconds and result.name == CASES[0].name:
+            times = f"{result.seconds / submitted:.3g}"
+            rows.append(_peer_row(f"{result.name}, submitted to a server", result, times))
+    rows += [
+        {
+            "sweep": f"growth with {growth.of}",
+            "trials": "",
+            "we are times faster": f"power {growth.exponent:.2f}",
+            "than": "",
+            "seconds": growth.seconds,
+            "forecast": "",
+        }
+        for growth in measure_growth(quick=not full, tell=tell)
+    ]
+    rows += [
+        {
+            "sweep": f"peak memory, {name}",
+            "trials": "",
+            "we are times faster": f"{ratio:.2f} of the forecast",
+            "than": "",
+            "seconds": "",
+            "forecast": "",
+        }
+        for name, ratio in measure_memory(tell)
+    ]
+    return {"benchmark": "sweep", "surroundings": surroundings(), "rows": rows}
+
+
+def _peer_row(name: str, result: "PeerResult", times: str) -> dict[str, Any]:
+    here = result.seconds is not None
+    return {
+        "sweep": name,
+        "trials": result.trials,
+        "we are times faster": times if here else "not installed: extra `bench`",
+        "than": f"{result.tool}, with start-up" if here else result.tool,
+        "seconds": f"{result.seconds:.3g}" if here else "",
+        "forecast": "",
+    }
+
+
+def _service(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    from backend.bench.service import measure_service
+    from ib_core.bench.measure import surroundings
+
+    rows = [row.cells() for row in measure_service(rounds=30 if full else 10, tell=tell)]
+    return {"benchmark": "service", "surroundings": surroundings(), "rows": rows}
+
+
+def _ui(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    from backend.bench.ui import measure_ui
+    from backend.bench.watchers import measure_watchers
+    from ib_core.bench.measure import surroundings
+
+    rows = [row.cells() for row in measure_ui(rounds=15 if full else 3, tell=tell)]
+    rows += [row.cells() for row in measure_watchers(rounds=8 if full else 3, tell=tell)]
+    return {"benchmark": "ui", "surroundings": surroundings(), "rows": rows}
+
+
+def _crowd(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    from backend.bench.crowd import measure_crowd
+    from ib_core.bench.measure import surroundings
+
+    rows = measure_crowd(rounds=30 if full else 10, tell=tell)
+    return {"benchmark": "crowd", "surroundings": surroundings(), "rows": rows}
+
+
+BENCHMARKS: dict[str, Callable[[bool, Callable[[str], None]], dict[str, Any]]] = {
+    "core": _core,
+    "sweep": _sweep,
+    "service": _service,
+    "ui": _ui,
+    "crowd": _crowd,
+}
+
+
+def _table(rows: list[dict[str, Any]]) -> "Table":
+    from rich.table import Table
+
+    table = Table(*rows[0], box=None) if rows else Table("nothing could be measured")
+    for row in rows:
+        table.add_row(*(str(cell) for cell in row.values()))
+    return table
+
+
+def put_between_marks(text: str, name: str, part: str, *, where: object) -> str:
+    """Return a Markdown text with a new part between its marks of that name.
+
+    Args:
+        text: What has the marks.
+        name: Of the marks, `<!-- name -->` and `<!-- end of name -->`.
+        part: What comes between them.
+        where: The file, to say so.
+
+    Raises:
+        InvalidSpec: There are no such marks.
+    """
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    before, found, rest = text.partition(begin)
+    if not found or end not in rest:
+        raise InvalidSpec(
+            f"{where} has no marks {begin} and {end} to put the table between.", field="into"
+        )
+    return f"{before}{begin}\n{part}\n{end}{rest.partition(end)[2]}"
+
+
+def _text_with(file: Path, name: str, table: str) -> str:
+    """Return a file's text with a benchmark's table in its place."""
+    if not file.is_file():
+        raise InvalidSpec(f"There is no file {file} to put the table into.", field="into")
+    return put_between_marks(file.read_text("utf-8"), f"bench {name}", table, where=file)
+
+
+def _told(found: dict[str, Any]) -> str:
+    """Return a table with the command and the machine it comes from."""
+    where = found["surroundings"]
+    machine = f"{where['cores']} cores, torch {where['torch'].partition('+')[0]}"
+    return f"`etascope bench {found['benchmark']}`, {machine}:\n\n{_as_markdown(found['rows'])}"
+
+
+def _as_markdown(rows: list[dict[str, Any]]) -> str:
+    lines = [list(rows[0]), ["---"] * len(rows[0]), *([str(c) for c in r.values()] for r in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,0 +1,91 @@
+"""What comes back besides the answer asked for: refusals, silence, and streams of events."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import httpx
+
+
+class ApiError(Exception):
+    """The service refused a request.
+
+    Attributes:
+        status: The HTTP status.
+        code: Stable machine-readable name.
+        message: One sentence.
+        field: The input it is about.
+        hint: What to do next.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        field: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(f"{message} {hint}" if hint else message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.field = field
+        self.hint = hint
+
+
+class ServerAway(Exception):
+    """Nobody answers at the address."""
+
+
+def error_of(response: httpx.Response) -> ApiError:
+    """Return the error an answer carries; anything but our shape came from something between."""
+    try:
+        detail = response.json()["error"]
+        return ApiError(
+            response.status_code,
+            detail["code"],
+            detail["message"],
+            field=detail.get("field"),
+            hint=detail.get("hint"),
+        )
+    except (ValueError, KeyError, TypeError):
+        return ApiError(
+            response.status_code,
+            "unreadable",
+            f"{response.request.url.host} answered {response.status_code} in a form that is not "
+            "Etascope's.",
+            hint="Is the address right, and is there a proxy in between?",
+        )
+
+
+def away(url: httpx.URL | str, cause: httpx.TransportError) -> ServerAway:
+    """Return what to say when a request got no answer at all."""
+    reason = str(cause) or type(cause).__name__
+    return ServerAway(f"No answer from {url}: {reason}. Is `etascope up` running there?")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event."""
+
+    name: str
+    data: str
+    id: str = ""
+
+
+def read_events(lines: Iterable[str]) -> Iterator[Event]:
+    """Yield the events of a stream; comments (keep-alives) and incomplete ones are left out."""
+    fields: dict[str, list[str]] = {}
+    for line in lines:
+        if not line:
+            if "data" in fields:
+                yield Event(
+                    name=(fields.get("event") or ["message"])[-1],
+                    data="\n".join(fields["data"]),
+                    id=(fields.get("id") or [""])[-1],
+                )
+            fields = {}
+        elif not line.startswith(":"):
+            name, _, value = line.partition(":")
+            fields.setdefault(name, []).append(value.removeprefix(" "))

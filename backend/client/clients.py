@@ -1,0 +1,334 @@
+"""`Client` for scripts and the command line, `AsyncClient` for event loops."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+import httpx
+from pydantic import TypeAdapter
+
+from backend.client import calls
+from backend.client.answers import away, error_of, read_events
+from backend.client.calls import Call
+from backend.schemas import (
+    Band,
+    CatalogRead,
+    CurveRead,
+    DryRunRead,
+    ImportRead,
+    Metric,
+    Reducer,
+    ScorecardRead,
+    SensitivityRead,
+    StudyCreate,
+    StudyRead,
+    SweepCreate,
+    SweepRead,
+    SweepState,
+    SweepSubmitted,
+    TrialRead,
+)
+
+T = TypeVar("T")
+DEFAULT_URL = "http://127.0.0.1:8050"
+POLL_SECONDS = 1.0
+ENDED = (SweepState.COMPLETED, SweepState.FAILED, SweepState.CANCELLED)
+
+
+class Client:
+    """Talks to an Etascope server; every method raises `ApiError` or `ServerAway`."""
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        token: str | None = None,
+        timeout: float = 30.0,
+        http: httpx.Client | None = None,
+    ) -> None:
+        """Connect to a server.
+
+        Args:
+            url: The server's address.
+            token: Bearer token, where accounts are on.
+            timeout: Seconds until a silent server counts as away.
+            http: A client of one's own, for instance with a proxy; it brings its address along.
+        """
+        self._http = http or httpx.Client(
+            base_url=url, headers=headers_of(token), timeout=timeout, trust_env=is_elsewhere(url)
+        )
+
+    def send(self, call: Call[T]) -> T:
+        """Make any call of `backend.client.calls` and return its answer."""
+        try:
+            response = self._http.request(
+                call.method,
+                call.path,
+                params=call.parameters,
+                json=call.json,
+                content=call.content,
+                headers=call.headers,
+            )
+        except httpx.TransportError as cause:
+            raise away(self._http.base_url, cause) from cause
+        if not response.is_success and response.status_code not in call.accepted:
+            raise error_of(response)
+        return read_answer(response, call)
+
+    def catalog(self) -> CatalogRead:
+        """Return what can be run."""
+        return self.send(calls.catalog())
+
+    def studies(self, **filters: Any) -> Iterator[StudyRead]:
+        """Yield the history, newest first, page by page."""
+        cursor = None
+        while True:
+            page = self.send(calls.studies(**filters, cursor=cursor))
+            yield from page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def create_study(
+        self, name: str, *, tags: list[str] | None = None, notes: str = ""
+    ) -> StudyRead:
+        """Create a study."""
+        return self.send(calls.create_study(StudyCreate(name=name, tags=tags or [], notes=notes)))
+
+    def study(self, study_id: int) -> StudyRead:
+        """Return a study."""
+        return self.send(calls.study(study_id))
+
+    def submit(
+        self,
+        study_id: int,
+        body: SweepCreate | Mapping[str, Any],
+        *,
+        idempotency_key: str | None = None,
+    ) -> SweepSubmitted:
+        """Submit a sweep; with a key, repeating a lost request does not run it twice."""
+        return self.send(calls.submit(study_id, _sweep(body), idempotency_key=idempotency_key))
+
+    def dry_run(self, study_id: int, body: SweepCreate | Mapping[str, Any]) -> DryRunRead:
+        """Return what submitting would mean."""
+        return self.send(calls.dry_run(study_id, _sweep(body)))
+
+    def sweep(self, sweep_id: int) -> SweepRead:
+        """Return a sweep and how far it is."""
+        return self.send(calls.sweep(sweep_id))
+
+    def cancel(self, sweep_id: int) -> SweepRead:
+        """Stop a sweep."""
+        return self.send(calls.cancel(sweep_id))
+
+    def retry(self, sweep_id: int) -> SweepRead:
+        """Run a sweep's failed and cancelled trials again."""
+        return self.send(calls.retry(sweep_id))
+
+    def trials(self, sweep_id: int, **filters: Any) -> Iterator[TrialRead]:
+        """Yield a sweep's trials, page by page."""
+        cursor = None
+        while True:
+            page = self.send(calls.trials(sweep_id, **filters, cursor=cursor))
+            yield from page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def curve(self, trial_id: int, *, after: int | None = None) -> CurveRead:
+        """Return a trial's losses by step."""
+        return self.send(calls.curve(trial_id, after=after))
+
+    def wait(
+        self,
+        sweep_id: int,
+        *,
+        on_progress: Callable[[SweepRead], None] = lambda _: None,
+        timeout: float | None = None,
+    ) -> SweepRead:
+        """Block until a sweep has ended.
+
+        Follows the event stream; where that breaks (a proxy, a restart) it asks every second.
+
+        Args:
+            sweep_id: Which sweep.
+            on_progress: Called with the sweep whenever something changed.
+            timeout: Seconds after which to give up; None: never.
+
+        Raises:
+            TimeoutError: If the sweep has not ended in time; it goes on running.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            for sweep in self._progress(sweep_id, deadline):
+                on_progress(sweep)
+                if sweep.state in ENDED:
+                    return sweep
+                if deadline is not None and time.monotonic() > deadline:
+                    raise TimeoutError(
+                        f"Sweep {sweep_id} is still {sweep.state} after {timeout} s."
+                    )
+            time.sleep(POLL_SECONDS)
+
+    def _progress(self, sweep_id: int, deadline: float | None) -> Iterator[SweepRead]:
+        """Yield the sweep as it is now, then as events tell, until the stream ends."""
+        yield self.sweep(sweep_id)
+        # A stream that says nothing still ends in time: the server's keep-alives are 10 s apart.
+        left = 30.0 if deadline is None else max(0.05, min(30.0, deadline - time.monotonic()))
+        path = f"/api/sweeps/{sweep_id}/events"
+        try:
+            with self._http.stream("GET", path, timeout=httpx.Timeout(left)) as response:
+                if not response.is_success:
+                    return
+                for event in read_events(response.iter_lines()):
+                    if event.name in ("progress", "done"):
+                        yield SweepRead.model_validate_json(event.data)
+        except httpx.TransportError:
+            return
+
+    def sensitivity(
+        self,
+        study_id: int,
+        *,
+        metric: Metric = "train_loss",
+        reducer: Reducer = "final",
+        band: Band = "std",
+    ) -> SensitivityRead:
+        """Return a study's curves."""
+        return self.send(calls.sensitivity(study_id, metric=metric, reducer=reducer, band=band))
+
+    def scorecard(self, study_id: int, *, metric: Metric = "train_loss") -> ScorecardRead:
+        """Return a study's robustness numbers."""
+        return self.send(calls.scorecard(study_id, metric=metric))
+
+    def export(
+        self, study_id: int, path: Path, *, format: Literal["csv", "json", "parquet"] = "csv"
+    ) -> None:
+        """Write every trial of a study to a file, without holding them in memory."""
+        address, query = f"/api/studies/{study_id}/export", {"format": format}
+        try:
+            with self._http.stream("GET", address, params=query) as response:
+                if not response.is_success:
+                    response.read()
+                    raise error_of(response)
+                with path.open("wb") as file:
+                    file.writelines(response.iter_bytes())
+        except httpx.TransportError as cause:
+            raise away(self._http.base_url, cause) from cause
+
+    def import_runs(
+        self, path: Path, *, study_id: int | None = None, name: str | None = None
+    ) -> ImportRead:
+        """Bring runs made elsewhere into a study, a new one unless an id is given."""
+        content = path.read_bytes()
+        return self.send(
+            calls.import_runs(content, filename=path.name, study_id=study_id, name=name)
+        )
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class AsyncClient:
+    """Sends `backend.client.calls` to a server, or without any network to an app."""
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        token: str | None = None,
+        app: Any = None,
+        timeout: float = 30.0,
+    ) -> None:
+        """Connect to a server, or without any network to an app.
+
+        Args:
+            url: The server's address.
+            token: Bearer token, where accounts are on.
+            app: An ASGI app in this process to talk to instead.
+            timeout: Seconds until a silent server counts as away.
+        """
+        transport = httpx.ASGITransport(app=app) if app is not None else None
+        self._http = httpx.AsyncClient(
+            base_url=url,
+            # Within one process, packing and unpacking would only take time.
+            headers=headers_of(token) | ({"Accept-Encoding": "identity"} if app else {}),
+            timeout=timeout,
+            transport=transport,
+            trust_env=is_elsewhere(url),
+            # One client serves many people: what one is told to remember is not another's.
+            cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
+        )
+
+    async def send(self, call: Call[T]) -> T:
+        """Make a call and return its answer.
+
+        Raises:
+            ApiError: With the service's own sentence.
+            ServerAway: If nobody answers.
+        """
+        try:
+            response = await self._http.request(
+                call.method,
+                call.path,
+                params=call.parameters,
+                json=call.json,
+                content=call.content,
+                headers=call.headers,
+            )
+        except httpx.TransportError as cause:
+            raise away(self._http.base_url, cause) from cause
+        if not response.is_success and response.status_code not in call.accepted:
+            raise error_of(response)
+        return read_answer(response, call)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+def is_elsewhere(url: str) -> bool:
+    """Return whether a server is on another machine; a proxy would not find our loopback."""
+    return httpx.URL(url).host not in ("127.0.0.1", "localhost", "::1")
+
+
+def headers_of(token: str | None) -> dict[str, str]:
+    """Return what every request carries."""
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def read_answer(response: httpx.Response, call: Call[T]) -> T:
+    """Return a body as the type its call promises."""
+    if not response.content:
+        return TypeAdapter(call.answer).validate_python(None)
+    return TypeAdapter(call.answer).validate_json(response.content)
+
+
+def _sweep(body: SweepCreate | Mapping[str, Any]) -> SweepCreate:
+    return body if isinstance(body, SweepCreate) else SweepCreate.model_validate(dict(body))

@@ -1,0 +1,200 @@
+"""The report: one HTML file that opens offline, made from a bundle and the recorded runs."""
+
+import gzip
+import json
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from backend.paper.panels import Panel, panels_of
+from backend.paper.pictures import (
+    Look,
+    Variants,
+    curve_picture,
+    methods_of,
+    tables_picture,
+    templates,
+)
+from backend.paper.wire import read_findings
+from backend.schemas import ExperimentRead, PaperRead
+from ib_core.datasets import data_dir
+from ib_core.metrics import MetricValue, number_text
+from ib_core.reproduction.bundle import Bundle
+from ib_core.reproduction.evidence import Evidence, runs_of
+from ib_core.reproduction.findings import find
+from ib_core.reproduction.plan import PLAN
+from ib_core.reproduction.recorded import recorded_evidence
+from ib_core.reproduction.studies import Study
+from ib_core.reproduction.uci import TableNumbers, by_table
+
+UCI_METHODS = "beyond/uci_methods"
+COMMAND = "etascope report paper --run --out paper.html"
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondSection:
+    """One study beyond the paper, as the report shows it."""
+
+    study: Study
+    panels: list[tuple[str, Panel]]
+    trials: int
+    planned: int
+
+
+def write_report(bundle: Bundle, out: Path, *, look: Look) -> PaperRead:
+    """Judge a bundle, write the report, and return what it says.
+
+    Args:
+        bundle: What was trained.
+        out: The file.
+        look: How its pictures are drawn.
+    """
+    paper = judge(bundle)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(_render(bundle, paper, look), encoding="utf-8")
+    return paper
+
+
+def judge(bundle: Bundle) -> PaperRead:
+    """Return the verdicts on a bundle, beside the recorded runs if they are here."""
+    results = list(bundle.results.values())
+    measured = bundle.run_times().get("overheads", {})
+    return read_findings(
+        find(
+            text=Evidence.of(runs_of(results, "text"), measured),
+            authors=Evidence.of(runs_of(results, "authors")),
+            recorded=recorded_evidence(),
+        )
+    )
+
+
+def _render(bundle: Bundle, paper: PaperRead, look: Look) -> str:
+    from plotly.offline import get_plotlyjs
+
+    figures: dict[str, Variants] = {}
+    for experiment in paper.experiments:
+        figures |= _experiment_figures(experiment, look)
+    beyond = [_beyond(study, bundle, figures, look) for study in PLAN.values() if _is_beyond(study)]
+    tables = by_table(bundle.results_of(PLAN[UCI_METHODS]))
+    if tables:
+        figures["uci-methods"] = tables_picture(look, tables)
+    environment = Environment(
+        loader=PackageLoader("backend.paper", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html").render(
+        paper=paper,
+        made=_made(bundle),
+        beyond=[section for section in beyond if section.trials],
+        uci_methods=_medians(tables, methods_of(look, tables)),
+        uci_tables=len({row.dataset for row in tables}),
+        figures=_packed(figures),
+        figure_ids=set(figures),
+        templates=_script(templates(look)),
+        plotly=Markup(get_plotlyjs().replace("</script", "<\\/script")),  # noqa: S704
+        command=COMMAND,
+        data_folder=str(data_dir()),
+    )
+
+
+def _is_beyond(study: Study) -> bool:
+    return not study.preset and study.name != UCI_METHODS
+
+
+def _experiment_figures(experiment: ExperimentRead, look: Look) -> dict[str, Variants]:
+    found = {}
+    if experiment.text.series:
+        title = f"{experiment.title}, text profile"
+        found[f"{experiment.id}-text"] = curve_picture(look, experiment.text.series, title)
+    both = [*experiment.authors.series, *experiment.recorded]
+    if both:
+        title = f"{experiment.title}, authors profile"
+        found[f"{experiment.id}-authors"] = curve_picture(look, both, title)
+    return found
+
+
+def _beyond(
+    study: Study, bundle: Bundle, figures: dict[str, Variants], look: Look
+) -> BeyondSection:
+    results = bundle.results_of(study)
+    panels = []
+    for number, panel in enumerate(panels_of(results)):
+        name = f"{study.name.replace('/', '-')}-{number}"
+        figures[name] = curve_picture(look, panel.series, panel.title, initial=panel.initial)
+        panels.append((name, panel))
+    return BeyondSection(study, panels, len(results), sum(1 for _ in study.trials()))
+
+
+def _medians(tables: Sequence[TableNumbers], methods: Sequence[str]) -> list[dict[str, Any]]:
+    """Return each method's medians over the tables."""
+    rows = []
+    for method in methods:
+        own = [row for row in tables if row.method == method]
+        ranges, times = [row.robust_range for row in own], [row.headroom for row in own]
+        rows.append(
+            {
+                "method": method,
+                "tables": len(own),
+                "robust_range": _median(ranges),
+                "range_bounds": sum(v.censored != "none" for v in ranges),
+                "headroom": _median(times),
+                "headroom_bounds": sum(v.censored == "above" for v in times),
+            }
+        )
+    return rows
+
+
+def _median(values: Sequence[MetricValue]) -> str:
+    """Return a median in words; one that a bound could move is a bound itself."""
+    known = [(value.value, value.censored) for value in values if value.value is not None]
+    if not known:
+        return "–"
+    middle = median(value for value, _ in known)
+    low = any(side == "above" and value <= middle for value, side in known)
+    high = any(side == "below" and value >= middle for value, side in known)
+    words = {(True, False): "at least ", (False, True): "at most ", (True, True): "about "}
+    return f"{words.get((low, high), '')}{number_text(middle)}"
+
+
+def _made(bundle: Bundle) -> dict[str, Any]:
+    """Return what the results were made with, and how many there are."""
+    records = [result.record for result in bundle.results.values()]
+    times = bundle.run_times()
+
+    def values(name: str) -> list[str]:
+        counts = Counter(str(record.get(name)) for record in records).most_common()
+        if len(counts) == 1:
+            return [counts[0][0]]
+        return [f"{value} ({count:,})" for value, count in counts]
+
+    return {
+        "trials": len(records),
+        "engine": values("engine"),
+        "torch": values("torch"),
+        "device": values("device_name"),
+        "git": values("git"),
+        "measured_on": times.get("measured_on", {}),
+        "quartiles": times.get("quartiles", {}),
+    }
+
+
+def _packed(content: Any) -> str:
+    """Return JSON compressed, as text: four variants of a picture differ in little."""
+    plain = json.dumps(content, separators=(",", ":")).encode()
+    return b64encode(gzip.compress(plain, mtime=0)).decode()
+
+
+def _script(content: Any) -> Markup:
+    """Return JSON that can stand inside a script element."""
+    text = json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
+    return Markup(text)  # noqa: S704 - nothing in it can end the element

@@ -1,0 +1,57 @@
+"""`etascope bench` puts its tables where people read them."""
+
+import pytest
+from typer.testing import CliRunner
+
+from backend.cli import app, bench
+from ib_core.errors import InvalidSpec
+from tests.papers import ROOT
+
+FOUND = {
+    "benchmark": "core",
+    "surroundings": {"cores": 2, "torch": "2.13.0+cpu"},
+    "rows": [{"step of": "a net", "over EB": "1.03 (1 to 1.1)"}],
+}
+MARKED = "before\n<!-- bench core -->\nold\n<!-- end of bench core -->\nafter\n"
+
+
+def test_a_table_replaces_the_one_between_its_marks_and_nothing_else(tmp_path, monkeypatch):
+    monkeypatch.setitem(bench.BENCHMARKS, "core", lambda full, tell: FOUND)
+    file = tmp_path / "benchmarks.md"
+    file.write_text(MARKED)
+    told = CliRunner().invoke(app, ["bench", "core", "--into", str(file)])
+    assert told.exit_code == 0, told.output
+    text = file.read_text()
+    assert text.startswith("before\n<!-- bench core -->\n")
+    assert text.endswith("<!-- end of bench core -->\nafter\n")
+    assert "| a net | 1.03 (1 to 1.1) |" in text
+    assert "2 cores, torch 2.13.0:" in text
+    assert "old" not in text
+
+
+@pytest.mark.parametrize("text", ["nothing here", "<!-- end of bench core --><!-- bench core -->"])
+def test_a_file_without_marks_is_refused_before_anything_is_measured(tmp_path, monkeypatch, text):
+    measured = []
+    monkeypatch.setitem(bench.BENCHMARKS, "core", lambda full, tell: measured.append(1))
+    file = tmp_path / "benchmarks.md"
+    file.write_text(text)
+    for asked, words in ((file, "no marks"), (tmp_path / "absent.md", "no file")):
+        told = CliRunner().invoke(app, ["bench", "core", "--into", str(asked)])
+        assert isinstance(told.exception, InvalidSpec)
+        assert words in str(told.exception)
+    assert file.read_text() == text
+    assert measured == []
+
+
+def test_an_unknown_benchmark_is_said():
+    told = CliRunner().invoke(app, ["bench", "speed"])
+    assert "core" in str(told.exception)
+
+
+@pytest.mark.parametrize("name", ["core", "sweep"])
+def test_the_page_of_benchmarks_takes_a_new_table(name):
+    page = ROOT / "docs" / "benchmarks.md"
+    text = page.read_text("utf-8")
+    again = bench.put_between_marks(text, f"bench {name}", "new", where=page)
+    assert again != text
+    assert "# Benchmarks" in again
