@@ -1,0 +1,16 @@
+"""The service.
+
+| module | what it is for |
+| --- | --- |
+| `app` | the web app: routers and what surrounds them |
+| `settings` | every `ETASCOPE_*` variable |
+| `db` | the engine, transactions, the database's own time |
+| `errors` | what the service refuses, and with which status |
+| `deps` | what routes are given: a session, the queue, who is asking |
+| `queue` | the only sender of messages to the workers |
+| `reaper` | announces what is due, takes back what was leased to the dead |
+| `logs` | logs of every process, without secrets |
+
+Packages: `cli` and `operations` run it, `routes` and `web` speak HTTP, `services` do what is
+asked, `models` keep it, `schemas` and `client` are for whoever asks; `paper` and `bench` report.
+"""

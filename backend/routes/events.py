@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from anyio import to_thread
 from fastapi import APIRouter, Header, Request, Response
+from fastapi.responses import StreamingResponse
 from fastapi.sse import EventSourceResponse, format_sse_event
 from sqlalchemy import Engine
 from starlette.types import Receive, Scope, Send
@@ -45,7 +46,8 @@ LastEventId = Annotated[
 
 @router.get(
     "/sweeps/{sweep_id}/events",
-    response_class=EventSourceResponse,
+    # Not EventSourceResponse, which would document the errors as event streams too.
+    response_class=StreamingResponse,
     responses={
         **errors(404, 429),
         200: {

@@ -32,7 +32,7 @@ def ada(sqlite_database: str, monkeypatch: pytest.MonkeyPatch) -> Caller:
     return found
 
 
-async def listen(caller: Caller, ending: Callable[[], None]) -> list[str]:
+async def listen(caller: Caller, ending: Callable[[], None]) -> list[bytes]:
     """Return what a stream of a sweep that nobody trains says until it ends."""
     with transaction() as session:
         sweep = factories.submit(session).sweep.id
@@ -69,7 +69,7 @@ def delete(caller: Caller) -> None:
 def test_a_login_s_stream_ends_with_it(ada: Caller, ending: Any) -> None:
     heard = run(listen(ada, lambda: ending(ada)))
     assert len(heard) == 1
-    assert "event: progress" in heard[0]
+    assert b"event: progress" in heard[0]
 
 
 def test_a_token_s_stream_ends_when_it_is_revoked(ada: Caller) -> None:

@@ -31,6 +31,18 @@ def test_a_finished_sweep_tells_every_trial_and_ends(
     assert {trial["outcome"] for trial in lost} == {"completed", "diverged"}
 
 
+def test_events_are_separate_lines_with_the_id_before_the_data(
+    api: TestClient, submit: Callable[..., dict[str, Any]], train: Callable[..., None]
+) -> None:
+    sweep = submit()["id"]
+    train()
+    told = api.get(f"/api/sweeps/{sweep}/events").text.split("\n\n")
+    assert [line.partition(": ")[0] for line in told[0].split("\n")] == ["event", "data"]
+    assert [line.partition(": ")[0] for line in told[-2].split("\n")] == ["event", "id", "data"]
+    assert told[-2].startswith("event: done\nid: done~")
+    assert told[-1] == ""
+
+
 def test_a_stream_that_was_cut_off_goes_on_where_it_was(
     api: TestClient, submit: Callable[..., dict[str, Any]], train: Callable[..., None]
 ) -> None:
