@@ -14,9 +14,9 @@ from backend.deps import refuse_repeated
 from backend.queue import get_queue
 from backend.reaper import Reaper
 from backend.routes import ROUTERS
-from backend.services import monitoring
-from backend.services.bundles.loading import Loading
-from backend.services.monitoring import Counts
+from backend.services import shards
+from backend.services.shards import Counts
+from backend.services.start import BundleLoading
 from backend.settings import VERSION, Settings, get_settings
 from backend.web import (
     AccountGate,
@@ -69,7 +69,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.settings = settings
     app.state.answers = AnswerCache()
-    app.state.loading = Loading()
+    app.state.loading = BundleLoading()
     app.state.watches = Watches()
     app.state.monitor = Monitor(_count)
     add_failure_handlers(app)
@@ -105,7 +105,7 @@ def _add_layers(app: FastAPI, settings: Settings) -> None:
 
 def _count() -> Counts:
     with reading(get_engine()) as session:
-        return monitoring.count(session)
+        return shards.count(session)
 
 
 def _add_docs(app: FastAPI) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from backend.db import get_engine, reading
 from backend.errors import Conflict, InvalidInput, Unauthorized
 from backend.queue import Queue, get_queue
-from backend.services.accounts.caller import LOCAL_OWNER, Caller
+from backend.services.accounts import LOCAL_OWNER, Caller
 from backend.settings import Settings
 
 

@@ -12,8 +12,8 @@ from kombu.exceptions import KombuError
 
 from backend.db import transaction
 from backend.errors import Unavailable
-from backend.services import dispatch
-from backend.services.dispatch import QUEUES, Announcement
+from backend.services import shards
+from backend.services.shards import QUEUES, Announcement
 from backend.settings import get_settings
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class Queue:
         if not shard_ids:
             return 0
         with transaction() as session:
-            announcements = dispatch.announce(session, shard_ids=shard_ids)
+            announcements = shards.announce(session, shard_ids=shard_ids)
         return self.announce(announcements)
 
     def announce(self, announcements: Sequence[Announcement]) -> int:
@@ -65,7 +65,7 @@ class Queue:
         except Unavailable as error:
             log.warning("%s %d shards stay queued.", error.message, len(announcements))
             with transaction() as session:
-                dispatch.unsent(session, shard_ids=[item.shard_id for item in announcements])
+                shards.mark_unsent(session, shard_ids=[item.shard_id for item in announcements])
             return 0
         return len(announcements)
 

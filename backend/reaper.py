@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from backend.db import PASSING_FAULTS, reading, reason, transaction
 from backend.errors import Unavailable
 from backend.queue import Queue
-from backend.services import dispatch, retention, shards, workers
+from backend.services import maintenance, shards, workers
 from backend.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -75,10 +75,10 @@ class Reaper:
         """Look once; return how many shards were announced."""
         self._forget_workers()
         with reading() as session:
-            pending = dispatch.pending(session)
+            pending = shards.pending(session)
         if pending.expired and time.monotonic() >= self._patient_until:
             with transaction() as session:
-                lost = dispatch.expire(session)
+                lost = shards.expire(session)
             if lost:
                 log.warning("Took %d shards back from silent workers.", lost)
         return self._announce() if pending.waiting or pending.expired else 0
@@ -93,7 +93,7 @@ class Reaper:
             return 0
         self._broker_away = False
         with transaction() as session:
-            due = dispatch.due(session, depths=depths)
+            due = shards.due(session, depths=depths)
         return self._queue.announce(due)
 
     def _forget_workers(self) -> None:
@@ -105,7 +105,7 @@ class Reaper:
         if time.monotonic() >= self._clean_at:
             self._clean_at = time.monotonic() + CLEANING_SECONDS
             with transaction() as session:
-                gone = retention.clean(session, settings=self._settings)
+                gone = maintenance.clean(session, settings=self._settings)
             if gone:
                 log.info("Not kept any longer: %s.", gone)
 

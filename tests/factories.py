@@ -93,7 +93,7 @@ def train(session: Session, shard_id: int, **fields: Any) -> Claim:
     """Claim a shard and finish all of its trials with equal results."""
     taken = claim(session, shard_id)
     finished = {trial.id: result(trial, **fields) for trial in taken.trials}
-    shards.record(session, claim=taken, finished=finished)
+    shards.report(session, claim=taken, finished=finished)
     assert shards.finish(session, claim=taken)
     return taken
 

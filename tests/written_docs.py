@@ -9,7 +9,7 @@ from pydantic.fields import FieldInfo
 
 from backend.cli import app
 from backend.cli.bench import put_between_marks
-from backend.services.analysis.cost import cost_metrics
+from backend.services.analysis import time_metrics
 from backend.settings import Settings
 from ib_core.methods import METHODS
 from ib_core.metrics import BAND_DEFINITIONS, METRICS
@@ -83,7 +83,7 @@ def numbers() -> str:
     ]
     rows += [
         (f"**{one.title}**, `{name}`", one.unit, _plain(one.definition), one.citation)
-        for name, one in cost_metrics({}, {}, epochs=1).items()
+        for name, one in time_metrics({}, {}, epochs=1).items()
     ]
     return _table(("number", "unit", "definition", "source"), rows)
 

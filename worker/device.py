@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from backend.services.dispatch import CPU, GPU
+from backend.services.shards import CPU, GPU
 from backend.settings import Settings
 from ib_core.errors import IBError
 

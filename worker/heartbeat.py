@@ -15,7 +15,7 @@ from backend.settings import Settings
 from worker.stopping import StopFlag
 
 if TYPE_CHECKING:  # it brings torch, which must not be in a process that forks
-    from worker.recorder import Recorder
+    from worker.reporter import Reporter
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class Heartbeat:
         self._settings = settings
         self._stopping = stopping
         self._ended = threading.Event()
-        self._recorder: Recorder | None = None
+        self._reporter: Reporter | None = None
         self._known = False
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
@@ -50,14 +50,14 @@ class Heartbeat:
             log.warning("Cannot sign off %s: %s", self.worker.name, reason(error))
 
     @contextmanager
-    def during(self, recorder: "Recorder") -> Iterator[None]:
+    def during(self, reporter: "Reporter") -> Iterator[None]:
         """Keep a shard's lease for as long as the block runs."""
-        self._recorder = recorder
+        self._reporter = reporter
         self._beat_or_complain()
         try:
             yield
         finally:
-            self._recorder = None
+            self._reporter = None
             self._beat_or_complain()
 
     def _run(self) -> None:
@@ -77,8 +77,8 @@ class Heartbeat:
 
     def beat(self) -> None:
         """Beat once for the process, and once for its shard."""
-        recorder = self._recorder
-        shard_id = recorder.claim.shard_id if recorder else None
+        reporter = self._reporter
+        shard_id = reporter.claim.shard_id if reporter else None
         with transaction() as session:
             stopping = self._stopping.is_set()
             name = self.worker.name
@@ -88,25 +88,25 @@ class Heartbeat:
                 workers.register(session, worker=self.worker)
                 workers.beat(session, name=name, shard_id=shard_id, stopping=stopping)
         self._known = True
-        if recorder is not None:
-            self._end_if_hung(recorder)
+        if reporter is not None:
+            self._end_if_hung(reporter)
             with transaction() as session:
                 held = shards.heartbeat(
                     session,
-                    claim=recorder.claim,
-                    progress=recorder.fraction,
-                    message=recorder.trouble,
+                    claim=reporter.claim,
+                    progress=reporter.fraction,
+                    message=reporter.trouble,
                 )
-            recorder.lost = recorder.lost or not held
+            reporter.lost = reporter.lost or not held
 
-    def _end_if_hung(self, recorder: "Recorder") -> None:
-        silence = time.monotonic() - recorder.last_seen
-        if recorder.closing or silence < self._settings.stall_seconds:
+    def _end_if_hung(self, reporter: "Reporter") -> None:
+        silence = time.monotonic() - reporter.last_seen
+        if reporter.closing or silence < self._settings.stall_seconds:
             return
         error = f"Training made no progress for {silence:.0f} s; its process was ended."
-        log.critical("Shard %d: %s", recorder.claim.shard_id, error)
+        log.critical("Shard %d: %s", reporter.claim.shard_id, error)
         try:
             with transaction() as session:
-                shards.fail(session, claim=recorder.claim, error=error)
+                shards.fail(session, claim=reporter.claim, error=error)
         finally:
             os._exit(HUNG)

@@ -1,6 +1,20 @@
-"""A flag that a worker's parent raises and its training processes see."""
+"""When to stop: a flag that all processes of a worker see, and patience with the database."""
 
+import logging
+import time
+from collections.abc import Callable
 from multiprocessing.sharedctypes import RawValue
+from typing import TypeVar
+
+from backend.db import PASSING_FAULTS, reason
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+FIRST_WAIT, LONGEST_WAIT = 0.5, 15.0
+#: How long a stopping worker waits for a database that does not answer.
+STOPPING_SECONDS = 10.0
 
 
 class StopFlag:
@@ -29,3 +43,29 @@ class StopFlag:
     def is_set(self) -> bool:
         """Return whether the flag is up, here or everywhere."""
         return self._here or bool(self._everywhere.value)
+
+
+def backoff(failures: int) -> float:
+    """Return how long to wait after so many failures in a row."""
+    return min(FIRST_WAIT * 2.0 ** min(failures - 1, 10), LONGEST_WAIT)
+
+
+def until_it_works(
+    action: Callable[[], T], *, what: str, give_up: Callable[[float], bool] = lambda _: False
+) -> T:
+    """Call `action` until the database lets it, for as long as `give_up(seconds)` is false.
+
+    It may be locked, full, read-only or away meanwhile.
+    """
+    failures, began = 0, time.monotonic()
+    while True:
+        try:
+            return action()
+        except PASSING_FAULTS as error:
+            failures += 1
+            if give_up(time.monotonic() - began):
+                raise
+            log.warning(
+                "Cannot %s (%s); trying again in %.1f s.", what, reason(error), backoff(failures)
+            )
+            time.sleep(backoff(failures))

@@ -1,4 +1,4 @@
-"""One shard from claim to finish. Divergence is a result; whatever else goes wrong is recorded."""
+"""One shard from claim to finish. Divergence is a result; whatever else goes wrong is told."""
 
 import logging
 import time
@@ -17,9 +17,8 @@ from ib_core.sweep.engine import run_trials
 from ib_core.sweep.spec import TrialSpec
 from worker.device import engine_device
 from worker.heartbeat import Heartbeat
-from worker.recorder import STOPPING_SECONDS, LeaseLost, Recorder, Stopped
-from worker.retrying import until_it_works
-from worker.stopping import StopFlag
+from worker.reporter import LeaseLost, Reporter, Stopped
+from worker.stopping import STOPPING_SECONDS, StopFlag, until_it_works
 
 T = TypeVar("T")
 
@@ -27,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 def train(shard_id: int, *, heartbeat: Heartbeat, stopping: StopFlag) -> None:
-    """Claim a shard, train it and record it; a second delivery finds nothing to claim."""
+    """Claim a shard, train it and report on it; a second delivery finds nothing to claim."""
     worker = heartbeat.worker
     claim = _write(
         stopping,
@@ -45,21 +44,21 @@ def _work(claim: Claim, heartbeat: Heartbeat, stopping: StopFlag) -> None:
     worker, shard_id = heartbeat.worker, claim.shard_id
     log.info("Shard %d: %d trials, attempt %d.", shard_id, len(claim.trials), claim.attempt)
     began = time.monotonic()
-    recorder = Recorder(claim, stopping=stopping, flush_seconds=get_settings().flush_seconds)
-    with heartbeat.during(recorder):
-        _train_and_record(claim, recorder.start(), worker.device, stopping)
-        _credit(stopping, worker.name, len(recorder.stored), time.monotonic() - began)
-    log.info("Shard %d: %d trials stored.", shard_id, len(recorder.stored))
+    reporter = Reporter(claim, stopping=stopping, flush_seconds=get_settings().flush_seconds)
+    with heartbeat.during(reporter):
+        _train_and_report(claim, reporter.start(), worker.device, stopping)
+        _credit(stopping, worker.name, len(reporter.stored), time.monotonic() - began)
+    log.info("Shard %d: %d trials stored.", shard_id, len(reporter.stored))
 
 
-def _train_and_record(claim: Claim, recorder: Recorder, kind: str, stopping: StopFlag) -> None:
+def _train_and_report(claim: Claim, reporter: Reporter, kind: str, stopping: StopFlag) -> None:
     specs = [TrialSpec.from_dict(trial.spec) for trial in claim.trials]
     device = engine_device(claim.device, kind)
     try:
         try:
-            run_trials(specs, device=device, observer=recorder)
+            run_trials(specs, device=device, observer=reporter)
         finally:
-            recorder.close()  # what is finished is kept, whatever happened to the rest
+            reporter.close()  # what is finished is kept, whatever happened to the rest
     except LeaseLost:
         log.warning("Shard %d is another worker's now.", claim.shard_id)
     except Stopped:

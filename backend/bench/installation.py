@@ -20,7 +20,7 @@ from backend.operations.child_process import Child, LaunchError, environment, st
 from backend.operations.database import upgrade
 from backend.operations.launcher import address, free_port
 from backend.operations.programs import find_browser
-from backend.services.progress import UNFINISHED
+from backend.services.trials import UNFINISHED
 from backend.settings import Settings
 from ib_core.errors import IBError
 

@@ -29,7 +29,7 @@ def finish_everything(engine: Engine) -> int:
             claim = shards.claim(session, shard_id=shard_id, worker="bench")
             if claim is not None:
                 finished = {trial.id: made_up(trial) for trial in claim.trials}
-                count += len(shards.record(session, claim=claim, finished=finished))
+                count += len(shards.report(session, claim=claim, finished=finished))
                 shards.finish(session, claim=claim)
     return count
 

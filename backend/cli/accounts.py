@@ -13,7 +13,7 @@ from ib_core.errors import InvalidSpec
 if TYPE_CHECKING:  # the database, which `--help` need not wait for
     from sqlalchemy.orm import Session
 
-    from backend.services.accounts.caller import Caller
+    from backend.services.accounts import Caller
 
 user_app = typer.Typer(help="Create accounts, lock out, set passwords.", no_args_is_help=True)
 token_app = typer.Typer(help="Bearer tokens for programs.", no_args_is_help=True)
@@ -50,27 +50,26 @@ def create(
     generate: Generate = False,
 ) -> None:
     """Create an account."""
-    from backend.services import audit
-    from backend.services.accounts import users
-    from backend.services.accounts.names import check_name
+    from backend.services import accounts
+    from backend.services.accounts import check_name
 
     read_settings()
     check_name(name)
     digest, shown = _password(name, generate)
     with _accounts() as session:
-        user = users.create(session, name=name, role=role, password_digest=digest)
-        audit.record(session, by=_shell(), action="user.create", user_id=user.id, name=name)
+        user = accounts.create_user(session, name=name, role=role, password_digest=digest)
+        accounts.audit(session, by=_shell(), action="user.create", user_id=user.id, name=name)
     typer.echo(f"Created {name}, {role}.{shown}")
 
 
 @user_app.command("list")
 def list_users() -> None:
     """List every account."""
-    from backend.services.accounts import users
+    from backend.services import accounts
 
     read_settings()
     with _accounts() as session:
-        found = users.list_all(session)
+        found = accounts.list_users(session)
     for user in found:
         seen = f"{user.last_login_at:%Y-%m-%d %H:%M} UTC" if user.last_login_at else "never"
         locked = ", locked out" if user.disabled else ""
@@ -84,14 +83,13 @@ def disable(
     name: Name, undo: Annotated[bool, typer.Option("--undo", help="Let in again.")] = False
 ) -> None:
     """Lock somebody out: logins and tokens end at once, studies stay."""
-    from backend.services import audit
-    from backend.services.accounts import users
+    from backend.services import accounts
 
     read_settings()
     with _accounts() as session:
-        user = users.find(session, name=name)
-        users.change(session, user_id=user.id, disabled=not undo)
-        audit.record(
+        user = accounts.find_user(session, name=name)
+        accounts.change_user(session, user_id=user.id, disabled=not undo)
+        accounts.audit(
             session,
             by=_shell(),
             action="user.change",
@@ -111,18 +109,17 @@ def password(
     ] = False,
 ) -> None:
     """Set somebody's password, and end all of their logins and tokens."""
-    from backend.services import audit
-    from backend.services.accounts import users
+    from backend.services import accounts
 
     read_settings()
     with _accounts() as session:
-        user = users.find(session, name=name)
+        user = accounts.find_user(session, name=name)
     digest, shown = _password(name, generate)
     with _accounts() as session:
-        revoked = users.set_password(
+        revoked = accounts.set_password(
             session, user_id=user.id, password_digest=digest, keep_tokens=keep_tokens
         )
-        audit.record(
+        accounts.audit(
             session,
             by=_shell(),
             action="user.password",
@@ -155,13 +152,13 @@ def first_admin_link(url: str) -> str | None:
 
     The key is behind a `#`, which browsers keep to themselves: no proxy or log sees it.
     """
-    from backend.services.accounts import first_admin
+    from backend.services import accounts
 
     settings = read_settings()
     if not settings.auth:
         return None
     with _accounts() as session:
-        key = first_admin.invitation(session, secret=settings.secret)
+        key = accounts.invitation(session, secret=settings.secret)
     return f"{url.rstrip('/')}/welcome#{key}" if key else None
 
 
@@ -175,14 +172,15 @@ def create_token(
     days: Annotated[float, typer.Option(help="Until it expires; 0: never.", min=0)] = 90,
 ) -> None:
     """Make a token and print it; it is not shown again."""
-    from backend.services import audit
-    from backend.services.accounts import tokens, users
+    from backend.services import accounts
 
     read_settings()
     with _accounts() as session:
-        owner = users.find(session, name=user)
-        made = tokens.create(session, user_id=owner.id, name=name, scope=scope, days=days or None)
-        audit.record(
+        owner = accounts.find_user(session, name=user)
+        made = accounts.create_token(
+            session, user_id=owner.id, name=name, scope=scope, days=days or None
+        )
+        accounts.audit(
             session, by=_shell(), action="token.create", user_id=owner.id, name=name, scope=scope
         )
     typer.echo(made.token)
@@ -190,17 +188,17 @@ def create_token(
 
 def _password(name: str, generate: bool) -> tuple[str, str]:
     """Return a password's digest, and what to print about it."""
-    from backend.services.accounts import passwords
+    from backend.services import accounts
 
     if generate:
-        made = passwords.choose(name)
+        made = accounts.choose_password(name)
         return made.digest, f" The password is {made.text}"
     wish = typer.prompt("Password", hide_input=True, confirmation_prompt=True)
-    return passwords.choose(name, wish).digest, ""
+    return accounts.choose_password(name, wish).digest, ""
 
 
 def _shell() -> "Caller":
     """Return who acts here: whoever may use the server's shell owns everything anyway."""
-    from backend.services.accounts.caller import LOCAL_OWNER
+    from backend.services.accounts import LOCAL_OWNER
 
     return LOCAL_OWNER

@@ -88,14 +88,14 @@ def import_bundle(
     """Put a bundle of studies into this installation's history; twice changes nothing."""
     from backend.db import transaction
     from backend.operations import database
-    from backend.services.bundles.storing import store
+    from backend.services.reproduction import store_bundle
     from ib_core.reproduction.bundle import SHIPPED, find_bundle
 
     found = find_bundle(bundle)
     database.upgrade(read_settings())
     source = "the bundle that comes with Etascope" if bundle == SHIPPED else f"the bundle {bundle}"
     with transaction() as session:
-        stored = store(session, bundle=found, source=source)
+        stored = store_bundle(session, bundle=found, source=source)
     typer.echo(
         f"{stored.studies} studies with {stored.trials} trials; {stored.new} of them were new here."
     )

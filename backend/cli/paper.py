@@ -246,7 +246,7 @@ def _in_shipped(own: "Bundle", addresses: set[str]) -> "dict[str, TrialResult]":
 
 def _in_database(addresses: Sequence[str]) -> "dict[str, TrialResult]":
     """Return what the database of this installation has; nothing where there is none yet."""
-    from backend.services.bundles.stored import stored_results
+    from backend.services.trials import stored_results
 
     return stored_results(addresses)
 

@@ -11,10 +11,16 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from backend.schemas import RatePointRead, ScorecardRow, SeriesRead
-from backend.services.analysis.scorecard import read_rows
-from backend.services.analysis.sensitivity import read_series
-from backend.services.analysis.series import Finished, Key, Series, canonical
-from backend.services.analysis.values import Measure, read_plots
+from backend.services.analysis import (
+    Finished,
+    Key,
+    Measure,
+    Series,
+    canonical,
+    to_plots,
+    to_rows,
+    to_series,
+)
 from ib_core.errors import InvalidSpec
 from ib_core.metrics import METRICS
 from ib_core.sweep.fingerprint import ENGINE_VERSION
@@ -115,8 +121,8 @@ def print_report(results: Sequence[TrialResult], *, total: int) -> None:
         return
     measure = Measure("train_loss")
     grouped = series_of(results)
-    plots = read_plots(grouped, measure, initial=True)
-    lines, scores = read_series(plots, measure, "std"), read_rows(plots, measure)
+    plots = to_plots(grouped, measure, initial=True)
+    lines, scores = to_series(plots, measure, "std"), to_rows(plots, measure)
     tasks = list(dict.fromkeys(line.task for line in lines))
     for task in tasks[:MOST_TABLES]:
         own = [line for line in lines if line.task == task]
@@ -181,7 +187,7 @@ def draw(results: Sequence[TrialResult], file: Path) -> None:
     from dashboard.figures.sensitivity import Picture, sensitivity_figure
 
     measure = Measure("train_loss")
-    series = read_series(read_plots(series_of(results), measure), measure, "std")
+    series = to_series(to_plots(series_of(results), measure), measure, "std")
     titles = dict.fromkeys(find_task(result.spec.task).title for result in results)
     figure = sensitivity_figure(
         series,

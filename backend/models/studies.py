@@ -47,7 +47,7 @@ class StudyTagRow(Base):
 
 
 class StudyNoteRow(Base):
-    """What somebody remarked about a study; outlives its author's account."""
+    """What somebody noted about a study; outlives its author's account."""
 
     __tablename__ = "study_notes"
     __table_args__ = (Index(None, "study_id", "id"), NO_SECOND_USE)

@@ -31,11 +31,9 @@ from backend.schemas import (
     UserRead,
     UserUpdate,
 )
-from backend.services import audit
-from backend.services.accounts import passwords, sessions, tokens, users
-from backend.services.accounts.caller import Caller
-from backend.services.accounts.login import check_password, log_in
-from backend.services.cursors import cut
+from backend.services import accounts
+from backend.services.accounts import Caller, check_password, log_in
+from backend.services.paging import cut
 from backend.web import drop_cookies, put_cookies
 
 ACCOUNTS_ONLY = [Depends(require_accounts)]
@@ -77,7 +75,7 @@ def end_login(caller: CallerDep, engine: EngineDep, response: Response) -> None:
     """End the login the request came with; a token is not touched."""
     if caller.session_id is not None:
         with transaction(engine) as session:
-            sessions.end(session, session_id=caller.session_id)
+            accounts.end_login(session, session_id=caller.session_id)
     drop_cookies(response)
 
 
@@ -101,16 +99,16 @@ def change_password(
     )
     if not right:
         raise InvalidInput("The current password is wrong.", field="current")
-    chosen = passwords.choose(caller.name, payload.new)
+    chosen = accounts.choose_password(caller.name, payload.new)
     with transaction(engine) as session:
-        users.set_password(
+        accounts.set_password(
             session,
             user_id=caller.user_id,
             password_digest=chosen.digest,
             keep_session=caller.session_id,
             keep_tokens=payload.keep_tokens,
         )
-        audit.record(session, by=caller, action="account.password", user_id=caller.user_id)
+        accounts.audit(session, by=caller, action="account.password", user_id=caller.user_id)
 
 
 @login_router.get("/me", responses=errors())
@@ -122,14 +120,14 @@ def get_me(caller: CallerDep, settings: SettingsDep) -> MeRead:
 @login_router.get("/people", responses=errors())
 def list_people(session: ReadDep, _: CallerDep, page: ShortPage) -> Page[PersonRead]:
     """Return everybody's name, to look for their studies."""
-    found = [PersonRead(username=name) for name in users.names(session)]
+    found = [PersonRead(username=name) for name in accounts.user_names(session)]
     return cut(found, key=lambda person: (person.username,), limit=page.limit, cursor=page.cursor)
 
 
 @token_router.get("", responses=errors(409))
 def list_tokens(session: ReadDep, caller: CallerDep, page: ShortPage) -> Page[TokenRead]:
     """Return one's own tokens, without their texts, the newest first."""
-    found = tokens.list_for(session, user_id=_account(caller))
+    found = accounts.list_tokens(session, user_id=_account(caller))
     return cut(found, key=lambda one: (one.id,), limit=page.limit, cursor=page.cursor, falling=True)
 
 
@@ -145,7 +143,7 @@ def create_token(payload: TokenCreate, engine: EngineDep, caller: OwnerDep) -> T
             hint="Log in for that, or use a token of the scope admin.",
         )
     with transaction(engine) as session:
-        made = tokens.create(
+        made = accounts.create_token(
             session,
             user_id=_account(caller),
             name=payload.name,
@@ -153,7 +151,7 @@ def create_token(payload: TokenCreate, engine: EngineDep, caller: OwnerDep) -> T
             days=payload.days,
             parent_id=caller.token_id,
         )
-        audit.record(
+        accounts.audit(
             session,
             by=caller,
             action="token.create",
@@ -168,10 +166,10 @@ def create_token(payload: TokenCreate, engine: EngineDep, caller: OwnerDep) -> T
 def revoke_token(token_id: TokenId, engine: EngineDep, caller: OwnerDep) -> None:
     """End a token at once; admins may end anybody's."""
     with transaction(engine) as session:
-        tokens.revoke(
+        accounts.revoke_token(
             session, token_id=token_id, user_id=None if caller.is_admin else _account(caller)
         )
-        audit.record(
+        accounts.audit(
             session, by=caller, action="token.revoke", user_id=caller.user_id, token_id=token_id
         )
 
@@ -184,7 +182,7 @@ def _account(caller: Caller) -> int:
 @user_router.get("", responses=errors(409))
 def list_users(session: ReadDep, _: AdminDep, page: ShortPage) -> Page[UserRead]:
     """Return every account."""
-    found = users.list_all(session)
+    found = accounts.list_users(session)
     return cut(found, key=lambda user: (user.username,), limit=page.limit, cursor=page.cursor)
 
 
@@ -193,12 +191,14 @@ def create_user(
     payload: UserCreate, engine: EngineDep, caller: AdminDep, response: Response
 ) -> UserCreated:
     """Create an account; a made-up password is in this answer and nowhere else."""
-    chosen = passwords.choose(payload.username, payload.password)
+    chosen = accounts.choose_password(payload.username, payload.password)
     with transaction(engine) as session:
-        user = users.create(
+        user = accounts.create_user(
             session, name=payload.username, role=payload.role, password_digest=chosen.digest
         )
-        audit.record(session, by=caller, action="user.create", user_id=user.id, name=user.username)
+        accounts.audit(
+            session, by=caller, action="user.create", user_id=user.id, name=user.username
+        )
     response.headers["Location"] = f"/api/users/{user.id}"
     shown = chosen.text if payload.password is None else None
     return UserCreated(**user.model_dump(), password=shown)
@@ -207,7 +207,7 @@ def create_user(
 @user_router.get("/{user_id}", responses=errors(404, 409))
 def get_user(user_id: UserId, session: ReadDep, _: AdminDep) -> UserRead:
     """Return an account."""
-    return users.get(session, user_id=user_id)
+    return accounts.get_user(session, user_id=user_id)
 
 
 @user_router.patch("/{user_id}", responses=errors(400, 404, 409, 413))
@@ -216,9 +216,11 @@ def update_user(
 ) -> UserRead:
     """Give another role, lock out, or let in again; takes effect at once."""
     with transaction(engine) as session:
-        user = users.change(session, user_id=user_id, role=payload.role, disabled=payload.disabled)
+        user = accounts.change_user(
+            session, user_id=user_id, role=payload.role, disabled=payload.disabled
+        )
         changes = payload.model_dump(exclude_none=True)
-        audit.record(
+        accounts.audit(
             session, by=caller, action="user.change", user_id=user_id, name=user.username, **changes
         )
     return user
@@ -228,10 +230,10 @@ def update_user(
 def delete_user(user_id: UserId, engine: EngineDep, caller: AdminDep) -> None:
     """Delete an account with its tokens and logins; its studies stay, as nobody's."""
     with transaction(engine) as session:
-        name = users.get(session, user_id=user_id).username
-        audit.record(session, by=caller, action="user.delete", user_id=user_id, name=name)
+        name = accounts.get_user(session, user_id=user_id).username
+        accounts.audit(session, by=caller, action="user.delete", user_id=user_id, name=name)
         session.flush()  # before the author may be gone
-        users.delete(session, user_id=user_id)
+        accounts.delete_user(session, user_id=user_id)
 
 
 @user_router.post("/{user_id}/password", responses=errors(400, 404, 409, 413))
@@ -240,16 +242,16 @@ def reset_password(
 ) -> PasswordRead:
     """Give somebody a new password, and end all of their logins, and tokens unless kept."""
     with reading(engine) as session:
-        name = users.get(session, user_id=user_id).username
-    chosen = passwords.choose(name, payload.password)
+        name = accounts.get_user(session, user_id=user_id).username
+    chosen = accounts.choose_password(name, payload.password)
     with transaction(engine) as session:
-        revoked = users.set_password(
+        revoked = accounts.set_password(
             session,
             user_id=user_id,
             password_digest=chosen.digest,
             keep_tokens=payload.keep_tokens,
         )
-        audit.record(
+        accounts.audit(
             session,
             by=caller,
             action="user.password",

@@ -20,7 +20,7 @@ from backend.schemas import (
     ScorecardRead,
     SensitivityRead,
 )
-from backend.services import analysis, paper, studies
+from backend.services import analysis, reproduction, studies
 from backend.web import answer_by_version
 
 router = APIRouter(prefix="/api", tags=["analysis"])
@@ -179,4 +179,6 @@ def get_paper(request: Request, session: ReadDep, _: CallerDep) -> Response:
     Verdicts are computed from the trials of this installation, in both profiles, and from the
     authors' recorded runs where they were imported or lie in the data folder.
     """
-    return answer_by_version(request, paper.version(session), lambda: paper.read(session))
+    return answer_by_version(
+        request, reproduction.version(session), lambda: reproduction.get(session)
+    )

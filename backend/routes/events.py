@@ -17,9 +17,9 @@ from backend.db import PASSING_FAULTS, reading
 from backend.deps import CallerDep, EngineDep
 from backend.errors import NotFound
 from backend.routes.parameters import SweepId, errors
-from backend.services import events, sweeps
-from backend.services.accounts.caller import Caller
-from backend.services.events import DONE, News, Position
+from backend.services import sweeps
+from backend.services.accounts import Caller
+from backend.services.sweeps import DONE, News, Position
 from backend.web import Watch, Watches
 
 router = APIRouter(prefix="/api", tags=["sweeps"])
@@ -103,15 +103,15 @@ class _Stream(EventSourceResponse):
 def _begin(engine: Engine, sweep_id: int, position: Position) -> News:
     with reading(engine) as session:
         sweeps.get(session, sweep_id=sweep_id)
-        events.resume(session, sweep_id=sweep_id, position=position)
-        return events.look(session, sweep_id=sweep_id, position=position)
+        sweeps.resume(session, sweep_id=sweep_id, position=position)
+        return sweeps.news(session, sweep_id=sweep_id, position=position)
 
 
 def _look(engine: Engine, sweep_id: int, position: Position) -> News | None:
     """Return what is new; None while the database is away."""
     try:
         with reading(engine) as session:
-            return events.look(session, sweep_id=sweep_id, position=position)
+            return sweeps.news(session, sweep_id=sweep_id, position=position)
     except PASSING_FAULTS:
         return None
 

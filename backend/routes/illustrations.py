@@ -9,7 +9,7 @@ from pydantic import Field
 from backend.deps import CallerDep
 from backend.routes.parameters import Query, Word, errors
 from backend.schemas import Loss, QuadraticRead, RaceRead, UpdateRead
-from backend.services import illustrations
+from backend.services import illustrations, start
 
 router = APIRouter(prefix="/api/illustrations", tags=["illustrations"])
 
@@ -56,7 +56,7 @@ def get_update(
 ) -> UpdateRead:
     """Return one node's explicit and implicit update, for both signs of b."""
     # With it comes torch, which takes half the memory of a web process and is needed nowhere else.
-    from backend.services.illustrations.node_update import node_update
+    from backend.services.illustrations import node_update
 
     response.headers["Cache-Control"] = CACHE
     return node_update(**query.model_dump())
@@ -66,4 +66,4 @@ def get_update(
 def get_race(response: Response, _: CallerDep) -> RaceRead:
     """Return the start page's race: explicit and implicit steps on digits, from stored trials."""
     response.headers["Cache-Control"] = CACHE
-    return illustrations.race()
+    return start.race()

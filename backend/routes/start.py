@@ -9,18 +9,18 @@ from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep, SettingsDep, W
 from backend.routes.parameters import errors
 from backend.routes.sweeps import announce
 from backend.schemas import BundleRead, FirstStudyRead
-from backend.services import audit, first_study
-from backend.services.bundles.loading import Loading
+from backend.services import accounts, start
+from backend.services.start import BundleLoading
 
 router = APIRouter(prefix="/api", tags=["start"])
 
 
-def _loading(request: Request) -> Loading:
-    found: Loading = request.app.state.loading
+def _loading(request: Request) -> BundleLoading:
+    found: BundleLoading = request.app.state.loading
     return found
 
 
-LoadingDep = Annotated[Loading, Depends(_loading)]
+LoadingDep = Annotated[BundleLoading, Depends(_loading)]
 
 
 @router.post("/first-study", responses=errors())
@@ -33,12 +33,12 @@ def begin_first_study(
     later.
     """
     with reading(engine) as session:
-        known, due = first_study.find(session), first_study.is_due(session)
+        known, due = start.find_first_study(session), start.first_study_is_due(session)
     if settings.auth or not settings.first_study or not due:
         return FirstStudyRead(study_id=known)
-    specs = first_study.prepare()
+    specs = start.prepare_first_study()
     with transaction(engine) as session:
-        found = first_study.begin(session, specs=specs, by=caller)
+        found = start.begin_first_study(session, specs=specs, by=caller)
     announce(queue, list(found.shard_ids))
     return FirstStudyRead(study_id=found.study_id)
 
@@ -56,7 +56,7 @@ def load_bundle(
     """Begin to load the paper's reproduction into the history; a second time changes nothing."""
     with transaction(engine) as session:
         if loading.read(session).state != "loaded":
-            audit.record(session, by=caller, action="bundle.load")
+            accounts.audit(session, by=caller, action="bundle.load")
     loading.begin(settings)
     with reading(engine) as session:
         return loading.read(session)

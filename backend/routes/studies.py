@@ -14,7 +14,7 @@ from backend.db import PASSING_FAULTS, transaction
 from backend.deps import CallerDep, EngineDep, ReadDep, SettingsDep, WriterDep
 from backend.routes.parameters import Paging, StudyId, Word, errors
 from backend.schemas import Page, StudyCreate, StudyRead, StudyUpdate, SweepState
-from backend.services import audit, history, sparks, studies, summaries
+from backend.services import accounts, studies
 
 router = APIRouter(prefix="/api/studies", tags=["studies"])
 
@@ -70,7 +70,7 @@ class HistoryQuery(Paging):
     bundle: Literal["true", "false", "any"] = Field(
         "any", description="Only those that came with a bundle, only others, or any."
     )
-    sort: history.Sort = Field("-updated_at", description="A minus sign means newest or Z first.")
+    sort: studies.Sort = Field("-updated_at", description="A minus sign means newest or Z first.")
     spark: bool = Field(False, description="Whether items bring a small curve for a table cell.")
 
 
@@ -84,9 +84,9 @@ def list_studies(
     _: CallerDep,
 ) -> Page[StudyRead]:
     """Return the history, filtered, sorted and paged."""
-    page = history.page(
+    page = studies.page(
         session,
-        filters=history.Filters(
+        filters=studies.Filters(
             q=query.q,
             tag=query.tag,
             owner=query.owner,
@@ -102,7 +102,7 @@ def list_studies(
         cursor=query.cursor,
     )
     if query.spark:
-        found = sparks.of_studies(session, study_ids=[study.id for study in page.items])
+        found = studies.sparklines(session, study_ids=[study.id for study in page.items])
         for study in page.items:
             study.spark = found.get(study.id, [])
     ended = [study for study in page.items if study.state is SweepState.COMPLETED]
@@ -113,7 +113,7 @@ def list_studies(
 def _summarise(engine: Engine, sweep_ids: list[int]) -> None:
     """Make the next look at the history cheaper; if that fails, the next look tries again."""
     with suppress(*PASSING_FAULTS, IntegrityError):  # a sweep may be deleted meanwhile
-        summaries.store(engine, sweep_ids=sweep_ids)
+        studies.store_summaries(engine, sweep_ids=sweep_ids)
 
 
 @router.post("", status_code=201, responses=errors(400, 413))
@@ -123,7 +123,9 @@ def create_study(
     """Create a study."""
     with transaction(engine) as session:
         study = studies.create(session, payload=payload, owner_id=caller.user_id)
-        audit.record(session, by=caller, action="study.create", study_id=study.id, name=study.name)
+        accounts.audit(
+            session, by=caller, action="study.create", study_id=study.id, name=study.name
+        )
     response.headers["Location"] = f"/api/studies/{study.id}"
     return study
 
@@ -143,7 +145,7 @@ def update_study(
         caller.check_owner(studies.owner_of(session, study_id=study_id))
         before = studies.get(session, study_id=study_id)
         after = studies.update(session, study_id=study_id, payload=payload)
-        audit.record_changes(session, by=caller, before=before, after=after)
+        accounts.audit_changes(session, by=caller, before=before, after=after)
     return after
 
 
@@ -154,6 +156,6 @@ def delete_study(study_id: StudyId, engine: EngineDep, caller: WriterDep) -> Non
         caller.check_owner(studies.owner_of(session, study_id=study_id))
         name = studies.get(session, study_id=study_id).name
         gone = studies.delete(session, study_id=study_id)
-        audit.record(
+        accounts.audit(
             session, by=caller, action="study.delete", study_id=study_id, name=name, trials=gone
         )

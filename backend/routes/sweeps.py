@@ -23,8 +23,8 @@ from backend.schemas import (
     TrialRead,
     TrialState,
 )
-from backend.services import audit, importing, studies, submission, sweep_pages, sweeps
-from backend.services.accounts.caller import Caller
+from backend.services import accounts, importing, studies, submission, sweeps, trials
+from backend.services.accounts import Caller
 
 log = logging.getLogger(__name__)
 router = APIRouter(prefix="/api", tags=["sweeps"])
@@ -98,7 +98,7 @@ def submit_sweep(
             idempotency_key=idempotency_key,
         )
         if new := found.new_sweep_ids:
-            audit.record(session, by=caller, action="sweep.submit", study_id=study_id, sweeps=new)
+            accounts.audit(session, by=caller, action="sweep.submit", study_id=study_id, sweeps=new)
     if not announce(queue, found.shard_ids):
         found.sweep.messages.append(BROKER_AWAY)
     response.headers["Location"] = f"/api/sweeps/{found.sweep.id}"
@@ -133,7 +133,7 @@ def list_sweeps(
 ) -> Page[SweepRead]:
     """Return a study's sweeps, oldest first."""
     limit = min(query.limit, settings.page_limit)
-    return sweep_pages.page(session, study_id=study_id, limit=limit, cursor=query.cursor)
+    return sweeps.page(session, study_id=study_id, limit=limit, cursor=query.cursor)
 
 
 @router.get("/sweeps/{sweep_id}", responses=errors(404))
@@ -148,7 +148,7 @@ def cancel_sweep(sweep_id: SweepId, engine: EngineDep, caller: WriterDep) -> Swe
     with transaction(engine) as session:
         study_id = _own_study(session, sweep_id, caller)
         found = sweeps.cancel(session, sweep_id=sweep_id)
-        audit.record(
+        accounts.audit(
             session, by=caller, action="sweep.cancel", study_id=study_id, sweeps=[sweep_id]
         )
     return found
@@ -169,7 +169,9 @@ def retry_sweep(
         study_id = _own_study(session, sweep_id, caller)
         importing.refuse_imported(session, sweep_id=sweep_id)
         found = sweeps.retry(session, sweep_id=sweep_id)
-        audit.record(session, by=caller, action="sweep.retry", study_id=study_id, sweeps=[sweep_id])
+        accounts.audit(
+            session, by=caller, action="sweep.retry", study_id=study_id, sweeps=[sweep_id]
+        )
     if not announce(queue, found.shard_ids):
         found.sweep.messages.append(BROKER_AWAY)
     return found.sweep
@@ -184,7 +186,7 @@ def list_trials(
     _: CallerDep,
 ) -> Page[TrialRead]:
     """Return a sweep's trials in the order of its grid."""
-    return sweeps.trials_page(
+    return trials.page(
         session,
         sweep_id=sweep_id,
         method=query.method,

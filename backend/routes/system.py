@@ -21,8 +21,8 @@ from backend.schemas import (
     StorageRead,
     WorkerRead,
 )
-from backend.services import catalog, dispatch, storage, workers
-from backend.services.cursors import cut
+from backend.services import catalog, maintenance, shards, workers
+from backend.services.paging import cut
 from backend.settings import VERSION
 from ib_core.datasets import data_dir
 
@@ -76,7 +76,7 @@ def _why_not_written(engine: Engine) -> str | None:
     """Return why a result could not be stored now; a database on a full disk still reads well."""
     if engine.dialect.name == "sqlite":
         # Beside the file, not into it: there a probe would wait for whoever writes.
-        found = storage.why_not_writable(Path(engine.url.database or ".").parent)
+        found = maintenance.why_not_writable(Path(engine.url.database or ".").parent)
         return found and f"It cannot be written to: {found}."
     try:
         with transaction(engine) as session:
@@ -111,13 +111,13 @@ def list_workers(session: ReadDep, _: CallerDep, page: ShortPage) -> Page[Worker
 @router.get("/api/queue", responses=errors())
 def get_queue_depth(session: ReadDep, queue: QueueDep, _: CallerDep) -> QueueRead:
     """Return how much work waits, and whether the broker answers."""
-    return dispatch.read(session).model_copy(update={"broker": _broker(queue)})
+    return shards.queue_state(session).model_copy(update={"broker": _broker(queue)})
 
 
 @router.get("/api/storage", responses=errors())
 def get_storage(session: ReadDep, settings: SettingsDep, _: CallerDep) -> StorageRead:
     """Return how much room results, logs and data sets take, and how much is left."""
-    return storage.read(session, settings=settings, data=data_dir())
+    return maintenance.storage(session, settings=settings, data=data_dir())
 
 
 @router.get(
@@ -141,4 +141,4 @@ def get_metrics(request: Request, _: CallerDep) -> Response:
 @catalog_router.get("", responses=errors())
 def get_catalog(_: CallerDep) -> CatalogRead:
     """Return tasks, methods, activations, presets and the limits of a sweep."""
-    return catalog.read()
+    return catalog.get()

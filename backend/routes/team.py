@@ -18,8 +18,8 @@ from backend.schemas import (
     ViewCreate,
     ViewRead,
 )
-from backend.services import audit, saved_views, study_notes
-from backend.services.cursors import cut
+from backend.services import accounts, studies
+from backend.services.paging import cut
 
 router = APIRouter(prefix="/api", tags=["team"])
 
@@ -43,7 +43,7 @@ def list_audit(
     if query.study_id is None:
         caller.check_admin()
     limit = min(query.limit, settings.page_limit)
-    return audit.page(session, study_id=query.study_id, limit=limit, cursor=query.cursor)
+    return accounts.audit_page(session, study_id=query.study_id, limit=limit, cursor=query.cursor)
 
 
 @router.get("/studies/{study_id}/notes", responses=errors(404))
@@ -56,7 +56,7 @@ def list_notes(
 ) -> Page[NoteRead]:
     """Return what people remarked about a study, the newest first."""
     limit = min(query.limit, settings.page_limit)
-    return study_notes.page(session, study_id=study_id, limit=limit, cursor=query.cursor)
+    return studies.notes_page(session, study_id=study_id, limit=limit, cursor=query.cursor)
 
 
 @router.post("/studies/{study_id}/notes", status_code=201, responses=errors(400, 404, 413))
@@ -65,20 +65,20 @@ def add_note(
 ) -> NoteRead:
     """Remark something about a study, one's own or somebody else's."""
     with transaction(engine) as session:
-        return study_notes.add(session, study_id=study_id, by=caller, text=payload.text)
+        return studies.add_note(session, study_id=study_id, by=caller, text=payload.text)
 
 
 @router.delete("/notes/{note_id}", status_code=204, responses=errors(404))
 def delete_note(note_id: NoteId, engine: EngineDep, caller: WriterDep) -> None:
     """Delete a note; its author and admins may."""
     with transaction(engine) as session:
-        study_notes.delete(session, note_id=note_id, by=caller)
+        studies.delete_note(session, note_id=note_id, by=caller)
 
 
 @router.get("/views", responses=errors())
 def list_views(session: ReadDep, caller: CallerDep, page: ShortPage) -> Page[ViewRead]:
     """Return one's own views of the history, by name."""
-    found = saved_views.list_for(session, user_id=caller.user_id)
+    found = studies.list_views(session, user_id=caller.user_id)
     return cut(found, key=lambda view: (view.name,), limit=page.limit, cursor=page.cursor)
 
 
@@ -86,11 +86,11 @@ def list_views(session: ReadDep, caller: CallerDep, page: ShortPage) -> Page[Vie
 def save_view(payload: ViewCreate, engine: EngineDep, caller: OwnerDep) -> ViewRead:
     """Keep filters of the history under a name; a view of the same name is replaced."""
     with transaction(engine) as session:
-        return saved_views.save(session, user_id=caller.user_id, payload=payload)
+        return studies.save_view(session, user_id=caller.user_id, payload=payload)
 
 
 @router.delete("/views/{view_id}", status_code=204, responses=errors(404))
 def delete_view(view_id: ViewId, engine: EngineDep, caller: OwnerDep) -> None:
     """Delete a view of one's own."""
     with transaction(engine) as session:
-        saved_views.delete(session, user_id=caller.user_id, view_id=view_id)
+        studies.delete_view(session, user_id=caller.user_id, view_id=view_id)

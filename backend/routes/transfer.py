@@ -13,8 +13,8 @@ from backend.db import reading, transaction
 from backend.deps import CallerDep, EngineDep, SettingsDep, WriterDep
 from backend.routes.parameters import Query, StudyId, errors
 from backend.schemas import Identifier, ImportRead, Name
-from backend.services import audit, exporting, importing, studies
-from backend.services.accounts.caller import Caller
+from backend.services import accounts, importing, studies, trials
+from backend.services.accounts import Caller
 from backend.web import Upload, read_upload
 
 router = APIRouter(prefix="/api", tags=["files"])
@@ -25,7 +25,7 @@ _BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 class ExportQuery(Query):
     """Which file to make."""
 
-    format: exporting.Format = "csv"
+    format: trials.Format = "csv"
 
 
 class ImportQuery(Query):
@@ -63,8 +63,8 @@ def export_study(
         studies.owner_of(session, study_id=study_id)
     name = f"study-{study_id}.{query.format}"
     return StreamingResponse(
-        exporting.export(engine, study_id=study_id, format=query.format),
-        media_type=exporting.MEDIA_TYPES[query.format],
+        trials.export(engine, study_id=study_id, format=query.format),
+        media_type=trials.MEDIA_TYPES[query.format],
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
 
@@ -144,7 +144,7 @@ def _publish(
             name=query.name or f"Imported: {source}"[:200],
             owner_id=caller.user_id,
         )
-        audit.record(
+        accounts.audit(
             session, by=caller, action="study.import", study_id=stored.study_id, source=source
         )
     return stored

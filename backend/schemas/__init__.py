@@ -133,7 +133,6 @@ from backend.schemas.system import (
     WorkerRead,
 )
 from backend.schemas.trials import (
-    CSV_COLUMNS,
     CurvePointRead,
     CurveRead,
     OutcomeName,
@@ -144,7 +143,6 @@ from backend.schemas.trials import (
 __all__ = [
     "CSRF_COOKIE",
     "CSRF_HEADER",
-    "CSV_COLUMNS",
     "ActivationRead",
     "AuditRead",
     "Band",

@@ -9,37 +9,14 @@ from backend.schemas.base import Number, Output, TrialState
 
 OutcomeName = Literal["completed", "diverged", "failed"]
 
-#: Columns of every export and of the command line's CSV, in order.
-CSV_COLUMNS = (
-    "task",
-    "profile",
-    "method",
-    "batch_rule",
-    "activation",
-    "lr",
-    "seed",
-    "clip",
-    "mu",
-    "epochs",
-    "batch_size",
-    "options",
-    "outcome",
-    "initial_loss",
-    "train_loss",
-    "test_loss",
-    "train_accuracy",
-    "test_accuracy",
-    "diverged_at_step",
-    "seconds",
-    "fingerprint",
-)
 
-
+# The one list of what is answered and exported of a trial: a field has the name of its column.
 class TrialRead(Output):
     """One training run; a number that is not finite is null beside its outcome."""
 
     id: int
     state: TrialState
+    imported: bool = False
     task: str
     profile: str
     method: str
@@ -63,7 +40,6 @@ class TrialRead(Output):
     diverged_layer: str | None = None
     seconds: Number
     fingerprint: str
-    imported: bool = False
     record: dict[str, Any] | None = Field(
         None, description="Versions, git, device, hashes of data, weights and batch order."
     )

@@ -1,0 +1,23 @@
+"""What happens, by noun, inside the caller's transaction; knows no web framework.
+
+Others import a noun's package or module from here and nothing inside a package: its `__init__`
+says what they may use. Imports go down this table, never up.
+
+| noun | owns |
+| --- | --- |
+| `start` | what a newcomer finds: a race, the first study, the bundle that comes along |
+| `reproduction` | bundles of results put into the database, and the paper's claims judged on it |
+| `submission` | from a request's body to stored sweeps |
+| `importing` | runs made elsewhere |
+| `maintenance` | contradictions between rows, old rows, room on the disks |
+| `studies` | studies, what people note about them, and the history |
+| `sweeps` | sweeps: submitted, followed, cancelled, retried |
+| `shards` | what one worker trains together: planned, leased, announced |
+| `analysis` | from trials to curves, robustness numbers and comparisons |
+| `trials` | trials, their curves, and files of them |
+| `workers` | training processes: who has been heard of, and who still lives |
+| `accounts` | people, their passwords, logins and tokens, and what each did |
+| `catalog` | what can be run here |
+| `illustrations` | numbers behind the guide's pictures |
+| `paging` | lists page by page |
+"""

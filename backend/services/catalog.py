@@ -1,6 +1,15 @@
-"""What can be run here: tasks, methods, activations, presets, and the limits of a sweep."""
+"""What can be run here: tasks, methods, activations, presets, and the limits of a sweep.
 
+Data sets are described by cards, made by a process of their own, so that the web process stays
+small.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
+from threading import Lock
 
 from backend.schemas import (
     ActivationRead,
@@ -9,28 +18,31 @@ from backend.schemas import (
     MethodRead,
     MetricDefinitionRead,
     PresetRead,
-    SweepCreate,
     TaskRead,
 )
-from backend.services import data_cards
-from backend.services.submission import read_spec
 from backend.settings import get_settings
-from ib_core.datasets import DATASETS
+from ib_core.datasets import DATASETS, has_card
 from ib_core.errors import CorruptData, MissingData
 from ib_core.methods import METHODS
 from ib_core.metrics import METRICS
 from ib_core.solvable import SOLVABLE
+from ib_core.sweep.body import specs_of
 from ib_core.sweep.fingerprint import ENGINE_VERSION
 from ib_core.sweep.grid import MOST_RATES, MOST_SEEDS, count_seeds
 from ib_core.sweep.presets import PRESETS, Preset
 from ib_core.sweep.spec import PROFILES
 from ib_core.tasks import TASKS, Task, find_task, parameter_count
 
+#: Reading all data sets there are takes seconds; what takes longer than this is read here.
+CARD_SECONDS = 120
+_one_at_a_time = Lock()
+_prepared: set[str] = set()
 
-def read() -> CatalogRead:
+
+def get() -> CatalogRead:
     """Return everything a sweep may name; whether data is present is looked up anew."""
     present = {name: info.present() for name, info in DATASETS.items()}
-    data_cards.prepare(name for name, here in present.items() if here)
+    prepare_cards(name for name, here in present.items() if here)
     settings = get_settings()
     return CatalogRead(
         engine_version=ENGINE_VERSION,
@@ -136,5 +148,19 @@ def _preset(preset: Preset, present: dict[str, bool]) -> PresetRead:
 
 @lru_cache(maxsize=256)
 def _trials(preset_name: str) -> int:
-    bodies = PRESETS[preset_name].sweeps()
-    return sum(read_spec(SweepCreate.model_validate(body)).size for body in bodies)
+    return sum(spec.size for spec in specs_of({"preset": preset_name}))
+
+
+def prepare_cards(names: Iterable[str]) -> None:
+    """See to it that asking for these data sets' cards takes neither time nor memory.
+
+    Data that is missing or broken stays without a card; whoever asks for that one is told why.
+    """
+    with _one_at_a_time:
+        asked = set(names) - _prepared
+        unread = sorted(name for name in asked if DATASETS[name].present() and not has_card(name))
+        if unread:
+            command = [sys.executable, "-P", "-m", "ib_core.datasets", *unread]
+            with suppress(subprocess.TimeoutExpired):
+                subprocess.run(command, stdin=subprocess.DEVNULL, timeout=CARD_SECONDS, check=False)
+        _prepared.update(name for name in asked if DATASETS[name].present())

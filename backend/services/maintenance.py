@@ -1,23 +1,43 @@
-"""What must never be: contradictions between rows, found and repaired."""
+"""Looks after an installation: contradictions between rows, old rows, room on its disks."""
 
+import shutil
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, delete, exists, func, select, update
+from sqlalchemy import ColumnElement, Select, delete, exists, func, select, text, update
 from sqlalchemy.orm import Session
 
-from backend.db import clock
-from backend.models import CurveRow, ShardRow, ShardState, SweepRow, SweepTrialRow, TrialRow
-from backend.schemas import TrialState
-from backend.services import dispatch, planning, requeue, studies, trials
-from backend.services.progress import UNFINISHED
-from backend.services.trials import CHUNK, chunks
+from backend.db import changed_rows, clock
+from backend.models import (
+    AuditRow,
+    CurveRow,
+    ShardRow,
+    ShardState,
+    SweepRow,
+    SweepTrialRow,
+    TrialRow,
+)
+from backend.schemas import PlaceRead, StorageRead, TrialState
+from backend.services import shards, trials, workers
+from backend.services.trials import CHUNK, UNFINISHED, chunks
+from backend.settings import Settings
 
 #: Ids named in a problem's sentence.
 MOST_NAMED = 5
 _JSON: TypeAdapter[Any] = TypeAdapter(Any)
+#: A lease that ended so long ago should have been noticed by the reaper.
+GRACE_SECONDS = 120.0
+DAY = 24 * 3600.0
+ENDED_SHARDS = (ShardState.DONE, ShardState.FAILED, ShardState.CANCELLED)
+#: So many rows at a time: a cleaning must not hold up the workers.
+MOST_DELETED = 5000
+#: A SQLite database is several files while it is open.
+PROBE_BYTES = 64 * 1024
+SQLITE_SUFFIXES = ("", "-wal", "-shm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +167,7 @@ def _silent_shards(session: Session) -> Sequence[int]:
 
 
 def _delete_trials(session: Session, ids: Sequence[int]) -> None:
-    studies.delete_orphans(session, trial_ids=ids)
+    trials.delete_orphans(session, trial_ids=ids)
 
 
 def _delete_curves(session: Session, ids: Sequence[int]) -> None:
@@ -156,12 +176,12 @@ def _delete_curves(session: Session, ids: Sequence[int]) -> None:
 
 
 def _close_shards(session: Session, ids: Sequence[int]) -> None:
-    requeue.close_empty(session, shard_ids=ids)
+    shards.close_empty(session, shard_ids=ids)
 
 
 def _expire(session: Session, ids: Sequence[int]) -> None:
     del ids
-    while dispatch.expire(session):
+    while shards.expire(session):
         pass
 
 
@@ -174,11 +194,8 @@ def _plan_again(session: Session, ids: Sequence[int]) -> None:
             .where(*lost)
             .values(state=TrialState.QUEUED, started_at=None, shard_id=None)
         )
-    planning.plan_again(session, trial_ids=ids)
+    shards.plan_again(session, trial_ids=ids)
 
-
-#: A lease that ended so long ago should have been noticed by the reaper.
-GRACE_SECONDS = 120.0
 
 CHECKS: dict[str, _Check] = {
     "orphan_trials": _Check(
@@ -209,3 +226,105 @@ CHECKS: dict[str, _Check] = {
     "unreadable_trials": _Check("Trials that no answer can hold", _unreadable_trials, None),
     "unreadable_sweeps": _Check("Sweeps that no answer can hold", _unreadable_sweeps, None),
 }
+
+
+def clean(session: Session, *, settings: Settings) -> dict[str, int]:
+    """Delete what the settings do not keep any longer; return how many rows of each kind.
+
+    A shard tells how training went; once it has ended, nothing else depends on it.
+    """
+    found = {
+        "workers": workers.forget_silent(session),
+        "shards": _old_shards(session, settings.keep_shards_days),
+        "audit": _old_audit(session, settings.keep_audit_days),
+    }
+    return {kind: count for kind, count in found.items() if count}
+
+
+def _old_shards(session: Session, days: float) -> int:
+    if not days:
+        return 0
+    busy = exists().where(TrialRow.shard_id == ShardRow.id, TrialRow.state.in_(UNFINISHED))
+    old = _oldest_rows(
+        ShardRow.id, ShardRow.state.in_(ENDED_SHARDS), _before(ShardRow.finished_at, days), ~busy
+    )
+    return changed_rows(session, delete(ShardRow).where(ShardRow.id.in_(old)))
+
+
+def _old_audit(session: Session, days: float) -> int:
+    if not days:
+        return 0
+    old = _oldest_rows(AuditRow.id, _before(AuditRow.at, days))
+    return changed_rows(session, delete(AuditRow).where(AuditRow.id.in_(old)))
+
+
+def _before(moment: Any, days: float) -> ColumnElement[bool]:
+    found: ColumnElement[bool] = moment < clock(-days * DAY)
+    return found
+
+
+def _oldest_rows(id_column: Any, *conditions: ColumnElement[bool]) -> Select[int]:
+    return select(id_column).where(*conditions).order_by(id_column).limit(MOST_DELETED)
+
+
+def storage(session: Session, *, settings: Settings, data: Path) -> StorageRead:
+    """Return the room each kind of file takes.
+
+    Args:
+        session: For reading.
+        settings: Where things are.
+        data: The folder of the data sets.
+    """
+    home = settings.home
+    trials = session.scalar(select(func.count(TrialRow.id))) or 0
+    curves = session.scalar(select(func.sum(func.length(CurveRow.data)))) or 0
+    places = [
+        PlaceRead(name="database", used_bytes=_database_bytes(session)),
+        PlaceRead(name="logs", used_bytes=_folder_bytes(home / "logs")),
+        PlaceRead(name="broker", used_bytes=_folder_bytes(home / "broker")),
+        PlaceRead(name="data sets", used_bytes=_folder_bytes(data)),
+    ]
+    return StorageRead(
+        places=places,
+        trials=trials,
+        curve_bytes=int(curves),
+        free_bytes=shutil.disk_usage(_nearest(home)).free,
+    )
+
+
+def why_not_writable(folder: Path) -> str | None:
+    """Return why nothing can be written into a folder (a full disk, say); None if it can.
+
+    By writing: a full disk shows in no permission, and the space that is left may be another's.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder, prefix=".probe-") as probe:
+            probe.write(bytes(PROBE_BYTES))
+            probe.flush()
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return None
+
+
+def _database_bytes(session: Session) -> int:
+    engine = session.get_bind().engine
+    if engine.dialect.name == "postgresql":
+        return int(session.scalar(text("SELECT pg_database_size(current_database())")) or 0)
+    name = engine.url.database or ""
+    files = (Path(f"{name}{suffix}") for suffix in SQLITE_SUFFIXES)
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def _folder_bytes(folder: Path) -> int:
+    found = 0
+    for file in folder.rglob("*") if folder.is_dir() else ():
+        try:
+            found += file.stat().st_size if file.is_file() else 0
+        except OSError:  # gone between the listing and the look
+            continue
+    return found
+
+
+def _nearest(folder: Path) -> Path:
+    """Return a folder or the nearest one above it that exists."""
+    return next(place for place in (folder, *folder.parents) if place.exists())

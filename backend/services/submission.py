@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from backend.errors import InvalidInput
 from backend.schemas import DryRunRead, RateGrid, SweepCreate, SweepSubmitted
-from backend.services import data_cards, studies, sweeps
+from backend.services import catalog, studies, sweeps
 from ib_core.datasets import data_hash
 from ib_core.errors import MissingData, lookup
 from ib_core.sweep.grid import count_seeds, log_grid
@@ -92,7 +92,7 @@ def prepare(body: SweepCreate) -> list[SweepSpec]:
     """
     specs = read_specs(body)
     by_dataset = {find_task(spec.task).dataset: spec for spec in specs}
-    data_cards.prepare(by_dataset)
+    catalog.prepare_cards(by_dataset)
     for dataset, spec in by_dataset.items():
         with suppress(MissingData):  # storing will say so, or leave it out
             data_hash(dataset)
@@ -106,7 +106,7 @@ def dry_run(session: Session, *, study_id: int, body: SweepCreate) -> DryRunRead
     forecasts: list[DryRunRead] = []
     missing: list[MissingData] = []
     specs = read_specs(body)
-    data_cards.prepare(find_task(spec.task).dataset for spec in specs)
+    catalog.prepare_cards(find_task(spec.task).dataset for spec in specs)
     for spec in specs:
         try:
             forecasts.append(sweeps.dry_run(session, spec=spec))

@@ -20,9 +20,8 @@ from backend.db import reading, transaction
 from backend.deps import EngineDep, SettingsDep, client_address
 from backend.errors import status_of
 from backend.schemas import CSRF_COOKIE
-from backend.services.accounts import first_admin, passwords, sessions
-from backend.services.accounts.login import Login, log_in
-from backend.services.accounts.names import check_name
+from backend.services import accounts
+from backend.services.accounts import Login, check_name, log_in
 from backend.settings import Settings
 from ib_core.errors import IBError
 
@@ -124,7 +123,7 @@ def login_address(wish: str) -> str:
 
 def put_cookies(response: Response, *, key: str, settings: Settings, scope: Scope) -> None:
     """Let the browser keep a login."""
-    values = {SESSION_COOKIE: key, CSRF_COOKIE: sessions.csrf_token(key, secret=settings.secret)}
+    values = {SESSION_COOKIE: key, CSRF_COOKIE: accounts.csrf_token(key, secret=settings.secret)}
     for name, value in values.items():
         response.set_cookie(
             name,
@@ -150,7 +149,7 @@ def show_login(
     """Ask for name and password; who is logged in already goes on."""
     key = request.cookies.get(SESSION_COOKIE, "")
     with reading(engine) as session:
-        if key and sessions.find(session, key=key, secret=settings.secret):
+        if key and accounts.login_caller(session, key=key, secret=settings.secret):
             return RedirectResponse(local_path(to), 303)
     return _page(LOGIN, next=local_path(to), username="", first="autofocus", again="")
 
@@ -182,7 +181,7 @@ async def submit_login(request: Request, settings: SettingsDep, engine: EngineDe
 def show_welcome(engine: EngineDep, settings: SettingsDep) -> Response:
     """Let the first admin choose a name and a password."""
     with reading(engine) as session:
-        if first_admin.invitation(session, secret=settings.secret) is None:
+        if accounts.invitation(session, secret=settings.secret) is None:
             return RedirectResponse(login_address("/"), 303)
     return _page(WELCOME, username="admin", key="")
 
@@ -195,11 +194,11 @@ async def submit_welcome(request: Request, settings: SettingsDep, engine: Engine
 
     def create() -> Login:
         with reading(engine) as session:  # before any work is done for a stranger
-            first_admin.check(session, secret=settings.secret, key=form.get("key", ""))
+            accounts.check_invitation(session, secret=settings.secret, key=form.get("key", ""))
         check_name(name)
-        password = passwords.choose(name, form.get("password", ""))
+        password = accounts.choose_password(name, form.get("password", ""))
         with transaction(engine) as session:
-            first_admin.accept(
+            accounts.accept_invitation(
                 session,
                 secret=settings.secret,
                 key=form.get("key", ""),

@@ -18,8 +18,8 @@ from backend.db import PASSING_FAULTS, get_engine, reading, transaction
 from backend.deps import CALLER
 from backend.errors import Forbidden, Unauthorized, Unavailable
 from backend.schemas import CSRF_COOKIE, CSRF_HEADER
-from backend.services.accounts import sessions, tokens
-from backend.services.accounts.caller import Caller
+from backend.services import accounts
+from backend.services.accounts import Caller
 from backend.settings import Settings
 from backend.web.entrance import SESSION_COOKIE, login_address
 from backend.web.failures import refusal
@@ -76,13 +76,13 @@ class AccountGate:
         if not key:
             raise Unauthorized("Log in, or send a token.", hint="Authorization: Bearer <token>")
         with reading(get_engine()) as session:
-            caller = sessions.find(session, key=key, secret=self._settings.secret)
+            caller = accounts.login_caller(session, key=key, secret=self._settings.secret)
         if caller is None:
             raise Unauthorized("This login has ended; log in again.")
         return caller
 
     def _refuse_forged(self, headers: Headers, key: str) -> None:
-        wanted = sessions.csrf_token(key, secret=self._settings.secret)
+        wanted = accounts.csrf_token(key, secret=self._settings.secret)
         if not hmac.compare_digest(wanted.encode(), headers.get(CSRF_HEADER, "").encode()):
             raise Forbidden(
                 "This request does not prove that it comes from a page of ours.",
@@ -109,13 +109,15 @@ def _by_token(header: str) -> Caller:
             "Only bearer tokens are taken here.", hint="Authorization: Bearer <token>"
         )
     with reading(get_engine()) as session:
-        caller = tokens.find(session, text=text.strip())
-        unnoted = caller is not None and tokens.needs_a_note(session, token_id=caller.token_id or 0)
+        caller = accounts.token_caller(session, text=text.strip())
+        unnoted = caller is not None and accounts.token_use_is_due(
+            session, token_id=caller.token_id or 0
+        )
     if caller is None:
         raise Unauthorized("This token is unknown, expired or revoked.")
     if unnoted:
         with suppress(*PASSING_FAULTS), transaction(get_engine()) as session:
-            tokens.note_use(session, token_id=caller.token_id or 0)
+            accounts.note_token_use(session, token_id=caller.token_id or 0)
     return caller
 
 

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend.logs import about
-from backend.services.monitoring import Counts
+from backend.services.shards import Counts
 from backend.web.failures import failure
 from backend.web.guard import READING
 

@@ -14,10 +14,9 @@ from sqlalchemy import Engine
 
 from backend.db import PASSING_FAULTS, reading
 from backend.errors import NotFound, TooManyAttempts
-from backend.services import events
-from backend.services.accounts.caller import Caller
-from backend.services.accounts.sessions import still_hold
-from backend.services.events import News, Position
+from backend.services import sweeps
+from backend.services.accounts import Caller, still_hold
+from backend.services.sweeps import News, Position
 
 T = TypeVar("T")
 log = logging.getLogger("etascope.web")
@@ -128,7 +127,7 @@ class Watch:
     def _count_ended(self) -> bool:
         try:
             with reading(self._engine) as session:
-                self._position.seen.update(events.ended_ids(session, sweep_id=self._sweep_id))
+                self._position.seen.update(sweeps.ended_ids(session, sweep_id=self._sweep_id))
         except PASSING_FAULTS:
             return False
         return True
@@ -138,7 +137,7 @@ class Watch:
         try:
             with reading(self._engine) as session:
                 welcome = still_hold(session, callers=callers)
-                news = events.look(session, sweep_id=self._sweep_id, position=self._position)
+                news = sweeps.news(session, sweep_id=self._sweep_id, position=self._position)
         except PASSING_FAULTS:
             return None
         except NotFound:

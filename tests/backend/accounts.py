@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import transaction
 from backend.schemas import CSRF_COOKIE, CSRF_HEADER, Role, Scope, UserRead
-from backend.services.accounts import passwords, sessions, tokens, users
+from backend.services import accounts
 from backend.settings import Settings
 from backend.web.entrance import SESSION_COOKIE
 
@@ -29,8 +29,8 @@ def team_settings(**changes: Any) -> Settings:
 
 def new_user(session: Session, name: str, role: Role = "member") -> UserRead:
     """Store an account whose password is `PASSWORD`."""
-    digest = passwords.choose(name, PASSWORD).digest
-    return users.create(session, name=name, role=role, password_digest=digest)
+    digest = accounts.choose_password(name, PASSWORD).digest
+    return accounts.create_user(session, name=name, role=role, password_digest=digest)
 
 
 @dataclass
@@ -51,13 +51,13 @@ def person(name: str, role: Role = "member") -> Person:
     """Store an account that is logged in; `headers` are what its browser sends."""
     with transaction() as session:
         user = new_user(session, name, role)
-        key = sessions.begin(session, user_id=user.id, secret=SECRET, hours=1)
+        key = accounts.begin_login(session, user_id=user.id, secret=SECRET, hours=1)
     return Person(user.id, name, browser_headers(key))
 
 
 def browser_headers(key: str) -> dict[str, str]:
     """Return what a page of ours sends along with a login."""
-    csrf = sessions.csrf_token(key, secret=SECRET)
+    csrf = accounts.csrf_token(key, secret=SECRET)
     return {
         "Cookie": f"{SESSION_COOKIE}={key}; {CSRF_COOKIE}={csrf}",
         CSRF_HEADER: csrf,
@@ -68,7 +68,9 @@ def browser_headers(key: str) -> dict[str, str]:
 def token_of(user_id: int, scope: Scope = "read", days: float | None = 1) -> tuple[int, str]:
     """Return a new token's id and text."""
     with transaction() as session:
-        made = tokens.create(session, user_id=user_id, name="a token", scope=scope, days=days)
+        made = accounts.create_token(
+            session, user_id=user_id, name="a token", scope=scope, days=days
+        )
     return made.id, made.token
 
 

@@ -134,7 +134,7 @@ def train(queue: NotedQueue) -> Callable[..., None]:
             with transaction() as session:
                 claim = factories.claim(session, queue.shard_ids.pop(0))
                 finished = {trial.id: judge(trial) for trial in claim.trials}
-                shards.record(session, claim=claim, finished=finished)
+                shards.report(session, claim=claim, finished=finished)
                 shards.finish(session, claim=claim)
 
     return train

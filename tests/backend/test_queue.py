@@ -11,7 +11,7 @@ from backend.db import reading, transaction
 from backend.errors import Unavailable
 from backend.models import ShardRow
 from backend.queue import KEY_PREFIX, RUN_SHARD, Queue, get_queue
-from backend.services.dispatch import Announcement
+from backend.services.shards import Announcement
 from tests.factories import submit
 from tests.servers import BrokerServer
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, settings
 from backend.app import create_app
 from backend.db import transaction
 from backend.queue import get_queue
-from backend.services import events, workers
+from backend.services import sweeps, workers
 from backend.services.accounts import passwords
 from backend.services.workers import Worker
 from backend.settings import Settings
@@ -88,7 +88,7 @@ def one_study(
         monkeypatch.setitem(app.dependency_overrides, get_queue, lambda: queue)
         monkeypatch.setattr(app.state.loading, "begin", lambda _: None)  # ten seconds a call
     # A stream of a sweep that nobody trains would never end.
-    monkeypatch.setattr(events.News, "done", property(lambda _: True))
+    monkeypatch.setattr(sweeps.News, "done", property(lambda _: True))
     client = TestClient(local_app, headers=LOOPBACK)
     assert client.post("/api/studies", json={"name": "One"}).json()["id"] == 1
     assert client.post("/api/studies/1/sweeps", json=BODY).status_code == 202

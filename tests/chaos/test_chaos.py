@@ -17,7 +17,7 @@ from backend.db import PASSING_FAULTS, dispose_engines, reading
 from backend.models import ShardRow, TrialRow
 from backend.operations.database import upgrade
 from backend.services import maintenance, sweeps
-from backend.services.progress import UNFINISHED
+from backend.services.trials import UNFINISHED
 from backend.settings import Settings, get_settings
 from tests.installation import Installation, Part
 from tests.servers import BrokerServer, PostgresServer, wait_for

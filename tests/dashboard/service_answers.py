@@ -15,7 +15,7 @@ from backend.schemas import (
     StorageRead,
     WorkerRead,
 )
-from backend.services.illustrations import race
+from backend.services.start import race
 from tests.dashboard.answers import NOW
 
 

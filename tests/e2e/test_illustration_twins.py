@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page
 
-from backend.services.illustrations import descent
-from backend.services.illustrations.node_update import node_update
-from backend.services.illustrations.toy_losses import TOY_LOSSES
+from backend.services.illustrations import descent, node_update
+from backend.services.illustrations.toy_descent import TOY_LOSSES
 from dashboard.pages import toy, updates
 from ib_core.solvable import SOLVABLE
 from tests.e2e.test_scripts import ASSETS, DASH

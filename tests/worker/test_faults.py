@@ -16,7 +16,7 @@ from backend.models import ShardRow, TrialRow
 from backend.queue import get_queue
 from backend.schemas import SweepRead, SweepState
 from backend.services import maintenance, sweeps
-from backend.services.dispatch import Announcement
+from backend.services.shards import Announcement
 from tests import factories
 from tests.servers import BrokerServer, PostgresServer, wait_for
 

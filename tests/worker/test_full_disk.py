@@ -1,4 +1,4 @@
-"""A disk that is really full while a worker records: it says so, and nothing is lost."""
+"""A disk that is really full while a worker reports: it says so, and nothing is lost."""
 
 import os
 import subprocess

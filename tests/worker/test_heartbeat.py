@@ -10,14 +10,14 @@ from sqlalchemy.exc import OperationalError
 
 from backend.db import clock, get_engine, reading, transaction
 from backend.models import ShardRow, ShardState
-from backend.services import dispatch, workers
+from backend.services import shards, workers
 from backend.services.shards import Claim
 from backend.services.workers import Worker
 from backend.settings import get_settings
 from tests.factories import claim, submit
 from tests.servers import wait_for
 from worker.heartbeat import HUNG, Heartbeat
-from worker.recorder import Recorder
+from worker.reporter import Reporter
 from worker.stopping import StopFlag
 
 ONE = Worker("one", "host", 1, "cpu")
@@ -30,8 +30,8 @@ def taken(database: str, quick: None) -> Claim:
 
 
 @pytest.fixture
-def recorder(taken: Claim) -> Recorder:
-    return Recorder(taken, stopping=StopFlag(), flush_seconds=1.0)
+def reporter(taken: Claim) -> Reporter:
+    return Reporter(taken, stopping=StopFlag(), flush_seconds=1.0)
 
 
 @pytest.fixture
@@ -67,11 +67,11 @@ def test_a_process_signs_on_and_off(heartbeat: Heartbeat) -> None:
 
 
 def test_a_lease_is_renewed_for_as_long_as_training_lasts(
-    heartbeat: Heartbeat, recorder: Recorder
+    heartbeat: Heartbeat, reporter: Reporter
 ) -> None:
     heartbeat.start()
-    with heartbeat.during(recorder):
-        recorder.fraction, recorder.trouble = 0.25, "the database is slow"
+    with heartbeat.during(reporter):
+        reporter.fraction, reporter.trouble = 0.25, "the database is slow"
         wait_for(lambda: shard().progress == 0.25, what="a heartbeat")
         assert shard().message == "the database is slow"
         before = shard().lease_until
@@ -80,27 +80,27 @@ def test_a_lease_is_renewed_for_as_long_as_training_lasts(
 
 
 def test_the_workers_own_clock_does_not_matter(
-    heartbeat: Heartbeat, recorder: Recorder, monkeypatch
+    heartbeat: Heartbeat, reporter: Reporter, monkeypatch
 ) -> None:
     """A machine whose clock is a day wrong neither loses its shard nor keeps it for ever."""
     for skew in (-86_400.0, 86_400.0):
         real = time.time
         monkeypatch.setattr(time, "time", lambda skew=skew, real=real: real() + skew)
-        with heartbeat.during(recorder):
+        with heartbeat.during(reporter):
             heartbeat.beat()
         assert 3.0 < seconds_left() <= 4.0
         with transaction() as session:
-            assert dispatch.expire(session) == 0
+            assert shards.expire(session) == 0
         monkeypatch.undo()
 
 
-def test_a_lost_lease_is_noticed(heartbeat: Heartbeat, recorder: Recorder) -> None:
-    with heartbeat.during(recorder):
-        assert not recorder.lost
+def test_a_lost_lease_is_noticed(heartbeat: Heartbeat, reporter: Reporter) -> None:
+    with heartbeat.during(reporter):
+        assert not reporter.lost
         with transaction() as session:
             session.query(ShardRow).update({"lease": 99})
         heartbeat.beat()
-        assert recorder.lost
+        assert reporter.lost
 
 
 def test_a_forgotten_worker_introduces_itself_again(heartbeat: Heartbeat) -> None:
@@ -134,12 +134,12 @@ def test_beats_go_on_after_the_database_was_away(heartbeat: Heartbeat) -> None:
 
 
 def test_a_hung_process_gives_its_shard_back_and_ends(
-    heartbeat: Heartbeat, recorder: Recorder, monkeypatch
+    heartbeat: Heartbeat, reporter: Reporter, monkeypatch
 ) -> None:
     codes: list[int] = []
     monkeypatch.setattr(os, "_exit", codes.append)
-    recorder.last_seen -= get_settings().stall_seconds + 1
-    with heartbeat.during(recorder):
+    reporter.last_seen -= get_settings().stall_seconds + 1
+    with heartbeat.during(reporter):
         pass
     assert codes[0] == HUNG
     row = shard()
@@ -148,12 +148,12 @@ def test_a_hung_process_gives_its_shard_back_and_ends(
 
 
 def test_waiting_for_the_database_after_training_is_not_hanging(
-    heartbeat: Heartbeat, recorder: Recorder, monkeypatch
+    heartbeat: Heartbeat, reporter: Reporter, monkeypatch
 ) -> None:
     codes: list[int] = []
     monkeypatch.setattr(os, "_exit", codes.append)
-    recorder.last_seen -= get_settings().stall_seconds + 1
-    recorder._closed.set()
-    with heartbeat.during(recorder):
+    reporter.last_seen -= get_settings().stall_seconds + 1
+    reporter._closed.set()
+    with heartbeat.during(reporter):
         pass
     assert codes == []

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from worker import retrying
-from worker.retrying import LONGEST_WAIT, backoff, until_it_works
+from worker.stopping import LONGEST_WAIT, backoff, until_it_works
 
 
 @pytest.fixture(autouse=True)

@@ -90,9 +90,7 @@ def test_a_second_delivery_trains_nothing(heartbeat, stopping, monkeypatch) -> N
     assert seen(submitted).progress["completed"] + seen(submitted).progress["diverged"] == 6
 
 
-def test_a_fault_is_recorded_as_a_sentence_and_tried_again(
-    heartbeat, stopping, monkeypatch
-) -> None:
+def test_a_fault_is_told_as_a_sentence_and_tried_again(heartbeat, stopping, monkeypatch) -> None:
     submitted = stored(seeds=(1,))
     calls = []
 

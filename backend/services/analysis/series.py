@@ -1,30 +1,32 @@
-"""A study's trials as series: nothing is in one series that differs in more than rate and seed."""
+"""A study's trials as series: nothing is in one series that differs in more than rate and seed.
 
+Also what tells series apart, in words, and whether a study's may have changed.
+"""
+
+import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, Select, Text, cast, null, select, type_coerce
+from sqlalchemy import Row, Select, Text, cast, func, null, select, type_coerce
 from sqlalchemy.orm import Session
 
-from backend.models import CurveRow, SweepRow, SweepTrialRow, TrialRow
-from backend.schemas import TrialState
-
-COUNTED = (TrialState.COMPLETED, TrialState.DIVERGED)
-UNFINISHED = (TrialState.QUEUED, TrialState.RUNNING)
+from backend.models import CurveRow, StudyRow, SweepRow, SweepTrialRow, TrialRow
+from backend.services.trials import COUNTED, UNFINISHED
+from ib_core.methods import METHODS
 
 #: The wide rows of ten thousand trials are not all held at once.
 ROWS_AT_A_TIME = 500
-
 #: Options that belong to one method; EB has none of them and is the baseline all the same.
 OF_A_METHOD = ("isgd_form", "inner_steps", "momentum")
-
+#: As the methods are listed, EB first.
+METHOD_ORDER = {name: place for place, name in enumerate(METHODS)}
 #: What decides a result besides rate and seed, as columns; `key_of` reads them.
-SETTINGS = (
+KEY_COLUMNS = (
     TrialRow.task,
     TrialRow.profile,
     TrialRow.method,
@@ -39,6 +41,26 @@ SETTINGS = (
     TrialRow.engine_version,
     TrialRow.data_hash,
 )
+#: Fields whose absence only means that the method has no use for them.
+METHOD_DEPENDENT = ("batch_rule", *(f"options.{name}" for name in OF_A_METHOD))
+#: Values that go without saying; everywhere else that is nothing at all.
+UNTOLD: dict[str, tuple[Any, ...]] = {"clip": (), "mu": (0.0,), "repeat": (0,)}
+SAYINGS: dict[str, Callable[[Any], str]] = {
+    "study": str,
+    "task": str,
+    "activation": str,
+    "batch_rule": str,
+    "profile": lambda value: f"{value} profile",
+    "clip": lambda value: "no clip" if value is None else f"clip {value:g}",
+    "mu": lambda value: f"mu {value:g}",
+    "epochs": lambda value: "1 epoch" if value == 1 else f"{value} epochs",
+    "batch_size": lambda value: f"batch {value}",
+    "imported": lambda value: "imported" if value else "run here",
+    "engine_version": lambda value: f"engine {value}",
+    "data_hash": lambda value: f"data {value[:6]}",
+    "repeat": lambda value: f"repeat {value + 1}",
+    "options.experiment": str,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +160,7 @@ def load_series(
         # Through the connection: the session's own machinery is for rows that are entities.
         pieces = session.connection().execute(query).partitions(ROWS_AT_A_TIME)
         _add_study(found, study_id, chain.from_iterable(pieces))
-    return sorted(found.values(), key=lambda series: order(series.key))
+    return sorted(found.values(), key=lambda series: series_order(series.key))
 
 
 def _query(study_id: int, value: Any, *, with_curves: bool) -> Select[*tuple[Any, ...]]:
@@ -151,7 +173,7 @@ def _query(study_id: int, value: Any, *, with_curves: bool) -> Select[*tuple[Any
     state = type_coerce(TrialRow.state, Text).label("state")
     own = (TrialRow.id, TrialRow.lr, TrialRow.seed, state, TrialRow.initial_loss)
     curve = CurveRow.data if with_curves else null()
-    query: Select[*tuple[Any, ...]] = select(*own, TrialRow.seconds, value, curve, *SETTINGS)
+    query: Select[*tuple[Any, ...]] = select(*own, TrialRow.seconds, value, curve, *KEY_COLUMNS)
     if with_curves:
         query = query.outerjoin(CurveRow, CurveRow.trial_id == TrialRow.id)
     return query.where(TrialRow.id.in_(members))
@@ -191,16 +213,14 @@ def _repeated(found: dict[Key, Series], key: Key, times: int) -> Series:
 
 def key_of(study_id: int, settings: Sequence[Any]) -> Key:
     """Return the key of a row's `SETTINGS`."""
-    names = [column.key for column in SETTINGS]
+    names = [column.key for column in KEY_COLUMNS]
     values = dict(zip(names, settings, strict=True))
     values["options"] = canonical(json.loads(values["options"] or "{}"))
     return Key(study_id=study_id, **values)
 
 
-def order(key: Key) -> tuple[Any, ...]:
+def series_order(key: Key) -> tuple[Any, ...]:
     """Order by study and group, EB first within a group: the order of legends and tables."""
-    methods = ("eb", "ib", "ib_plus", "isgd", "momentum", "adam")
-    rank = methods.index(key.method) if key.method in methods else len(methods)
     return (
         key.study_id,
         key.imported,
@@ -209,7 +229,7 @@ def order(key: Key) -> tuple[Any, ...]:
         key.profile,
         key.clip is not None,
         key.clip or 0.0,
-        rank,
+        METHOD_ORDER.get(key.method, len(METHOD_ORDER)),
         key.method,
         key.batch_rule or "",
         key.activation or "",
@@ -230,3 +250,78 @@ def version_order(version: str) -> tuple[int, str]:
 def _by_number(value: Any) -> tuple[float, str]:
     """Return what an option's values are ordered by: a width of 8 comes before one of 32."""
     return (float(value), "") if isinstance(value, int | float) else (0.0, str(value))
+
+
+def labels(keys: Sequence[Key], study_names: Mapping[int, str] | None = None) -> list[str]:
+    """Return one label a series: its method, then each setting in which the series differ.
+
+    Args:
+        keys: The series of one picture.
+        study_names: Names to tell studies apart by, where there are several.
+    """
+    flat = [_flat(key, study_names or {}) for key in keys]
+    differing = [name for name in _names(flat) if _differs(name, flat)]
+    return [_label(fields, differing) for fields in flat]
+
+
+def _label(fields: Mapping[str, Any], differing: Sequence[str]) -> str:
+    told = [name for name in differing if fields.get(name) not in UNTOLD.get(name, (None, ""))]
+    return ", ".join([fields["method"], *(_say(name, fields.get(name)) for name in told)])
+
+
+def series_id(key: Key) -> str:
+    """Return a short name of a series that stays the same as its study grows."""
+    return hashlib.sha256(repr(key).encode()).hexdigest()[:12]
+
+
+def _flat(key: Key, study_names: Mapping[int, str]) -> dict[str, Any]:
+    fields = asdict(key)
+    fields.pop("options")
+    study_id = fields.pop("study_id")
+    study = {"study": study_names[study_id]} if study_id in study_names else {}
+    return study | fields | {f"options.{name}": value for name, value in key.settings.items()}
+
+
+def _names(flat: Sequence[dict[str, Any]]) -> list[str]:
+    names = dict.fromkeys(name for fields in flat for name in fields)
+    return [name for name in names if name != "method"]
+
+
+def _differs(name: str, flat: Sequence[dict[str, Any]]) -> bool:
+    values = {repr(fields.get(name)) for fields in flat}
+    if name in METHOD_DEPENDENT:
+        values.discard("None")
+    return len(values) > 1
+
+
+def _say(name: str, value: Any) -> str:
+    say = SAYINGS.get(name)
+    return say(value) if say else f"{name.removeprefix('options.')} {value}"
+
+
+def studies_version(session: Session, *, study_ids: Sequence[int]) -> str:
+    """Return a text that changes whenever an analysis of these studies could.
+
+    A trial's numbers change only when it ends, which its state and time tell; names matter
+    because labels and comparisons show them.
+    """
+    trials = (
+        select(
+            SweepRow.study_id,
+            TrialRow.state,
+            func.count(),
+            func.sum(TrialRow.id),
+            func.max(TrialRow.finished_at, type_=TrialRow.finished_at.type),
+        )
+        .select_from(SweepTrialRow)
+        .join(SweepRow, SweepRow.id == SweepTrialRow.sweep_id)
+        .join(TrialRow, TrialRow.id == SweepTrialRow.trial_id)
+        .where(SweepRow.study_id.in_(study_ids))
+        .group_by(SweepRow.study_id, TrialRow.state)
+        .order_by(SweepRow.study_id, TrialRow.state)
+    )
+    names = (
+        select(StudyRow.id, StudyRow.name).where(StudyRow.id.in_(study_ids)).order_by(StudyRow.id)
+    )
+    facts = [tuple(row) for query in (trials, names) for row in session.execute(query)]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]

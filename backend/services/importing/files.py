@@ -1,13 +1,17 @@
-"""From an uploaded file to rows: plain or gzip, CSV or our own JSON export."""
+"""From an uploaded file to rows, plain or gzip, CSV or our own JSON export; and a row's cells."""
 
 import csv
 import io
 import json
+import math
+import re
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from backend.errors import InvalidInput, TooLarge
+from backend.services.trials import FORMULA_STARTS
 
 GZIP = b"\x1f\x8b"
 MOST_ROWS = 100_000
@@ -17,6 +21,14 @@ MOST_COLUMNS = 200
 MOST_CONTAINERS = 20 * MOST_ROWS
 #: A packed file may be several in a row; each costs a copy of what follows it.
 MOST_MEMBERS = 100
+#: Halves of surrogate pairs, which JSON can write as escapes, are no text UTF-8 could answer with.
+_PRINTABLE = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]*")
+_TEXT = re.compile(r"[^\x00\ud800-\udfff]*")
+LONGEST_TEXT = 10_000
+#: What the settings of one run may be; deeper ones could be stored, but not always be read again.
+MOST_DEPTH = 8
+MOST_VALUES = 1000
+MOST_WHOLE = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +133,144 @@ def _csv_rows(text: str) -> list[RawRow]:
 def _check_count(rows: int) -> None:
     if rows > MOST_ROWS:
         raise TooLarge(f"An import takes at most {MOST_ROWS:,} runs.", field="body")
+
+
+class Cells:
+    """Reads a row by any of a column's names."""
+
+    def __init__(self, row: RawRow) -> None:
+        self._row = row
+
+    def refuse(self, column: str, reason: str) -> InvalidInput:
+        """Return the error of a cell."""
+        return InvalidInput(f"Line {self._row.line}, {column}: {reason}", field=column)
+
+    def has(self, column: str) -> bool:
+        """Return whether the file has the column at all."""
+        return column in self._row.cells
+
+    def raw(self, *names: str) -> Any:
+        """Return the first of these cells that is not empty; None if none is."""
+        for name in names:
+            value = self._row.cells.get(name)
+            if value is not None and (not isinstance(value, str) or value.strip()):
+                return value
+        return None
+
+    def text(self, *names: str, longest: int) -> str | None:
+        """Return a cell as text."""
+        value = self.raw(*names)
+        if value is None:
+            return None
+        if isinstance(value, dict | list):
+            raise self.refuse(names[0], f"text is needed; got {_shown(value)}.")
+        found = _unguarded(str(value).strip())
+        if len(found) > longest or not _PRINTABLE.fullmatch(found):
+            raise self.refuse(
+                names[0], f"at most {longest} printable characters; got {found[:40]!r}."
+            )
+        return found
+
+    def number(self, *names: str) -> float | None:
+        """Return a cell as a number, which may be NaN or infinite; None if it is empty."""
+        value = self.raw(*names)
+        if value is None or isinstance(value, bool):
+            return None
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise self.refuse(names[0], f"a number is needed; got {_shown(value)}.") from None
+
+    def within(self, low: float, high: float, *names: str) -> float | None:
+        """Return a cell as a finite number in a range."""
+        value = self.number(*names)
+        if value is not None and not low <= value <= high:
+            raise self.refuse(names[0], f"a number from {low:g} to {high:g}; got {value:g}.")
+        return value
+
+    def whole(self, low: int, high: int, *names: str) -> int | None:
+        """Return a cell as a whole number in a range."""
+        value = self.within(low, high, *names)
+        if value is not None and value != int(value):
+            raise self.refuse(names[0], f"a whole number is needed; got {value:g}.")
+        return None if value is None else int(value)
+
+    def prose(self, name: str) -> str | None:
+        """Return a cell of free text, which may have several lines, as it is."""
+        value = self.raw(name)
+        if isinstance(value, dict | list):
+            raise self.refuse(name, f"text is needed; got {_shown(value)}.")
+        return None if value is None else _unguarded(str(value))
+
+    def numbers(self, name: str) -> list[float]:
+        """Return a cell of numbers separated by semicolons."""
+        value = self.raw(name)
+        if value is None:
+            return []
+        try:
+            return [float(part) for part in _scalar(value).split(";") if part.strip()]
+        except ValueError:
+            raise self.refuse(name, "numbers separated by ; are needed.") from None
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        """Return a cell of JSON settings, of which whatever is taken can be read again."""
+        value = self.raw(name)
+        try:
+            found = json.loads(value) if isinstance(value, str) else value
+        except (ValueError, RecursionError):
+            raise self.refuse(name, "a JSON object is needed.") from None
+        if found is not None and not isinstance(found, dict):
+            raise self.refuse(name, "a JSON object is needed.")
+        objection = _objection(found, MOST_DEPTH)
+        if objection is None and _values(found) > MOST_VALUES:
+            objection = f"at most {MOST_VALUES} values"
+        if objection is not None:
+            raise self.refuse(name, f"{objection}.")
+        return found or {}
+
+
+def _objection(value: Any, depth: int) -> str | None:
+    """Return what settings may not hold, if they do; looks no deeper than `depth`."""
+    if isinstance(value, dict | list):
+        if depth == 0:
+            return f"settings are nested at most {MOST_DEPTH} deep"
+        inner = [*value, *value.values()] if isinstance(value, dict) else value
+        return next((found for one in inner if (found := _objection(one, depth - 1))), None)
+    if isinstance(value, str):
+        plain = len(value) <= LONGEST_TEXT and _TEXT.fullmatch(value)
+        return None if plain else f"at most {LONGEST_TEXT:,} characters of text, none of them NUL"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "settings are finite numbers"
+    if isinstance(value, int) and abs(value) > MOST_WHOLE:
+        return f"whole numbers are at most {MOST_WHOLE}"
+    return None
+
+
+def _values(value: Any) -> int:
+    """Return how many values settings have in all; they are not nested too deep."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return sum(map(_values, value), 1) if isinstance(value, list) else 1
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, dict | list):
+        raise ValueError
+    return str(value)
+
+
+def _unguarded(text: str) -> str:
+    """Return a cell without the mark that our own exports put before what looks like a formula."""
+    return text[1:] if text[:1] == "'" and text[1:].startswith(FORMULA_STARTS) else text
+
+
+def _shown(value: Any) -> str:
+    """Return a cell as an error may repeat it; lists may be nested deeper than can be printed."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    return repr(str(value)[:40])
+
+
+def not_finite(values: Sequence[float | None]) -> bool:
+    """Return whether one of the numbers that were given is NaN or infinite."""
+    return any(value is not None and not math.isfinite(value) for value in values)

@@ -6,7 +6,8 @@ from typer.testing import CliRunner
 from backend.cli import app
 from backend.db import transaction
 from backend.errors import Conflict, InvalidInput, NotFound, Unavailable
-from backend.services.accounts import passwords, tokens, users
+from backend.services import accounts
+from backend.services.accounts import passwords
 from backend.settings import get_settings
 from ib_core.errors import InvalidSpec
 from tests.backend.accounts import CHEAP, PASSWORD, SECRET
@@ -39,16 +40,16 @@ def test_an_account_is_created_with_a_typed_password() -> None:
     said = etascope("user", "create", "ada", "--role", "admin", typed=f"{PASSWORD}\n{PASSWORD}\n")
     assert "Created ada, admin." in said
     assert PASSWORD not in said
-    assert passwords.matches(PASSWORD, digest_of("ada"))
+    assert passwords.password_matches(PASSWORD, digest_of("ada"))
     assert "ada: admin, last login never" in etascope("user", "list")
 
 
 def test_a_made_up_password_is_printed_and_works() -> None:
     said = etascope("user", "create", "ada", "--generate")
-    assert passwords.matches(said.split()[-1], digest_of("ada"))
+    assert passwords.password_matches(said.split()[-1], digest_of("ada"))
     again = etascope("user", "password", "ada", "--generate")
-    assert passwords.matches(again.split()[-1], digest_of("ada"))
-    assert not passwords.matches(said.split()[-1], digest_of("ada"))
+    assert passwords.password_matches(again.split()[-1], digest_of("ada"))
+    assert not passwords.password_matches(said.split()[-1], digest_of("ada"))
 
 
 def test_locking_out_and_letting_in() -> None:
@@ -65,7 +66,7 @@ def test_a_token_is_printed_once_and_works() -> None:
     etascope("user", "create", "ada", "--generate")
     text = etascope("token", "create", "ci", "--user", "ada", "--scope", "read").strip()
     with transaction() as session:
-        caller = tokens.find(session, text=text)
+        caller = accounts.token_caller(session, text=text)
     assert caller is not None
     assert (caller.name, caller.scope) == ("ada", "read")
 
@@ -107,10 +108,10 @@ def test_a_database_without_tables_says_what_to_do(
 
 
 def test_the_shell_s_deeds_are_remembered() -> None:
-    from backend.services import audit
+    from backend.services import accounts
 
     etascope("user", "create", "ada", "--generate")
     with transaction() as session:
-        (entry,) = audit.page(session).items
-        user = users.find(session, name="ada")
+        (entry,) = accounts.audit_page(session).items
+        user = accounts.find_user(session, name="ada")
     assert (entry.action, entry.user_id, entry.username) == ("user.create", user.id, None)

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 from backend.db import transaction
 from backend.schemas import TrialState
-from backend.services import sweeps
+from backend.services import sweeps, trials
 from ib_core.sweep.result import Outcome
 from tests import factories
 from tests.backend.matrix.conftest import serving
@@ -116,7 +116,7 @@ def _study(people: World, number: int, state: TrialState) -> Target:
 
 def _target(study_id: int, sweep_id: int) -> Target:
     with transaction() as session:
-        first = sweeps.trials_page(session, sweep_id=sweep_id, limit=1).items[0]
+        first = trials.page(session, sweep_id=sweep_id, limit=1).items[0]
     return Target(study_id, sweep_id, first.id)
 
 

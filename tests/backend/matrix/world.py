@@ -8,9 +8,8 @@ from backend.client import Call
 from backend.db import transaction
 from backend.models import StudyNoteRow
 from backend.schemas import NoteCreate, ViewCreate, ViewFilters
-from backend.services import saved_views, study_notes, sweeps
-from backend.services.accounts import tokens, users
-from backend.services.accounts.caller import Caller
+from backend.services import accounts, studies, sweeps, trials
+from backend.services.accounts import Caller
 from tests import factories
 from tests.backend.accounts import Person, bearer, new_user, person, token_of
 
@@ -47,7 +46,7 @@ class World:
 
     def trial_id(self) -> int:
         with transaction() as session:
-            found = sweeps.trials_page(session, sweep_id=self.sweep_id_once(), limit=1)
+            found = trials.page(session, sweep_id=self.sweep_id_once(), limit=1)
         return found.items[0].id
 
     def sweep_id_once(self) -> int:
@@ -62,23 +61,25 @@ class World:
 
     def token_id(self) -> int:
         with transaction() as session:
-            made = tokens.create(session, user_id=self.owner.id, name="t", scope="read", days=None)
+            made = accounts.create_token(
+                session, user_id=self.owner.id, name="t", scope="read", days=None
+            )
             # There is room for a hundred that work.
-            for token in tokens.list_for(session, user_id=self.owner.id)[50:]:
+            for token in accounts.list_tokens(session, user_id=self.owner.id)[50:]:
                 if not token.revoked and token.name == "t":
-                    tokens.revoke(session, token_id=token.id, user_id=None)
+                    accounts.revoke_token(session, token_id=token.id, user_id=None)
         return made.id
 
     def note_id(self) -> int:
         study_id = self.study_id()
         with transaction() as session:
             text = NoteCreate(text="a note").text
-            return study_notes.add(session, study_id=study_id, by=self._owner, text=text).id
+            return studies.add_note(session, study_id=study_id, by=self._owner, text=text).id
 
     def view_id(self) -> int:
         view = ViewCreate(name="a view", filters=ViewFilters(q="x"))
         with transaction() as session:
-            return saved_views.save(session, user_id=self.owner.id, payload=view).id
+            return studies.save_view(session, user_id=self.owner.id, payload=view).id
 
     def fresh(self, name: str) -> int:
         """Return the id of a new thing, by the name of a path's parameter."""
@@ -107,8 +108,8 @@ def build_world() -> World:
     _, dead = token_of(gone.id, "admin")
     _, read = token_of(owner.id, "read")
     with transaction() as session:
-        tokens.revoke(session, token_id=revoked_id, user_id=owner.id)
-        users.delete(session, user_id=gone.id)
+        accounts.revoke_token(session, token_id=revoked_id, user_id=owner.id)
+        accounts.delete_user(session, user_id=gone.id)
     headers = {name: one.headers for name, one in people.items()}
     headers |= {"anonymous": {}, "revoked": bearer(revoked), "deleted": bearer(dead)}
     return World(headers | {"read_token": bearer(read)}, owner)

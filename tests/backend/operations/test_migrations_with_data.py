@@ -77,7 +77,7 @@ def _train(shard_id: int) -> None:
     ended = zip(claim.trials, results, strict=True)
     finished = {trial.id: result for trial, result in ended if result is not None}
     with transaction() as session:
-        shards.record(session, claim=claim, finished=finished)
+        shards.report(session, claim=claim, finished=finished)
         shards.finish(session, claim=claim)
 
 

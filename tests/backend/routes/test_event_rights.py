@@ -9,9 +9,9 @@ import pytest
 
 from backend.db import get_engine, transaction
 from backend.routes import events
-from backend.services.accounts import passwords, sessions, tokens, users
-from backend.services.accounts.caller import Caller
-from backend.services.events import Position
+from backend.services import accounts
+from backend.services.accounts import Caller, passwords
+from backend.services.sweeps import Position
 from backend.web import sweep_watch
 from tests import factories
 from tests.backend.accounts import CHEAP, SECRET, new_user, token_of
@@ -26,8 +26,8 @@ def ada(sqlite_database: str, monkeypatch: pytest.MonkeyPatch) -> Caller:
     with transaction() as session:
         new_user(session, "root", "admin")
         user = new_user(session, "ada").id
-        key = sessions.begin(session, user_id=user, secret=SECRET, hours=1)
-        found = sessions.find(session, key=key, secret=SECRET)
+        key = accounts.begin_login(session, user_id=user, secret=SECRET, hours=1)
+        found = accounts.login_caller(session, key=key, secret=SECRET)
     assert found is not None
     return found
 
@@ -52,17 +52,17 @@ async def listen(caller: Caller, ending: Callable[[], None]) -> list[bytes]:
 
 def log_out(caller: Caller) -> None:
     with transaction() as session:
-        sessions.end(session, session_id=caller.session_id or 0)
+        accounts.end_login(session, session_id=caller.session_id or 0)
 
 
 def lock_out(caller: Caller) -> None:
     with transaction() as session:
-        users.change(session, user_id=caller.user_id or 0, disabled=True)
+        accounts.change_user(session, user_id=caller.user_id or 0, disabled=True)
 
 
 def delete(caller: Caller) -> None:
     with transaction() as session:
-        users.delete(session, user_id=caller.user_id or 0)
+        accounts.delete_user(session, user_id=caller.user_id or 0)
 
 
 @pytest.mark.parametrize("ending", [log_out, lock_out, delete])
@@ -75,11 +75,11 @@ def test_a_login_s_stream_ends_with_it(ada: Caller, ending: Any) -> None:
 def test_a_token_s_stream_ends_when_it_is_revoked(ada: Caller) -> None:
     token_id, text = token_of(ada.user_id or 0)
     with transaction() as session:
-        caller = tokens.find(session, text=text)
+        caller = accounts.token_caller(session, text=text)
     assert caller is not None
 
     def revoke() -> None:
         with transaction() as session:
-            tokens.revoke(session, token_id=token_id, user_id=None)
+            accounts.revoke_token(session, token_id=token_id, user_id=None)
 
     assert len(run(listen(caller, revoke))) == 1

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from backend.client import Client, read_events
-from backend.services import events, studies
+from backend.services import studies, sweeps
 from tests.backend.conftest import BODY
 from tests.servers import wait_for
 
@@ -56,13 +56,13 @@ def test_a_listener_that_leaves_is_not_polled_for(
     http: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[float] = []
-    real = events.look
+    real = sweeps.news
 
     def look(*args: Any, **kwargs: Any) -> Any:
         looked.append(time.monotonic())
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(events, "look", look)
+    monkeypatch.setattr(sweeps, "news", look)
     monkeypatch.setattr("backend.web.sweep_watch.POLL_SECONDS", 0.05)
     with http.stream("GET", f"/api/sweeps/{submit(http)}/events") as answer:
         next(answer.iter_lines())

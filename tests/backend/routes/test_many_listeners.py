@@ -10,8 +10,8 @@ import pytest
 
 from backend.db import get_engine, transaction
 from backend.errors import TooManyAttempts
-from backend.services import events
-from backend.services.accounts.caller import LOCAL_OWNER, Caller
+from backend.services import sweeps
+from backend.services.accounts import LOCAL_OWNER, Caller
 from backend.web import sweep_watch
 from tests import factories
 from tests.backend.conftest import BODY
@@ -24,14 +24,14 @@ def test_each_of_many_hears_every_trial_once_and_the_database_is_asked_for_one(
     server: str, train: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = 0
-    real = events.look
+    real = sweeps.news
 
     def look(*args: Any, **kwargs: Any) -> Any:
         nonlocal looks
         looks += 1
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(events, "look", look)
+    monkeypatch.setattr(sweeps, "news", look)
     monkeypatch.setattr(sweep_watch, "POLL_SECONDS", 0.1)
 
     async def listen(http: httpx.AsyncClient, sweep: int, begun: asyncio.Event) -> list[int]:

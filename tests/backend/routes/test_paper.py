@@ -1,7 +1,7 @@
 import pytest
 
 from backend.db import transaction
-from backend.services.bundles.storing import store
+from backend.services.reproduction import store_bundle
 from tests.backend.paper.bundles import bad_ib, good_ib, make_bundle
 
 
@@ -26,7 +26,7 @@ def test_an_empty_installation_has_tested_nothing(api):
 def test_verdicts_follow_the_trials(api, tmp_path, losses, expected):
     before = api.get("/api/paper")
     with transaction() as session:
-        store(session, bundle=make_bundle(tmp_path / "b", losses), source="a test")
+        store_bundle(session, bundle=make_bundle(tmp_path / "b", losses), source="a test")
     after = api.get("/api/paper")
     assert after.headers["etag"] != before.headers["etag"]
     assert (verdict(before), verdict(after)) == ("not tested", expected)

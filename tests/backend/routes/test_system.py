@@ -12,7 +12,7 @@ from sqlalchemy import text
 from backend.db import build_engine, get_engine, needed_revision, transaction
 from backend.operations.database import newest
 from backend.routes import system
-from backend.services import storage, workers
+from backend.services import maintenance, workers
 from backend.services.workers import Worker
 from tests.backend.conftest import NotedQueue
 
@@ -81,13 +81,13 @@ def test_a_disk_that_is_really_full_is_noticed(tmp_path: Path) -> None:
     if subprocess.run(mount, capture_output=True).returncode != 0:
         pytest.skip("only root may mount a small disk")
     try:
-        assert storage.why_not_writable(tmp_path) is None
+        assert maintenance.why_not_writable(tmp_path) is None
         with suppress(OSError):
             (tmp_path / "all").write_bytes(bytes(2 * 1024 * 1024))
-        assert storage.why_not_writable(tmp_path) == "No space left on device"
+        assert maintenance.why_not_writable(tmp_path) == "No space left on device"
     finally:
         subprocess.run(["umount", str(tmp_path)], check=True)
-    assert storage.why_not_writable(tmp_path / "missing") == "No such file or directory"
+    assert maintenance.why_not_writable(tmp_path / "missing") == "No such file or directory"
 
 
 def test_a_database_that_only_reads_is_not_ready(

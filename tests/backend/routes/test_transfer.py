@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
-from backend.schemas import CSV_COLUMNS
-from backend.services.importing import storing
+from backend.services.importing import runs
 from backend.settings import get_settings
+from ib_core.sweep.result import COLUMNS
 
 RUNS = """dataset,method,lr,seed,train_loss,test_loss,epochs,clip
 mnist,EB,0.1,1,0.5,0.6,1,0
@@ -52,7 +52,7 @@ def test_every_trial_is_exported_also_those_that_wait(
     submit(seeds=3)
     rows = rows_of(export(api, trained))
     assert len(rows) == 18
-    assert tuple(rows[0])[: len(CSV_COLUMNS)] == CSV_COLUMNS
+    assert tuple(rows[0])[: len(COLUMNS)] == COLUMNS
     assert sum(row["state"] == "queued" for row in rows) == 6
     lost = next(row for row in rows if row["outcome"] == "diverged" and row["seed"] == "1")
     assert lost["train_loss"] == ""
@@ -242,16 +242,16 @@ def test_others_write_while_a_large_file_is_stored(
     api: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pieces: list[int] = []
-    real = storing._insert
+    real = runs._insert_trials
 
     def insert(session: Any, trials: Any) -> None:
         real(session, trials)
         pieces.append(len(trials))
 
-    monkeypatch.setattr(storing, "_insert", insert)
+    monkeypatch.setattr(runs, "_insert_trials", insert)
     answer = api.post("/api/import", content=many(2500))
     assert (answer.status_code, answer.json()["imported"]) == (201, 2500)
-    assert max(pieces) <= storing.PIECE, "no transaction stores more"
+    assert max(pieces) <= runs.PIECE, "no transaction stores more"
     again = api.post("/api/import", content=many(2500)).json()
     assert (again["imported"], again["reused"]) == (0, 2500)
 
@@ -263,7 +263,7 @@ def test_an_import_that_cannot_be_published_leaves_nothing_behind(
         raise RuntimeError("no")
 
     with monkeypatch.context() as patch:
-        patch.setattr(storing, "_sweep", fail)
+        patch.setattr(runs, "_sweep", fail)
         assert api.post("/api/import", content=many(1200)).status_code == 500
     assert api.get("/api/studies").json()["items"] == []
     assert api.get("/api/storage").json()["trials"] == 0

@@ -2,7 +2,7 @@
 
 from fastapi.testclient import TestClient
 
-from backend.schemas import CSV_COLUMNS
+from ib_core.sweep.result import COLUMNS
 
 
 def first_trial(api: TestClient, sweep: int, **query: object) -> dict:
@@ -15,7 +15,7 @@ def test_a_trial_has_the_columns_of_the_files_and_its_record(
     sweep = submit()["id"]
     train()
     trial = api.get(f"/api/trials/{first_trial(api, sweep)['id']}").json()
-    assert set(CSV_COLUMNS) | {"id", "state", "record"} <= trial.keys()
+    assert set(COLUMNS) | {"id", "state", "record"} <= trial.keys()
     assert trial["record"] == {"engine": "test"}
     assert (trial["outcome"], trial["imported"]) == ("completed", False)
 

@@ -13,8 +13,8 @@ from backend.db import reading, transaction
 from backend.errors import Conflict
 from backend.models import ShardRow, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import SweepState
-from backend.services import dispatch, maintenance, shards, studies, sweeps
-from backend.services.accounts import tokens, users
+from backend.services import accounts, maintenance, shards, studies, sweeps
+from backend.services.accounts import logins
 from tests.factories import claim, new_study, result, submit
 
 CROWD = 8
@@ -62,7 +62,7 @@ def test_a_result_delivered_by_many_is_stored_once(shard_id) -> None:
     def deliver(loss: float) -> set[int]:
         with transaction() as session:
             finished = {first.id: result(first, loss=loss)}
-            return shards.record(session, claim=taken, finished=finished)
+            return shards.report(session, claim=taken, finished=finished)
 
     stored = at_once(*(lambda n=n: deliver(n / 10) for n in range(CROWD)))
     assert sum(len(ids) for ids in stored) == 1
@@ -83,7 +83,7 @@ def test_overlapping_sweeps_submitted_together_share_every_trial(database) -> No
         for shard in (id for submitted in made for id in submitted.shard_ids):
             taken = claim(session, shard)
             done = {trial.id: result(trial) for trial in taken.trials}
-            shards.record(session, claim=taken, finished=done)
+            shards.report(session, claim=taken, finished=done)
             shards.finish(session, claim=taken)
         for submitted in made:
             sweep = sweeps.get(session, sweep_id=submitted.sweep.id)
@@ -182,9 +182,9 @@ def test_two_reapers_announce_a_shard_once(database) -> None:
     with transaction() as session:
         submit(session)
 
-    def look() -> list[dispatch.Announcement]:
+    def look() -> list[shards.Announcement]:
         with transaction() as session:
-            return dispatch.due(session, depths={"cpu": 1, "gpu": 1})
+            return shards.due(session, depths={"cpu": 1, "gpu": 1})
 
     found = at_once(*[look] * CROWD)
     assert sorted(len(due) for due in found) == [0] * (CROWD - 1) + [1]
@@ -208,7 +208,7 @@ def test_a_busy_service_ends_with_every_trial_counted_once(database) -> None:
     def worker(number: int) -> None:
         for _ in range(15):
             with transaction() as session:
-                due = dispatch.due(session, depths={"cpu": 0, "gpu": 0})
+                due = shards.due(session, depths={"cpu": 0, "gpu": 0})
             for item in due:
                 with transaction() as session:
                     taken = shards.claim(session, shard_id=item.shard_id, worker=f"w{number}")
@@ -216,7 +216,7 @@ def test_a_busy_service_ends_with_every_trial_counted_once(database) -> None:
                     continue
                 with transaction() as session:
                     done = {trial.id: result(trial) for trial in taken.trials}
-                    shards.record(session, claim=taken, finished=done)
+                    shards.report(session, claim=taken, finished=done)
                     shards.finish(session, claim=taken)
 
     at_once(
@@ -226,21 +226,21 @@ def test_a_busy_service_ends_with_every_trial_counted_once(database) -> None:
     worker(9)
     assert_sound()
     with reading() as session:
-        for sweep in sweeps.list_for_study(session, study_id=study.id):
+        for sweep in sweeps.page(session, study_id=study.id, limit=50).items:
             assert sweep.state is SweepState.COMPLETED, sweep
         assert session.scalar(select(func.count()).select_from(TrialRow)) == 2 * 3 * 5
 
 
 def test_the_hundredth_token_is_made_once(database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "MOST_TOKENS", 3)
+    monkeypatch.setattr(logins, "MOST_TOKENS", 3)
     with transaction() as session:
         digest = "x"
-        user = users.create(session, name="ada", role="member", password_digest=digest).id
+        user = accounts.create_user(session, name="ada", role="member", password_digest=digest).id
 
     def make() -> bool:
         try:
             with transaction() as session:
-                tokens.create(session, user_id=user, name="t", scope="read", days=1)
+                accounts.create_token(session, user_id=user, name="t", scope="read", days=1)
         except Conflict:
             return False
         return True

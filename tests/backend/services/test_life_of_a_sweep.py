@@ -21,7 +21,7 @@ from backend.db import clock, dispose_engines, reading, transaction
 from backend.errors import Conflict
 from backend.models import ShardRow, ShardState, StudyRow, SweepRow, TrialRow
 from backend.schemas import SweepState, TrialState
-from backend.services import dispatch, maintenance, shards, studies, sweeps
+from backend.services import maintenance, shards, studies, sweeps
 from backend.settings import get_settings
 from ib_core.sweep.result import Outcome
 from tests.factories import new_study, result, submit
@@ -84,7 +84,7 @@ class LifeOfSweeps(RuleBasedStateMachine):
         loss = data.draw(st.floats(0, 1))
         with transaction() as session:
             finished = {trial.id: result(trial, outcome=outcome, loss=loss)}
-            stored = shards.record(session, claim=claim, finished=finished)
+            stored = shards.report(session, claim=claim, finished=finished)
         if stored and outcome is not Outcome.FAILED:
             assert trial.fingerprint not in self.finished, "a trial was counted twice"
             self.finished[trial.fingerprint] = loss
@@ -113,8 +113,8 @@ class LifeOfSweeps(RuleBasedStateMachine):
             session.execute(update(ShardRow).values(not_before=None))
             running = ShardRow.state == ShardState.RUNNING
             session.execute(update(ShardRow).where(running).values(lease_until=clock(-1)))
-            dispatch.expire(session)
-            dispatch.due(session)
+            shards.expire(session)
+            shards.due(session)
 
     @invariant()
     def nothing_contradicts(self) -> None:
@@ -144,7 +144,7 @@ class LifeOfSweeps(RuleBasedStateMachine):
                     taken = shards.claim(session, shard_id=shard_id, worker="honest")
                     if taken is not None:
                         done = {trial.id: result(trial) for trial in taken.trials}
-                        shards.record(session, claim=taken, finished=done)
+                        shards.report(session, claim=taken, finished=done)
                         shards.finish(session, claim=taken)
         with reading() as session:
             ids = session.scalars(select(SweepRow.id)).all()

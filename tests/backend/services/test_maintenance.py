@@ -6,7 +6,7 @@ from sqlalchemy import delete, text, update
 from backend.db import clock, transaction
 from backend.models import CurveRow, ShardRow, ShardState, SweepTrialRow, TrialRow
 from backend.schemas import SweepState, TrialState
-from backend.services import dispatch, maintenance, sweeps
+from backend.services import maintenance, shards, sweeps
 from tests.factories import claim, submit, train, train_all
 
 
@@ -42,7 +42,7 @@ def test_waiting_trials_without_a_shard_get_one(session) -> None:
     session.execute(update(TrialRow).values(shard_id=None))
     assert kinds(session) == ["trials_without_shard", "idle_shards"]
     mend(session)
-    for item in dispatch.due(session):
+    for item in shards.due(session):
         train(session, item.shard_id)
     assert sweeps.get(session, sweep_id=made.sweep.id).state is SweepState.COMPLETED
 

@@ -3,9 +3,10 @@
 import pytest
 from fastapi.testclient import TestClient
 
-from backend.services.accounts import throttle
-from backend.services.accounts.first_admin import _key
-from backend.web.entrance import SESSION_COOKIE, local_path, login_address
+from backend.services.accounts import passwords
+from backend.services.accounts.people import _invitation_key
+from backend.web import entrance
+from backend.web.entrance import local_path, login_address
 from tests.backend.accounts import PASSWORD, SECRET, Person, fresh
 
 HTML = {"Accept": "text/html"}
@@ -54,7 +55,7 @@ def test_a_right_password_leads_to_where_one_wanted_to_go(team: TestClient, ada:
         form = {"username": "Ada ", "password": PASSWORD, "next": "/studies/3?y=log"}
         answer = team.post("/login", data=form)
         assert answer.headers["location"] == "/studies/3?y=log"
-        assert SESSION_COOKIE in answer.cookies
+        assert entrance.SESSION_COOKIE in answer.cookies
         assert team.get("/login").headers["location"] == "/"
 
 
@@ -72,7 +73,7 @@ def test_what_somebody_typed_is_shown_as_text(team: TestClient, ada: Person) -> 
 
 def test_the_page_says_how_long_to_wait(team: TestClient, ada: Person) -> None:
     form = {"username": "ada", "password": "wrong"}
-    for _ in range(throttle.FREE_PER_ACCOUNT):
+    for _ in range(passwords.FREE_PER_ACCOUNT):
         assert team.post("/login", data=form).status_code == 401
     page = team.post("/login", data=form | {"password": PASSWORD})
     assert page.status_code == 429
@@ -95,17 +96,21 @@ def test_the_first_admin_s_link_works_once(team: TestClient) -> None:
         assert team.get("/welcome", headers=HTML).status_code == 200
         form = {"username": "ada", "password": PASSWORD, "key": "wrong"}
         assert team.post("/welcome", data=form).status_code == 403
-        weak = team.post("/welcome", data=form | {"password": "short", "key": _key(SECRET)})
+        weak = team.post(
+            "/welcome", data=form | {"password": "short", "key": _invitation_key(SECRET)}
+        )
         assert weak.status_code == 422
-        assert f'value="{_key(SECRET)}"' in weak.text  # one need not open the link again
-        bad = team.post("/welcome", data=form | {"username": "A B", "key": _key(SECRET)})
+        assert f'value="{_invitation_key(SECRET)}"' in weak.text  # one need not open the link again
+        bad = team.post("/welcome", data=form | {"username": "A B", "key": _invitation_key(SECRET)})
         assert bad.status_code == 422
-        done = team.post("/welcome", data=form | {"key": _key(SECRET)})
+        done = team.post("/welcome", data=form | {"key": _invitation_key(SECRET)})
         assert done.status_code == 303
         assert team.get("/api/me").json()["role"] == "admin"
     with fresh(team):
         assert team.get("/welcome").headers["location"] == "/login"
-        second = team.post("/welcome", data=form | {"username": "eve", "key": _key(SECRET)})
+        second = team.post(
+            "/welcome", data=form | {"username": "eve", "key": _invitation_key(SECRET)}
+        )
         assert second.status_code == 403
 
 

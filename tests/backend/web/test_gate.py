@@ -10,7 +10,7 @@ from sqlalchemy import select
 from backend.db import transaction
 from backend.models import SessionRow, TokenRow
 from backend.schemas import CSRF_COOKIE, CSRF_HEADER
-from backend.services.accounts import users
+from backend.services import accounts
 from backend.web.entrance import SESSION_COOKIE
 from tests.backend.accounts import PASSWORD, Person, bearer, fresh, token_of
 
@@ -183,7 +183,7 @@ def test_logging_out_ends_the_login_on_the_server(team: TestClient, ada: Person)
 def test_a_role_counts_from_the_next_request_on(team: TestClient, ada: Person) -> None:
     assert team.post("/api/studies", json={"name": "x"}, headers=ada.headers).status_code == 201
     with transaction() as session:
-        users.change(session, user_id=ada.id, role="viewer")
+        accounts.change_user(session, user_id=ada.id, role="viewer")
     refused = team.post("/api/studies", json={"name": "x"}, headers=ada.headers)
     assert refused.status_code == 403
     assert "Viewers may read only" in refused.json()["error"]["message"]

@@ -4,7 +4,7 @@ import pytest
 from dash import no_update
 
 from backend.schemas import BundleRead
-from backend.services.illustrations import race
+from backend.services.start import race
 from dashboard.components import bundle_offer
 from dashboard.ids import Bundle
 from dashboard.ids import Start as ids

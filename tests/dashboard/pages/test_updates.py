@@ -6,7 +6,7 @@ import pytest
 
 from backend.client import Call
 from backend.schemas import ActivationRead, UpdateRead
-from backend.services.illustrations.node_update import node_update
+from backend.services.illustrations import node_update
 from dashboard.pages import updates
 from tests.coroutines import run
 

@@ -7,27 +7,26 @@ from sqlalchemy.orm import Session
 
 from backend.db import transaction
 from backend.errors import Forbidden
-from backend.services import audit
-from backend.services.accounts import first_admin, users
+from backend.services import accounts
 from tests.backend.accounts import SECRET
 
 
 def accept(session: Session, key: str, name: str = "ada") -> None:
-    first_admin.accept(session, secret=SECRET, key=key, name=name, password_digest="digest")
+    accounts.accept_invitation(session, secret=SECRET, key=key, name=name, password_digest="digest")
 
 
 def test_the_link_makes_one_admin(session: Session) -> None:
-    key = first_admin.invitation(session, secret=SECRET)
+    key = accounts.invitation(session, secret=SECRET)
     assert key is not None
-    assert first_admin.invitation(session, secret=SECRET[::-1]) != key
+    assert accounts.invitation(session, secret=SECRET[::-1]) != key
     with pytest.raises(Forbidden):
         accept(session, key[:-1])
     accept(session, key)
-    ada = users.find(session, name="ada")
+    ada = accounts.find_user(session, name="ada")
     assert ada.role == "admin"
-    (entry,) = audit.page(session).items
+    (entry,) = accounts.audit_page(session).items
     assert (entry.action, entry.username, entry.user_id) == ("user.create", "ada", ada.id)
-    assert first_admin.invitation(session, secret=SECRET) is None
+    assert accounts.invitation(session, secret=SECRET) is None
     with pytest.raises(Forbidden):
         accept(session, key, "bob")
 
@@ -35,7 +34,7 @@ def test_the_link_makes_one_admin(session: Session) -> None:
 def test_two_who_come_at_once_are_not_both_first(database: str) -> None:
     del database
     with transaction() as session:
-        key = first_admin.invitation(session, secret=SECRET) or ""
+        key = accounts.invitation(session, secret=SECRET) or ""
 
     def come(name: str) -> bool:
         try:

@@ -9,8 +9,8 @@ from sqlalchemy import select, update
 from backend.db import clock, dispose_engines, get_engine, transaction
 from backend.errors import TooManyAttempts, Unauthorized
 from backend.models import LoginAttemptsRow, SessionRow, UserRow
-from backend.services.accounts import sessions, throttle, users
-from backend.services.accounts.login import Login, log_in
+from backend.services import accounts
+from backend.services.accounts import Login, log_in, passwords
 from tests.backend.accounts import PASSWORD, SECRET, new_user
 
 
@@ -46,8 +46,8 @@ def test_a_login_is_a_new_key_of_which_only_a_digest_is_stored(ada: int) -> None
         stored = session.scalars(select(SessionRow.key_hash)).all()
         assert len(stored) == 2
         assert not {first.key, second.key} & set(stored)
-        assert sessions.find(session, key=first.key, secret=SECRET) == first.caller
-        assert sessions.find(session, key=first.key, secret=SECRET[::-1]) is None
+        assert accounts.login_caller(session, key=first.key, secret=SECRET) == first.caller
+        assert accounts.login_caller(session, key=first.key, secret=SECRET[::-1]) is None
         assert session.scalar(select(UserRow.last_login_at)) is not None
 
 
@@ -62,13 +62,13 @@ def test_an_unknown_name_and_a_wrong_password_are_told_alike(ada: int) -> None:
 def test_who_is_locked_out_cannot_log_in(ada: int) -> None:
     with transaction() as session:
         new_user(session, "root", "admin")
-        users.change(session, user_id=ada, disabled=True)
+        accounts.change_user(session, user_id=ada, disabled=True)
     with pytest.raises(Unauthorized):
         attempt()
 
 
 def test_guessing_one_account_is_refused_even_with_the_right_password_then(ada: int) -> None:
-    fail(throttle.FREE_PER_ACCOUNT)
+    fail(passwords.FREE_PER_ACCOUNT)
     dispose_engines()  # as a restart would
     with pytest.raises(TooManyAttempts, match=r"Try again in \d+ seconds") as caught:
         attempt(address="10.9.9.9")
@@ -76,7 +76,7 @@ def test_guessing_one_account_is_refused_even_with_the_right_password_then(ada: 
 
 
 def test_the_wait_ends_doubles_and_a_success_forgets_it(ada: int) -> None:
-    fail(throttle.FREE_PER_ACCOUNT)
+    fail(passwords.FREE_PER_ACCOUNT)
     _wait(31)
     fail(1)
     with pytest.raises(TooManyAttempts) as caught:
@@ -84,12 +84,12 @@ def test_the_wait_ends_doubles_and_a_success_forgets_it(ada: int) -> None:
     assert 30 < caught.value.seconds <= 60
     _wait(61)
     attempt()
-    fail(throttle.FREE_PER_ACCOUNT - 1)
+    fail(passwords.FREE_PER_ACCOUNT - 1)
     attempt()
 
 
 def test_guessing_many_accounts_from_one_address_is_refused(ada: int) -> None:
-    for number in range(throttle.FREE_PER_ADDRESS):
+    for number in range(passwords.FREE_PER_ADDRESS):
         fail(1, username=f"guess{number}")
     with pytest.raises(TooManyAttempts):
         attempt()
@@ -97,7 +97,7 @@ def test_guessing_many_accounts_from_one_address_is_refused(ada: int) -> None:
 
 
 def test_an_ipv6_household_is_one_address(ada: int) -> None:
-    for number in range(throttle.FREE_PER_ADDRESS):
+    for number in range(passwords.FREE_PER_ADDRESS):
         fail(1, username=f"guess{number}", address=f"2001:db8::{number + 1:x}")
     with pytest.raises(TooManyAttempts):
         attempt(address="2001:db8::ffff")
@@ -105,7 +105,7 @@ def test_an_ipv6_household_is_one_address(ada: int) -> None:
 
 
 def test_right_logins_are_never_throttled(ada: int) -> None:
-    for _ in range(throttle.FREE_PER_ACCOUNT * 2):
+    for _ in range(passwords.FREE_PER_ACCOUNT * 2):
         attempt()
 
 
@@ -119,7 +119,7 @@ def test_guesses_that_come_all_at_once_are_counted_one_by_one(ada: int) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         codes = list(pool.map(guess, range(24)))
-    assert codes.count("unauthorized") == throttle.FREE_PER_ACCOUNT
+    assert codes.count("unauthorized") == passwords.FREE_PER_ACCOUNT
 
 
 def _wait(seconds: float) -> None:

@@ -10,7 +10,7 @@ from backend.db import clock
 from backend.errors import Conflict, NotFound
 from backend.models import SessionRow, TokenRow
 from backend.schemas import Role, Scope
-from backend.services.accounts import sessions, tokens, users
+from backend.services import accounts
 from tests.backend.accounts import SECRET, new_user
 
 
@@ -21,12 +21,12 @@ def ada(session: Session) -> int:
 
 
 def begin(session: Session, user_id: int) -> str:
-    return sessions.begin(session, user_id=user_id, secret=SECRET, hours=1)
+    return accounts.begin_login(session, user_id=user_id, secret=SECRET, hours=1)
 
 
 def make(session: Session, user_id: int, **changes: Any) -> Any:
     given: dict[str, Any] = {"name": "laptop", "scope": "write", "days": 1}
-    return tokens.create(session, user_id=user_id, **(given | changes))
+    return accounts.create_token(session, user_id=user_id, **(given | changes))
 
 
 def end_session(session: Session, user_id: int) -> None:
@@ -38,49 +38,51 @@ def end_token(session: Session, user_id: int) -> None:
 
 
 def lock(session: Session, user_id: int) -> None:
-    users.change(session, user_id=user_id, disabled=True)
+    accounts.change_user(session, user_id=user_id, disabled=True)
 
 
 def remove(session: Session, user_id: int) -> None:
-    users.delete(session, user_id=user_id)
+    accounts.delete_user(session, user_id=user_id)
 
 
 @pytest.mark.parametrize("ending", [end_session, lock, remove])
 def test_a_login_ends_at_once(session: Session, ada: int, ending: Any) -> None:
     key = begin(session, ada)
-    caller = sessions.find(session, key=key, secret=SECRET)
+    caller = accounts.login_caller(session, key=key, secret=SECRET)
     assert caller is not None
-    assert sessions.still_hold(session, callers=[caller]) == {caller}
+    assert accounts.still_hold(session, callers=[caller]) == {caller}
     ending(session, ada)
-    assert sessions.find(session, key=key, secret=SECRET) is None
-    assert sessions.still_hold(session, callers=[caller]) == set()
+    assert accounts.login_caller(session, key=key, secret=SECRET) is None
+    assert accounts.still_hold(session, callers=[caller]) == set()
 
 
 @pytest.mark.parametrize("ending", [end_token, lock, remove])
 def test_a_token_ends_at_once(session: Session, ada: int, ending: Any) -> None:
     text = make(session, ada).token
-    caller = tokens.find(session, text=text)
+    caller = accounts.token_caller(session, text=text)
     assert caller is not None
-    assert sessions.still_hold(session, callers=[caller]) == {caller}
+    assert accounts.still_hold(session, callers=[caller]) == {caller}
     ending(session, ada)
-    assert tokens.find(session, text=text) is None
-    assert sessions.still_hold(session, callers=[caller]) == set()
+    assert accounts.token_caller(session, text=text) is None
+    assert accounts.still_hold(session, callers=[caller]) == set()
 
 
 def test_unlocking_does_not_bring_old_logins_back(session: Session, ada: int) -> None:
     key = begin(session, ada)
-    users.change(session, user_id=ada, disabled=True)
-    users.change(session, user_id=ada, disabled=False)
-    assert sessions.find(session, key=key, secret=SECRET) is None
+    accounts.change_user(session, user_id=ada, disabled=True)
+    accounts.change_user(session, user_id=ada, disabled=False)
+    assert accounts.login_caller(session, key=key, secret=SECRET) is None
 
 
 def test_a_new_password_ends_the_other_logins_only(session: Session, ada: int) -> None:
     mine, other = begin(session, ada), begin(session, ada)
-    caller = sessions.find(session, key=mine, secret=SECRET)
+    caller = accounts.login_caller(session, key=mine, secret=SECRET)
     assert caller is not None
-    users.set_password(session, user_id=ada, password_digest="new", keep_session=caller.session_id)
-    assert sessions.find(session, key=mine, secret=SECRET) is not None
-    assert sessions.find(session, key=other, secret=SECRET) is None
+    accounts.set_password(
+        session, user_id=ada, password_digest="new", keep_session=caller.session_id
+    )
+    assert accounts.login_caller(session, key=mine, secret=SECRET) is not None
+    assert accounts.login_caller(session, key=other, secret=SECRET) is None
 
 
 @pytest.mark.parametrize(("keep", "left"), [(False, 0), (True, 2)])
@@ -89,11 +91,11 @@ def test_a_new_password_ends_tokens_unless_they_are_kept(
 ) -> None:
     texts = [make(session, ada).token, make(session, ada, days=None).token]
     make(session, ada, days=1e-9)
-    root = make(session, users.find(session, name="root").id).token
-    told = users.set_password(session, user_id=ada, password_digest="new", keep_tokens=keep)
+    root = make(session, accounts.find_user(session, name="root").id).token
+    told = accounts.set_password(session, user_id=ada, password_digest="new", keep_tokens=keep)
     assert told == 2 - left, "those that had expired are not counted"
-    assert sum(tokens.find(session, text=text) is not None for text in texts) == left
-    assert tokens.find(session, text=root) is not None, "another account's"
+    assert sum(accounts.token_caller(session, text=text) is not None for text in texts) == left
+    assert accounts.token_caller(session, text=root) is not None, "another account's"
 
 
 @pytest.mark.parametrize("days", [90, None])
@@ -114,8 +116,8 @@ def test_only_a_token_s_hash_is_stored(session: Session, ada: int) -> None:
     row = session.scalars(select(TokenRow)).one()
     assert made.token.startswith(row.prefix)
     assert made.token not in (row.token_hash, row.prefix, row.name)
-    assert tokens.find(session, text=f"eta_{row.token_hash}") is None
-    assert "token" not in tokens.list_for(session, user_id=ada)[0].model_dump()
+    assert accounts.token_caller(session, text=f"eta_{row.token_hash}") is None
+    assert "token" not in accounts.list_tokens(session, user_id=ada)[0].model_dump()
 
 
 @pytest.mark.parametrize(
@@ -133,44 +135,44 @@ def test_a_scope_takes_rights_away_and_gives_none(
     session: Session, role: Role, scope: Scope, allowed: Role
 ) -> None:
     user = new_user(session, "bob", role)
-    caller = tokens.find(session, text=make(session, user.id, scope=scope).token)
+    caller = accounts.token_caller(session, text=make(session, user.id, scope=scope).token)
     assert caller is not None
     assert caller.role == allowed
 
 
 def test_a_use_is_noted_once_a_minute(session: Session, ada: int) -> None:
     made = make(session, ada)
-    assert tokens.needs_a_note(session, token_id=made.id)
-    tokens.note_use(session, token_id=made.id)
-    assert not tokens.needs_a_note(session, token_id=made.id)
-    assert tokens.list_for(session, user_id=ada)[0].last_used_at is not None
+    assert accounts.token_use_is_due(session, token_id=made.id)
+    accounts.note_token_use(session, token_id=made.id)
+    assert not accounts.token_use_is_due(session, token_id=made.id)
+    assert accounts.list_tokens(session, user_id=ada)[0].last_used_at is not None
     session.execute(update(TokenRow).values(last_used_at=clock(-61)))
-    assert tokens.needs_a_note(session, token_id=made.id)
+    assert accounts.token_use_is_due(session, token_id=made.id)
 
 
 def test_other_people_s_tokens_cannot_be_revoked(session: Session, ada: int) -> None:
     made = make(session, ada)
     bob = new_user(session, "bob").id
     with pytest.raises(NotFound):
-        tokens.revoke(session, token_id=made.id, user_id=bob)
-    tokens.revoke(session, token_id=made.id, user_id=ada)
-    assert tokens.find(session, text=made.token) is None
+        accounts.revoke_token(session, token_id=made.id, user_id=bob)
+    accounts.revoke_token(session, token_id=made.id, user_id=ada)
+    assert accounts.token_caller(session, text=made.token) is None
     with pytest.raises(NotFound):
-        tokens.revoke(session, token_id=made.id, user_id=ada)
+        accounts.revoke_token(session, token_id=made.id, user_id=ada)
 
 
 def test_an_admin_is_always_left(session: Session, ada: int) -> None:
-    root = users.find(session, name="root").id
+    root = accounts.find_user(session, name="root").id
     for taking in (
-        lambda: users.delete(session, user_id=root),
-        lambda: users.change(session, user_id=root, disabled=True),
-        lambda: users.change(session, user_id=root, role="member"),
+        lambda: accounts.delete_user(session, user_id=root),
+        lambda: accounts.change_user(session, user_id=root, disabled=True),
+        lambda: accounts.change_user(session, user_id=root, role="member"),
     ):
         with pytest.raises(Conflict, match="only admin"):
             taking()
-    users.change(session, user_id=ada, role="admin")
-    users.delete(session, user_id=root)
-    assert users.names(session) == ["ada"]
+    accounts.change_user(session, user_id=ada, role="admin")
+    accounts.delete_user(session, user_id=root)
+    assert accounts.user_names(session) == ["ada"]
 
 
 def test_a_name_is_given_once(session: Session, ada: int) -> None:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from backend.services.analysis.labels import labels, series_id
-from backend.services.analysis.series import Key, canonical, order
+from backend.services.analysis import Key, canonical, labels, series_order
+from backend.services.analysis.series import series_id
 
 
 def key(method: str = "eb", **changes: Any) -> Key:
@@ -68,15 +68,15 @@ def test_options_that_are_not_set_do_not_matter() -> None:
 
 def test_numbers_are_in_the_order_of_numbers() -> None:
     widths = [key(options={"width": width}) for width in (128, 8, 32)]
-    found = labels(sorted([*widths, key()], key=order))
+    found = labels(sorted([*widths, key()], key=series_order))
     assert found == ["eb", "eb, width 8", "eb, width 32", "eb, width 128"]
     engines = [key(engine_version=version) for version in ("10", "9")]
-    assert [one.engine_version for one in sorted(engines, key=order)] == ["9", "10"]
+    assert [one.engine_version for one in sorted(engines, key=series_order)] == ["9", "10"]
 
 
 def test_options_that_are_words_have_an_order_too() -> None:
     mixed = [key(options={"decay": value}) for value in ("cosine", 0.5, None)]
-    assert [one.settings for one in sorted(mixed, key=order)] == [
+    assert [one.settings for one in sorted(mixed, key=series_order)] == [
         {},
         {"decay": "cosine"},
         {"decay": 0.5},

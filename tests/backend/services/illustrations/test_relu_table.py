@@ -2,8 +2,8 @@
 
 import pytest
 
-from backend.services.illustrations.node_update import node_update
-from backend.services.illustrations.relu_table import table, words_of
+from backend.services.illustrations import node_update
+from backend.services.illustrations.node_step import relu_cases, relu_words
 
 
 def implicit_step(s: float, b: float, lr: float = 2.0, z_sq: float = 1.5) -> tuple[float, str]:
@@ -27,12 +27,12 @@ def test_the_words_tell_what_the_rule_does(s: float, b: float) -> None:
 
 
 def test_every_case_is_met_on_the_way_along_s() -> None:
-    met = {words_of(s / 100, b, 1.0) for s in range(-200, 201) for b in (1.0, -1.0)}
+    met = {relu_words(s / 100, b, 1.0) for s in range(-200, 201) for b in (1.0, -1.0)}
     assert len(met) == 5  # the full step is one sentence for both signs
 
 
 def test_one_line_applies_for_each_sign() -> None:
-    lines = table(0.3, 1.0, 1.0)
+    lines = relu_cases(0.3, 1.0, 1.0)
     assert [line.condition for line in lines if line.applies] == [
         "0 < s ≤ η|z|²b",
         "η|z|²b/2 < s ≤ 0",
@@ -41,5 +41,5 @@ def test_one_line_applies_for_each_sign() -> None:
 
 
 def test_without_a_gradient_there_is_no_table() -> None:
-    assert table(0.3, 0.0, 1.0) == []
-    assert words_of(0.3, 0.0, 1.0) == "No step: b is zero."
+    assert relu_cases(0.3, 0.0, 1.0) == []
+    assert relu_words(0.3, 0.0, 1.0) == "No step: b is zero."

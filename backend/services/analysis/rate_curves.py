@@ -1,0 +1,272 @@
+"""Loss against learning rate: which number of a trial a metric means, and what is plotted."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy.orm import Session
+
+from backend.models import TrialRow
+from backend.schemas import (
+    Band,
+    Metric,
+    RatePointRead,
+    Reducer,
+    SensitivityRead,
+    SeriesRead,
+    TrialState,
+)
+from backend.services.analysis.series import Finished, Key, Series, labels, load_series, series_id
+from backend.services.trials import first_and_best
+from ib_core.metrics import (
+    BAND_DEFINITIONS,
+    METRICS,
+    RateCurve,
+    RatePoint,
+    SeedResult,
+    divergence_probability,
+    paper_threshold,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A metric under a reducer; time is never the best of several."""
+
+    metric: Metric
+    reducer: Reducer = "final"
+
+    @property
+    def column(self) -> Any:
+        """The column of the final value."""
+        return getattr(TrialRow, self.metric).label("final")
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether the loss is its complement."""
+        return self.metric.endswith("accuracy")
+
+    @property
+    def is_best(self) -> bool:
+        """Whether values come from curves."""
+        return self.reducer == "best" and self.metric != "seconds"
+
+    def needs_curves(self, *, initial: bool) -> bool:
+        """Whether trials have to bring their curves; the initial training loss has a column."""
+        return self.is_best or (initial and self.metric not in ("train_loss", "seconds"))
+
+    def loss(self, value: float | None) -> float | None:
+        """Return a value as something that is better when lower; also undoes itself."""
+        return value if value is None or not self.higher_is_better else 1.0 - value
+
+
+class Dot(NamedTuple):
+    """One trial's number; a tuple, because there are ten thousand of them.
+
+    Attributes:
+        value: None where it is not finite.
+        initial: The same number before the first step, None where it is not known.
+    """
+
+    trial_id: int
+    lr: float
+    seed: int
+    outcome: str
+    value: float | None
+    initial: float | None
+
+
+def to_dots(series: Series, measure: Measure, *, initial: bool = False) -> list[Dot]:
+    """Return the trials that have the metric.
+
+    A completed trial without the number never recorded it (a task without classes has no
+    accuracy); a diverged one without it lost it, and that must show.
+    """
+    values, initials = _numbers(series.rows, measure, initial=initial)
+    known = any(value is not None for value in values)
+    lost_all = all(row.state == TrialState.DIVERGED for row in series.rows)
+    if not known and not lost_all:
+        return []
+    return [
+        Dot(row.id, row.lr, row.seed, row.state, value, start)
+        for row, value, start in zip(series.rows, values, initials, strict=True)
+        if value is not None or row.state == TrialState.DIVERGED
+    ]
+
+
+def _numbers(
+    rows: Sequence[Finished], measure: Measure, *, initial: bool
+) -> tuple[list[float | None], list[float | None]]:
+    values: list[float | None] = [row.final for row in rows]
+    starts: list[float | None] = [row.initial_loss for row in rows]
+    if measure.needs_curves(initial=initial):
+        first, best = first_and_best(
+            [row.curve for row in rows], measure.metric, highest=measure.higher_is_better
+        )
+        if measure.metric != "train_loss":
+            starts = _none_for_nan(first)
+        if measure.is_best:
+            values = _none_for_nan(best)
+    elif measure.metric != "train_loss":
+        starts = [None] * len(rows)
+    return values, starts
+
+
+def _none_for_nan(values: Any) -> list[float | None]:
+    return [None if value != value else value for value in values.tolist()]
+
+
+def rate_curve(dots: Sequence[Dot], measure: Measure) -> RateCurve | None:
+    """Return dots as losses; None without any."""
+    if not dots:
+        return None
+    if measure.higher_is_better:
+        dots = [
+            dot._replace(value=measure.loss(dot.value), initial=measure.loss(dot.initial))
+            for dot in dots
+        ]
+    # By position: ten thousand calls with names would take as long as reading the trials.
+    return RateCurve.from_results(
+        (lr, SeedResult(seed, value, initial, outcome))
+        for _, lr, seed, outcome, value, initial in dots
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Plotted:
+    """A series with its numbers read.
+
+    Attributes:
+        series: Whose.
+        dots: Its trials that have the metric.
+        curve: The same as losses; None without any.
+    """
+
+    series: Series
+    dots: list[Dot]
+    curve: RateCurve | None
+
+
+def to_plots(found: Sequence[Series], measure: Measure, *, initial: bool = False) -> list[Plotted]:
+    """Return every series with its numbers, read once for all that is made of them."""
+    plots = []
+    for series in found:
+        dots = to_dots(series, measure, initial=initial)
+        plots.append(Plotted(series, dots, rate_curve(dots, measure)))
+    return plots
+
+
+def sensitivity(
+    session: Session,
+    *,
+    study_id: int,
+    metric: Metric = "train_loss",
+    reducer: Reducer = "final",
+    band: Band = "std",
+) -> SensitivityRead:
+    """Return a study's curves; the caller has checked that the study exists."""
+    measure = Measure(metric, reducer)
+    found = load_series(
+        session,
+        study_ids=[study_id],
+        value=measure.column,
+        with_curves=measure.needs_curves(initial=False),
+    )
+    series = to_series(to_plots(found, measure), measure, band)
+    thresholds = [line.threshold for line in series if line.threshold is not None]
+    return SensitivityRead(
+        study_id=study_id,
+        metric=metric,
+        reducer=reducer,
+        band=band,
+        band_definition=BAND_DEFINITIONS[band],
+        series=series,
+        threshold=thresholds[0] if thresholds else None,
+        threshold_definition=METRICS["divergence_threshold"].definition,
+    )
+
+
+def to_series(
+    plots: Sequence[Plotted],
+    measure: Measure,
+    band: Band,
+    study_names: Mapping[int, str] | None = None,
+) -> list[SeriesRead]:
+    """Return series with means, bands, seeds and their group's divergence threshold."""
+    named = labels([plot.series.key for plot in plots], study_names)
+    thresholds = _thresholds(plots, measure)
+    return [
+        SeriesRead(
+            **key_fields(plot.series.key),
+            label=label,
+            threshold=thresholds.get(plot.series.key.group),
+            unfinished=plot.series.unfinished,
+            failed=plot.series.failed,
+            points=_points(plot.dots, plot.curve, measure, band) if plot.curve else [],
+        )
+        for plot, label in zip(plots, named, strict=True)
+    ]
+
+
+def key_fields(key: Key) -> dict[str, object]:
+    """Return what the wire types say of a series' identity."""
+    return {
+        "id": series_id(key),
+        "study_id": key.study_id,
+        "task": key.task,
+        "profile": key.profile,
+        "method": key.method,
+        "batch_rule": key.batch_rule,
+        "activation": key.activation,
+        "clip": key.clip,
+        "mu": key.mu,
+        "epochs": key.epochs,
+        "batch_size": key.batch_size,
+        "options": key.settings,
+        "imported": key.imported,
+        "engine_version": key.engine_version,
+    }
+
+
+def _thresholds(plots: Sequence[Plotted], measure: Measure) -> dict[Key, float | None]:
+    """Return the paper's threshold by group; time has none."""
+    if measure.metric == "seconds":
+        return {}
+    return {
+        plot.series.key.group: measure.loss(paper_threshold(plot.curve))
+        for plot in plots
+        if plot.series.key.method == "eb" and plot.curve is not None
+    }
+
+
+def _points(
+    dots: Sequence[Dot], curve: RateCurve, measure: Measure, band: Band
+) -> list[RatePointRead]:
+    seeds: dict[float, list[dict[str, Any]]] = {}
+    for trial_id, lr, seed, outcome, value, _ in dots:
+        dot = {"seed": seed, "value": value, "outcome": outcome, "trial_id": trial_id}
+        seeds.setdefault(lr, []).append(dot)
+    return [_point(point, seeds[point.lr], measure, band) for point in curve.points]
+
+
+def _point(
+    point: RatePoint, seeds: list[dict[str, Any]], measure: Measure, band: Band
+) -> RatePointRead:
+    edges = point.band(band)
+    low, high = measure.loss(edges.low), measure.loss(edges.high)
+    if measure.higher_is_better:
+        low, high = high, low
+    diverged = divergence_probability(point.n_diverged, point.n)
+    return RatePointRead(
+        lr=point.lr,
+        mean=measure.loss(point.mean),
+        finite_mean=measure.loss(point.finite_mean),
+        low=low,
+        high=high,
+        n=point.n,
+        n_finite=point.n_finite,
+        diverged=point.n_diverged,
+        diverged_low=diverged.low,
+        diverged_high=diverged.high,
+        seeds=seeds,  # as dicts: pydantic makes them in one go
+    )

@@ -1,1 +1,0 @@
-"""Bundles of results in and out of the database."""

@@ -1,0 +1,237 @@
+"""What people do to sweeps: submit, forecast, cancel, retry."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from backend.db import changed_rows, clock, insert_for, insert_many
+from backend.errors import Conflict, InvalidInput, NotFound, TooLarge
+from backend.models import StudyRow, SweepRow, SweepTrialRow, TrialRow
+from backend.models.shards import DEVICES
+from backend.schemas import DryRunRead, SweepRead, TrialState
+from backend.services import shards, trials, workers
+from backend.services.sweeps.following import get, row_of
+from backend.services.trials import RETRIABLE, UNFINISHED
+from backend.settings import get_settings
+from ib_core.sweep.fingerprint import ENGINE_VERSION
+from ib_core.sweep.spec import SweepSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A stored sweep, and the new shards to announce once it is committed.
+
+    Attributes:
+        sweep: As it is now.
+        shard_ids: What to announce.
+        repeated: Whether an earlier request with the same idempotency key has stored it.
+    """
+
+    sweep: SweepRead
+    shard_ids: list[int]
+    repeated: bool = False
+
+
+def submit(
+    session: Session,
+    *,
+    study_id: int,
+    spec: SweepSpec,
+    body: dict[str, Any],
+    owner_id: int | None,
+    note: str = "",
+    idempotency_key: str | None = None,
+) -> Submitted:
+    """Store a sweep; trials that are known are shared, the others get shards.
+
+    Raises:
+        NotFound: There is no such study.
+        Conflict: The idempotency key was used before, for another body.
+        TooLarge: The grid has more trials than the service takes.
+        MissingData: The task's data is not on this machine.
+    """
+    _check(spec)
+    _touch(session, study_id)
+    written = _insert_sweep(
+        session,
+        study_id=study_id,
+        owner_id=owner_id,
+        task=spec.task,
+        device=spec.device,
+        spec=_plain(spec),
+        body=body,
+        body_hash=_hash(body),
+        note=note,
+        idempotency_key=idempotency_key,
+        total=spec.size,
+    )
+    if written is None:
+        first = _repeated(session, study_id, str(idempotency_key), _hash(body))
+        return Submitted(get(session, sweep_id=first), [], repeated=True)
+    grid = shards.grid_of(spec)
+    known = shards.ensure_trials(session, grid=grid)
+    new = [shards.needs_training(known[address]) for address in grid.addresses]
+    insert_many(
+        session,
+        insert_for(session, SweepTrialRow),
+        [
+            {"sweep_id": written, "trial_id": known[a].id, "position": i, "reused": not new[i]}
+            for i, a in enumerate(grid.addresses)
+        ],
+    )
+    again = [known[a].id for a in grid.addresses if known[a].state in RETRIABLE]
+    shards.clear(session, trial_ids=again)
+    to_train = [
+        (known[a].id, trial)
+        for a, trial, is_new in zip(grid.addresses, grid.trials, new, strict=True)
+        if is_new
+    ]
+    shard_ids = shards.plan(session, trials=to_train, device=spec.device)
+    reused = spec.size - len(to_train)
+    session.execute(update(SweepRow).where(SweepRow.id == written).values(reused=reused))
+    return Submitted(get(session, sweep_id=written), shard_ids)
+
+
+def dry_run(session: Session, *, spec: SweepSpec) -> DryRunRead:
+    """Return what submitting the sweep would mean, without storing anything."""
+    _check(spec)
+    grid = shards.grid_of(spec)
+    states = shards.known_states(session, addresses=grid.addresses)
+    new = [
+        trial
+        for trial, address in zip(grid.trials, grid.addresses, strict=True)
+        if states.get(address, TrialState.CANCELLED) in RETRIABLE
+    ]
+    planned = shards.shards_for(new, device=spec.device)
+    live = workers.live_by_device(session)
+    return DryRunRead(
+        trials=spec.size,
+        reused=spec.size - len(new),
+        shards=len(planned),
+        cost_seconds=sum(shard.seconds for shard in planned) * shards.slowdown(session),
+        memory_bytes=max((shard.memory_bytes for shard in planned), default=0),
+        learning_rates=list(spec.learning_rates),
+        seeds=list(spec.seeds),
+        messages=shards.obstacles([spec.device], live) if planned else [],
+    )
+
+
+def cancel(session: Session, *, sweep_id: int) -> SweepRead:
+    """Stop a sweep: waiting trials at once, running ones when their worker next asks.
+
+    A trial that another sweep still wants goes on. Cancelling what has ended changes nothing.
+    """
+    row = row_of(session, sweep_id)
+    if not _trial_ids(session, sweep_id, UNFINISHED):
+        return get(session, sweep_id=sweep_id)
+    _touch(session, row.study_id)
+    trials.lock(session, _trial_ids(session, sweep_id, UNFINISHED))
+    session.execute(
+        update(SweepRow)
+        .where(SweepRow.id == sweep_id, SweepRow.cancelled_at.is_(None))
+        .values(cancelled_at=clock())
+    )
+    waiting = _trial_ids(session, sweep_id, (TrialState.QUEUED,))
+    shards.cancel_unwanted(session, waiting)
+    shards.close_empty(session, shard_ids=_shard_ids(session, waiting))
+    return get(session, sweep_id=sweep_id)
+
+
+def retry(session: Session, *, sweep_id: int) -> Submitted:
+    """Train a sweep's failed and cancelled trials again; nothing else is trained twice.
+
+    Raises:
+        Conflict: None of its trials failed or was cancelled.
+    """
+    row = row_of(session, sweep_id)
+    _touch(session, row.study_id)
+    trials.lock(session, _trial_ids(session, sweep_id, RETRIABLE))
+    again = _trial_ids(session, sweep_id, RETRIABLE)
+    uncancelled = update(SweepRow).where(
+        SweepRow.id == sweep_id, SweepRow.cancelled_at.is_not(None)
+    )
+    cleared = changed_rows(session, uncancelled.values(cancelled_at=None))
+    if not again and not cleared:
+        raise Conflict(f"Sweep {sweep_id} has no failed or cancelled trials to retry.")
+    shards.clear(session, trial_ids=again)
+    shard_ids = shards.plan_again(session, trial_ids=again, device=row.device)
+    return Submitted(get(session, sweep_id=sweep_id), shard_ids)
+
+
+def _insert_sweep(session: Session, **values: Any) -> int | None:
+    """Return the new sweep's id; None if its idempotency key was used before."""
+    insert = insert_for(session, SweepRow).values(
+        **values, reused=0, imported=False, engine_version=ENGINE_VERSION
+    )
+    if values["idempotency_key"] is not None:
+        insert = insert.on_conflict_do_nothing(index_elements=["study_id", "idempotency_key"])
+    return session.scalars(insert.returning(SweepRow.id)).one_or_none()
+
+
+def _repeated(session: Session, study_id: int, key: str, body_hash: str) -> int:
+    query = select(SweepRow.id, SweepRow.body_hash)
+    first_id, first_hash = session.execute(
+        query.where(SweepRow.study_id == study_id, SweepRow.idempotency_key == key)
+    ).one()
+    if first_hash != body_hash:
+        raise Conflict(
+            f"The idempotency key {key!r} was used before, for another sweep ({first_id}).",
+            field="Idempotency-Key",
+            hint="Send a new key with a new body.",
+        )
+    return int(first_id)
+
+
+def _touch(session: Session, study_id: int) -> None:
+    changed = update(StudyRow).where(StudyRow.id == study_id).values(updated_at=clock())
+    if changed_rows(session, changed) == 0:
+        raise NotFound("study", study_id)
+
+
+def _trial_ids(session: Session, sweep_id: int, states: Iterable[TrialState]) -> Sequence[int]:
+    query = (
+        select(TrialRow.id)
+        .join(SweepTrialRow, SweepTrialRow.trial_id == TrialRow.id)
+        .where(SweepTrialRow.sweep_id == sweep_id, TrialRow.state.in_(tuple(states)))
+        .order_by(SweepTrialRow.position)
+    )
+    return session.scalars(query).all()
+
+
+def _shard_ids(session: Session, trial_ids: Sequence[int]) -> list[int]:
+    found = {
+        shard_id
+        for chunk in trials.chunks(trial_ids)
+        for shard_id in session.scalars(select(TrialRow.shard_id).where(TrialRow.id.in_(chunk)))
+    }
+    return sorted(shard_id for shard_id in found if shard_id is not None)
+
+
+def _check(spec: SweepSpec) -> None:
+    if spec.device not in DEVICES:
+        raise InvalidInput(
+            f"A sweep's device is one of {', '.join(DEVICES)}; got {spec.device!r}.",
+            field="device",
+        )
+    most = get_settings().max_trials
+    if spec.size > most:
+        raise TooLarge(
+            f"A sweep holds at most {most:,} trials; this one has {spec.size:,}.",
+            field="learning_rates",
+            hint="Split it into several sweeps of one study.",
+        )
+
+
+def _plain(spec: SweepSpec) -> dict[str, Any]:
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(spec), allow_nan=False))
+    return plain
+
+
+def _hash(body: dict[str, Any]) -> str:
+    canonical = json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()

@@ -1,0 +1,57 @@
+"""What the update pictures are given besides the step itself."""
+
+import pytest
+
+from backend.services.illustrations import node_update
+from ib_core.updates import ALPHA_RULES
+
+PAPER = {"b": 1.0, "s": 0.3, "lr": 1.0, "z_sq": 1.0, "mu": 0.0}
+
+
+@pytest.mark.parametrize("activation", list(ALPHA_RULES))
+def test_the_change_is_the_loss_after_minus_before(activation: str) -> None:
+    for step in node_update(activation=activation, **PAPER).steps:
+        assert step.origin is not None
+        assert step.loss is not None
+        assert step.change == pytest.approx(step.loss - step.b * step.origin)
+
+
+@pytest.mark.parametrize("activation", list(ALPHA_RULES))
+def test_only_stand_ins_have_an_error_and_it_keeps_its_bound(activation: str) -> None:
+    view = node_update(activation=activation, **PAPER)
+    exact = {"linear", "relu", "leaky_relu", "arctan", "hardtanh", "smoothstep"}
+    assert (view.approximation_error is None) == (activation in exact)
+    assert view.approximation_error is None or view.approximation_error <= 1e-3
+    assert view.slope_error is None or view.slope_error <= 1e-2
+
+
+def test_the_picture_shows_every_case_and_the_step_whole() -> None:
+    view = node_update(**{**PAPER, "activation": "relu", "lr": 30.0})
+    assert view.jump is not None
+    assert view.s[0] < view.jump < 30.0 < view.s[-1]
+
+
+def test_its_width_can_be_chosen() -> None:
+    view = node_update(activation="relu", reach=3.0, **PAPER)
+    assert (view.s[0], view.s[-1]) == pytest.approx((-3.0, 3.0))
+
+
+@pytest.mark.parametrize(
+    ("activation", "s", "words"),
+    [
+        ("linear", 0.3, "As EB."),
+        ("arctan", 0.3, "A shorter step than EB"),
+        ("hardtanh", 0.3, "As EB."),
+        ("softplus", -2.0, "A shorter step than EB"),
+    ],
+)
+def test_the_implicit_step_is_compared_with_the_explicit_one(
+    activation: str, s: float, words: str
+) -> None:
+    view = node_update(**{**PAPER, "activation": activation, "s": s})
+    assert view.steps[1].case.startswith(words)
+
+
+def test_looking_past_a_flat_is_called_a_longer_step() -> None:
+    view = node_update(**{**PAPER, "activation": "leaky_relu", "s": 0.3})
+    assert view.steps[3].case.startswith("A longer step than EB")

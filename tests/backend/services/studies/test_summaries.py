@@ -1,0 +1,89 @@
+"""Sweeps added up once tell the same as their trials, and are never out of date."""
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import event, func, select
+
+from backend.db import get_engine, reading, transaction
+from backend.models import SweepSummaryRow
+from backend.schemas import StudyRead
+from backend.services import studies, sweeps
+from backend.services.studies import history
+from ib_core.sweep.result import Outcome
+from tests.backend.conftest import BODY
+from tests.factories import new_study, submit, train, train_all
+
+
+def told() -> tuple[list[StudyRead], dict[int, object]]:
+    with reading() as session:
+        page = studies.page(session)
+        ids = [study.id for study in page.items]
+        return page.items, {**studies.sparklines(session, study_ids=ids)}
+
+
+def stored() -> int:
+    with reading() as session:
+        return session.scalar(select(func.count()).select_from(SweepSummaryRow)) or 0
+
+
+def add_up() -> int:
+    items, _ = told()
+    ids = [id for study in items for id in study.sweep_ids]
+    return studies.store_summaries(get_engine(), sweep_ids=ids)
+
+
+def test_a_summary_tells_what_the_trials_tell(database: str) -> None:
+    with transaction() as session:
+        study = new_study(session).id
+        train_all(session, submit(session, study_id=study))
+        train_all(session, submit(session, study_id=study, seeds=(1, 2, 3)), loss=1.7e308)
+        diverged = submit(session, seeds=(7, 8))
+        train_all(session, diverged, outcome=Outcome.DIVERGED, loss=float("nan"))
+    before = told()
+    assert add_up() == 3
+    assert told() == before
+    assert add_up() == 0, "once is enough"
+
+
+def test_only_what_can_never_change_is_added_up(database: str) -> None:
+    with transaction() as session:
+        waiting = submit(session, seeds=(1,))
+        failed = submit(session, seeds=(2,))
+        train_all(session, failed, outcome=Outcome.FAILED)
+        cancelled = submit(session, seeds=(3,))
+        sweeps.cancel(session, sweep_id=cancelled.sweep.id)
+    assert add_up() == 0
+    with transaction() as session:
+        train(session, waiting.shard_ids[0])
+    add_up()
+    with reading() as session:
+        kept = set(session.scalars(select(SweepSummaryRow.sweep_id)))
+    assert kept <= {waiting.sweep.id}
+
+
+def test_a_summary_of_another_version_is_made_anew_and_goes_with_its_sweep(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with transaction() as session:
+        study = new_study(session).id
+        train_all(session, submit(session, study_id=study))
+    add_up()
+    before = told()
+    monkeypatch.setattr(history, "LAYOUT", "another")
+    assert told() == before
+    assert add_up() == 1
+    assert stored() == 1
+    with transaction() as session:
+        studies.delete(session, study_id=study)
+    assert stored() == 0
+
+
+def test_the_second_look_at_the_history_reads_no_trials(
+    api: TestClient, trained: int, study: int
+) -> None:
+    first = api.get("/api/studies", params={"spark": "true"}).json()
+    seen: list[str] = []
+    event.listen(get_engine(), "before_cursor_execute", lambda *given: seen.append(given[2]))
+    assert api.get("/api/studies", params={"spark": "true"}).json() == first
+    assert len(first["items"][0]["spark"]) == len(BODY["methods"])
+    assert [statement for statement in seen if "JOIN trials" in statement] == []

@@ -1,0 +1,123 @@
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import func, select
+
+from backend.db import reading, transaction
+from backend.models import CurveRow, SweepRow, TrialRow
+from backend.schemas import TrialState
+from backend.services import studies
+from backend.services.reproduction import store_bundle
+from backend.services.trials import stored_results
+from ib_core.errors import CorruptData
+from ib_core.reproduction.bundle import Bundle
+from ib_core.sweep.result import Outcome
+from tests.backend.paper.bundles import good_ib, make_bundle, result_of
+
+TEXT = "text/05_jsb_chorales"
+
+
+def put(bundle):
+    with transaction() as session:
+        return store_bundle(session, bundle=bundle, source="a test")
+
+
+def count(table):
+    with reading() as session:
+        return session.scalar(select(func.count()).select_from(table))
+
+
+def test_a_bundle_becomes_studies_with_finished_trials(sqlite_database, tmp_path):
+    stored = put(make_bundle(tmp_path, good_ib))
+    assert (stored.trials, stored.new) == (28, 28)
+    with reading() as session:
+        sweep = session.scalars(select(SweepRow)).first()
+        study = studies.get(session, study_id=sweep.study_id)
+    assert study.state == "completed"
+    assert {"paper", "text", "05_jsb_chorales"} <= set(study.tags)
+    assert (sweep.total, sweep.imported) == (28, False)
+
+
+def test_importing_twice_changes_nothing(sqlite_database, tmp_path):
+    bundle = make_bundle(tmp_path, good_ib)
+    first = put(bundle)
+    tables = (TrialRow, CurveRow, SweepRow)
+    before = [count(table) for table in tables]
+    again = put(bundle)
+    assert (again.studies, again.new) == (first.studies, 0)
+    assert [count(table) for table in tables] == before
+
+
+def test_a_bundle_that_has_grown_adds_what_is_new(sqlite_database, tmp_path):
+    put(make_bundle(tmp_path, good_ib, seeds=1))
+    grown = put(make_bundle(tmp_path, good_ib, seeds=3))
+    assert grown.new == 28
+    with reading() as session:
+        sweep = session.scalars(select(SweepRow).where(SweepRow.total == 42)).first()
+        assert sweep is not None
+        assert studies.get(session, study_id=sweep.study_id).progress["completed"] == 42
+
+
+def test_what_was_stored_can_be_found_again_as_results(sqlite_database, tmp_path):
+    bundle = make_bundle(tmp_path, good_ib, seeds=1)
+    put(bundle)
+    kept = {result.fingerprint: result for result in bundle.results.values()}
+    found = stored_results([*kept, "0" * 64])
+    assert found.keys() == kept.keys()
+    for address, result in found.items():
+        assert result.spec == kept[address].spec
+        assert result.train_loss == kept[address].train_loss
+        assert result.curve == kept[address].curve
+        assert result.record == kept[address].record
+
+
+def test_without_a_database_nothing_is_found_and_none_is_made(tmp_path, monkeypatch):
+    from backend.settings import get_settings
+
+    monkeypatch.setenv("ETASCOPE_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("ETASCOPE_DATABASE_URL", raising=False)
+    get_settings.cache_clear()
+    try:
+        assert stored_results(["0" * 64]) == {}
+        assert not (tmp_path / "home").exists()
+    finally:
+        get_settings.cache_clear()
+
+
+def test_a_loss_that_is_not_finite_is_stored_as_diverged(sqlite_database, tmp_path):
+    bundle = make_bundle(tmp_path, good_ib, seeds=1)
+    spec = next(iter(bundle.results))
+    bundle.append(result_of(spec, float("nan"), outcome=Outcome.DIVERGED))
+    put(Bundle(tmp_path))
+    with reading() as session:
+        states = session.scalars(select(TrialRow.state)).all()
+    assert states.count(TrialState.DIVERGED) == 1
+
+
+@pytest.mark.parametrize("change", [{"fingerprint": "0" * 64}, {"record": {"engine": "1"}}])
+def test_a_result_under_an_address_that_is_not_its_own_is_refused(
+    sqlite_database, tmp_path, change
+):
+    bundle = make_bundle(tmp_path, good_ib, seeds=1)
+    bundle.append(replace(next(iter(bundle.results.values())), **change))
+    with pytest.raises(CorruptData, match=r"music\.jsb_chorales\.jsonl, line 1") as raised:
+        put(Bundle(tmp_path))
+    assert "Nothing was stored" in raised.value.hint
+    assert count(TrialRow) == 0
+
+
+def test_a_result_may_not_stand_under_the_address_of_another(sqlite_database, tmp_path):
+    bundle = make_bundle(tmp_path, good_ib, seeds=1)
+    one, two = list(bundle.results.values())[:2]
+    bundle.append(replace(one, fingerprint=two.fingerprint))
+    with pytest.raises(CorruptData, match="not that of the trial's settings"):
+        put(Bundle(tmp_path))
+
+
+def test_results_of_another_engine_version_are_left_out(sqlite_database, tmp_path):
+    bundle = make_bundle(tmp_path, good_ib, seeds=1)
+    old = next(iter(bundle.results.values()))
+    bundle.append(replace(old, record={**old.record, "engine": "0"}, fingerprint="0" * 64))
+    stored = put(Bundle(tmp_path))
+    assert (stored.trials, stored.new, stored.left_out) == (13, 13, 1)
+    assert count(TrialRow) == 13
