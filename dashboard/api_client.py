@@ -1,4 +1,8 @@
-"""The dashboard's only way to numbers: calls of the API, as the person at the browser."""
+"""The dashboard's only way to numbers: calls of the API, as the person at the browser.
+
+Who that person is, and what to offer them, stands here, too: what they may really do is the API's
+business, these answers only spare people buttons that would be refused.
+"""
 
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar, cast
@@ -7,15 +11,20 @@ import dash
 import httpx
 from fastapi import FastAPI
 
-from backend.client import ApiError, AsyncClient, Call, ServerAway
+from backend.client import ApiError, AsyncClient, Call, ServerAway, calls
 from backend.schemas import (
     CSRF_HEADER,
+    CatalogRead,
     DifferenceKind,
     DifferencesRead,
     DryRunRead,
+    MeRead,
     Metric,
     Reducer,
+    StudyRead,
+    TaskRead,
 )
+from dashboard.cache import Cache, now_in_steps
 from dashboard.markup import get_app
 
 T = TypeVar("T")
@@ -40,6 +49,11 @@ def connect(server: FastAPI, client: Sender) -> None:
     server.state.dashboard_client = client
 
 
+def asked_client() -> Sender:
+    """Return what the current app's pages ask."""
+    return cast(Sender, get_app().server.state.dashboard_client)
+
+
 def in_process_client(api: Any) -> AsyncClient:
     """Return a client that talks to an API in this process, without any network."""
     return AsyncClient(app=api)
@@ -57,8 +71,7 @@ async def ask(call: Call[T]) -> T:
         ApiError: With the API's own sentence.
         ServerAway: If nobody answers.
     """
-    client = cast(Sender, get_app().server.state.dashboard_client)
-    return await client.send(_as_visitor(call))
+    return await asked_client().send(_as_visitor(call))
 
 
 def _as_visitor(call: Call[T]) -> Call[T]:
@@ -96,3 +109,42 @@ def forecast(study_id: int, body: dict[str, Any]) -> Call[DryRunRead]:
     """Return the call for what a form would mean; unchecked, so that the API's sentences come."""
     path = f"/api/studies/{study_id}/sweeps"
     return Call("POST", path, DryRunRead, query={"dry_run": "true"}, json=body)
+
+
+async def get_visitor() -> MeRead:
+    """Return who is asking."""
+    return await ask(calls.me())
+
+
+def may_write(visitor: MeRead) -> bool:
+    """Return whether somebody may create things."""
+    return visitor.role != "viewer"
+
+
+def may_change(visitor: MeRead, study: StudyRead) -> bool:
+    """Return whether a study is somebody's to change."""
+    return visitor.role == "admin" or (may_write(visitor) and study.owner == visitor.username)
+
+
+#: The catalogue of tasks and methods hardly ever changes, and is asked for once a minute at most.
+FRESH_SECONDS = 60.0
+CATALOG: Cache[CatalogRead] = Cache(4, owner=asked_client)
+
+
+async def get_catalog(*, fresh: bool = False) -> CatalogRead:
+    """Return what can be run; `fresh` asks again, for whether data has arrived."""
+    if fresh:
+        CATALOG.forget("catalog")
+    version = now_in_steps(FRESH_SECONDS)
+    return await CATALOG.get("catalog", version, lambda: ask(calls.catalog()))
+
+
+async def task_title(names: list[str]) -> str:
+    """Return what a figure about these tasks is called."""
+    tasks = {task.name: task for task in (await get_catalog()).tasks} if names else {}
+    return " and ".join(tasks[name].title if name in tasks else name for name in names[:3])
+
+
+def find_task(catalog: CatalogRead, name: str | None) -> TaskRead | None:
+    """Return a task by name."""
+    return next((task for task in catalog.tasks if task.name == name), None)

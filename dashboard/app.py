@@ -3,23 +3,26 @@
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
 
+from backend.client import ApiError, ServerAway, calls
 from backend.schemas import CSRF_COOKIE, CSRF_HEADER
 from dashboard import pages, router
 from dashboard.api_client import Sender, connect, in_process_client
-from dashboard.callback_guard import put_inside
 from dashboard.callbacks import register_all, report
-from dashboard.components.shell import shell
+from dashboard.components import page_shell, unfinished
+from dashboard.dash_routes import keep_scripts_packed, put_inside
 from dashboard.markup import Dash
-from dashboard.packed_scripts import keep_scripts_packed
-from dashboard.pulse import add_pulse
 
 HERE = Path(__file__).parent
 INDEX = (HERE / "index.html").read_text("utf-8")
+#: A page asks about the studies its visitor saw running; more than these are not remembered.
+MOST_STUDIES = 10
 INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
@@ -50,7 +53,7 @@ def create_dash_app(server: FastAPI, client: Sender | None = None) -> Any:
         csrf_header_name=CSRF_HEADER,
     )
     _without_websockets(app, server)
-    app.layout = shell(pages.PAGES)
+    app.layout = page_shell(pages.PAGES)
     router.route(app, pages.PAGES)
     register_all(app)
     # Dash would do this on the first request to "/", and serve a deep link before without assets.
@@ -79,3 +82,34 @@ def _without_websockets(app: Any, server: FastAPI) -> None:
     server.router.routes[:] = [
         route for route in server.router.routes if getattr(route, "path", None) != path
     ]
+
+
+def add_pulse(server: FastAPI, client: Sender) -> None:
+    """Add what every open page asks now and then: does the API answer, and have studies ended?"""
+
+    @server.get("/dashboard/pulse", include_in_schema=False)
+    async def pulse(request: Request, studies: str = "") -> Response:
+        """Answer which of the studies have ended; 503 if the API does not answer."""
+        wanted = [int(one) for one in studies.split(",") if one.isdecimal() and len(one) < 19]
+        try:
+            await client.send(calls.health())
+            found = [await _ended(client, request, one) for one in wanted[:MOST_STUDIES]]
+        except ServerAway:
+            return Response(status_code=503)
+        return JSONResponse({"ended": [one for one in found if one]})
+
+
+async def _ended(client: Sender, request: Request, study_id: int) -> dict[str, Any] | None:
+    """Return a study's name and state if it has ended, None while it runs.
+
+    One that its visitor may not see (any more) has ended for them, without a word about it.
+    """
+    cookies = {"Cookie": request.headers["cookie"]} if "cookie" in request.headers else {}
+    call = calls.study(study_id)
+    try:
+        study = await client.send(replace(call, headers={**call.headers, **cookies}))
+    except ApiError:
+        return {"id": study_id, "name": None, "state": None}
+    if unfinished(study.progress):
+        return None
+    return {"id": study.id, "name": study.name, "state": str(study.state)}

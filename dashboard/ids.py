@@ -164,6 +164,12 @@ class Study:
     COPY = "study-copy"
     COPY_MODAL = "study-copy-modal"
     COPY_BODY = "study-copy-body"
+    COPY_LINK = "study-copy-link"
+    ACTIVITY = "study-activity"
+    DELETE = "study-delete"
+    DELETE_MODAL = "study-delete-modal"
+    DELETE_YES = "study-delete-yes"
+    DELETE_NO = "study-delete-no"
 
 
 class Compare:
@@ -212,3 +218,112 @@ class Workers:
     INTERVAL = "workers-interval"
     TICK = "workers-tick"
     BODY = "workers-body"
+
+
+LOGOUT = "logout"
+
+
+class Account:
+    """One's own account."""
+
+    CURRENT = "account-current"
+    NEW = "account-new"
+    REPEAT = "account-repeat"
+    CHANGE = "account-change"
+    CHANGED = "account-changed"
+    TOKENS = "account-tokens"
+    TOKEN_NAME = "account-token-name"
+    TOKEN_SCOPE = "account-token-scope"
+    TOKEN_DAYS = "account-token-days"
+    TOKEN_CREATE = "account-token-create"
+    TOKEN_SHOWN = "account-token-shown"
+
+
+class Admin:
+    """Everybody's accounts."""
+
+    USERS = "admin-users"
+    INTERVAL = "admin-interval"
+    KNOWN = "admin-known"
+    NAME = "admin-name"
+    ROLE = "admin-role"
+    CREATE = "admin-create"
+    SHOWN = "admin-shown"
+    CONFIRM = "admin-confirm"
+    CONFIRM_WORDS = "admin-confirm-words"
+    CONFIRM_YES = "admin-confirm-yes"
+    CONFIRM_NO = "admin-confirm-no"
+    PENDING = "admin-pending"
+    ACTIVITY = "admin-activity"
+    MORE = "admin-more"
+
+
+class Views:
+    """Saved views of the history."""
+
+    BUTTON = "views-button"
+    MODAL = "views-modal"
+    LIST = "views-list"
+    NAME = "views-name"
+    SAVE = "views-save"
+    ERROR = "views-error"
+
+
+class Discussion:
+    """What people say about a study."""
+
+    LIST = "discussion-list"
+    TEXT = "discussion-text"
+    ADD = "discussion-add"
+
+
+class Toy:
+    """Descent on a one-dimensional loss."""
+
+    LOSS = "toy-loss"
+    CURVATURE = "toy-curvature"
+    START = "toy-start"
+    RATE = "toy-rate"
+    RATE_MARK = "toy-rate-mark"
+    STEPS = "toy-steps"
+    LOG = "toy-log"
+    PAPER = "toy-paper"
+    FIGURES = "toy-figures"
+    LOOKS = "toy-looks"
+    EXPLICIT = "toy-explicit"
+    IMPLICIT = "toy-implicit"
+    LOSSES = "toy-losses"
+    THETAS = "toy-thetas"
+    WORDS = "toy-words"
+    AT = "toy-at"
+    AT_WORDS = "toy-at-words"
+    PLAY = "toy-play"
+    BACK = "toy-back"
+    NEXT = "toy-next"
+    TICK = "toy-tick"
+
+
+class Updates:
+    """One node's update."""
+
+    ACTIVATION = "updates-activation"
+    PUSH = "updates-push"
+    PLACE = "updates-place"
+    RATE = "updates-rate"
+    INPUT = "updates-input"
+    RIDGE = "updates-ridge"
+    SPAN = "updates-span"
+    RULE = "updates-rule"
+    LOOKS = "updates-looks"
+    PAPER = "updates-paper"
+    DOWN = "updates-down"
+    UP = "updates-up"
+    DOWN_WORDS = "updates-down-words"
+    UP_WORDS = "updates-up-words"
+    NOTE = "updates-note"
+
+
+class Guide:
+    """What the pictures mean."""
+
+    CONTENT = "guide-content"

@@ -13,9 +13,7 @@ from dash import Input, Output, State
 from backend.client import ApiError
 from dashboard import ids
 from dashboard.api_client import Trouble
-from dashboard.components.account_links import account_links
-from dashboard.components.error_panel import error_panel, not_found
-from dashboard.components.shell import breadcrumbs, navigation
+from dashboard.components import account_links, breadcrumbs, error_panel, navigation, not_found
 from dashboard.markup import Component
 
 

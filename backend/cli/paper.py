@@ -73,8 +73,7 @@ def report(
 def dashboard_look() -> "Look":
     """Return how the dashboard draws, for the report's pictures."""
     from backend.paper.pictures import Look
-    from dashboard.figures.sensitivity import Picture, sensitivity_figure
-    from dashboard.theme import METHOD_STYLE, PALETTE, template
+    from dashboard.figures import METHOD_STYLE, PALETTE, Picture, sensitivity_figure, template
 
     return Look(
         curves=lambda series, title, scheme, narrow, threshold, initial: sensitivity_figure(

@@ -184,7 +184,7 @@ def check_drawing(file: Path) -> None:
 
 def draw(results: Sequence[TrialResult], file: Path) -> None:
     """Draw loss against learning rate into a file, as the Study page does."""
-    from dashboard.figures.sensitivity import Picture, sensitivity_figure
+    from dashboard.figures import Picture, sensitivity_figure
 
     measure = Measure("train_loss")
     series = to_series(to_plots(series_of(results), measure), measure, "std")

@@ -1,0 +1,145 @@
+"""What several pages are made of; pages import from here, not from the modules below.
+
+| module | what it has |
+| --- | --- |
+| `elements` | the small things: links, cards, badges, moments, people's own text, trouble |
+| `shell` | what surrounds every page: header, navigation, who is logged in |
+| `controls` | labelled controls, whose values live in the address |
+| `number_fields` | the one field for numbers, and one with a slider |
+| `browser_drawn` | a graph that keeps its zoom, and plain elements: drawn from a store |
+| `illustrated` | what the illustrated pages share: looks, sliders, places to draw in |
+| `progress` | how far trials are: counts, a bar, a sentence |
+| `scorecard` | the robustness numbers and the advice |
+| `trial_words` | a trial's settings, its outcome and its record |
+| `people` | what somebody did, and what is shown only once |
+| `bundle` | the offer to load the paper's reproduction |
+| `copy_as` | a sweep as a command |
+"""
+
+from dashboard.components.browser_drawn import draw_from, fill_from, plain_elements
+from dashboard.components.bundle import bundle_offer
+from dashboard.components.controls import (
+    BANDS,
+    QUANTITIES,
+    REDUCERS,
+    SCALES,
+    SPLITS,
+    Choice,
+    Control,
+    control_group,
+    keep_in_url,
+    read_controls,
+    segmented,
+    switch,
+    values_of,
+)
+from dashboard.components.copy_as import body_of, copy_tabs
+from dashboard.components.elements import (
+    STATE_COLOUR,
+    age,
+    button_link,
+    card,
+    empty_state,
+    error_panel,
+    explained,
+    guide_link,
+    link,
+    local_time,
+    markdown,
+    method_swatch,
+    not_found,
+    state_badge,
+    with_code,
+)
+from dashboard.components.illustrated import (
+    drawing_place,
+    looks,
+    slider_inputs,
+    sliders_for_browser,
+)
+from dashboard.components.number_fields import NumberSlider, number_field
+from dashboard.components.people import activity, refused, shown_once
+from dashboard.components.progress import (
+    STATES,
+    ended,
+    progress_bar,
+    progress_panel,
+    progress_words,
+    retriable,
+    unfinished,
+)
+from dashboard.components.scorecard import advice, scorecard_table
+from dashboard.components.shell import account_links, breadcrumbs, navigation, page_shell
+from dashboard.components.trial_words import (
+    at_rate,
+    facts,
+    outcome_pairs,
+    record_facts,
+    setting_pairs,
+    trial_facts,
+)
+
+__all__ = [
+    "BANDS",
+    "QUANTITIES",
+    "REDUCERS",
+    "SCALES",
+    "SPLITS",
+    "STATES",
+    "STATE_COLOUR",
+    "Choice",
+    "Control",
+    "NumberSlider",
+    "account_links",
+    "activity",
+    "advice",
+    "age",
+    "at_rate",
+    "body_of",
+    "breadcrumbs",
+    "bundle_offer",
+    "button_link",
+    "card",
+    "control_group",
+    "copy_tabs",
+    "draw_from",
+    "drawing_place",
+    "empty_state",
+    "ended",
+    "error_panel",
+    "explained",
+    "facts",
+    "fill_from",
+    "guide_link",
+    "keep_in_url",
+    "link",
+    "local_time",
+    "looks",
+    "markdown",
+    "method_swatch",
+    "navigation",
+    "not_found",
+    "number_field",
+    "outcome_pairs",
+    "page_shell",
+    "plain_elements",
+    "progress_bar",
+    "progress_panel",
+    "progress_words",
+    "read_controls",
+    "record_facts",
+    "refused",
+    "retriable",
+    "scorecard_table",
+    "segmented",
+    "setting_pairs",
+    "shown_once",
+    "slider_inputs",
+    "sliders_for_browser",
+    "state_badge",
+    "switch",
+    "trial_facts",
+    "unfinished",
+    "values_of",
+    "with_code",
+]

@@ -1,10 +1,13 @@
-"""Small things every page is made of."""
+"""Small things every page is made of, down to what stands where something could not be shown."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import dash_mantine_components as dmc
 
-from dashboard.markup import Component, html
+from dashboard.api_client import sentence
+from dashboard.formats import NONE, duration
+from dashboard.markup import Component, dcc, html
 from dashboard.theme import method_style
 
 #: Colours of trial and sweep states; the words beside them say the same.
@@ -71,3 +74,65 @@ def explained(label: Any, explanation: str) -> Component:
 def guide_link(anchor: str, label: str = "What does this mean?") -> Component:
     """Return a link into the guide."""
     return link(label, f"/guide#{anchor}", size="sm")
+
+
+def local_time(moment: datetime | None) -> Component | str:
+    """Return a moment; without JavaScript it stays in UTC and says so."""
+    if moment is None:
+        return NONE
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return html.Time(
+        aware.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        dateTime=aware.isoformat(),
+        className="local-time",
+    )
+
+
+def age(moment: datetime, now: datetime) -> str:
+    """Return how long ago a moment was."""
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    seconds = max(0.0, (now - aware).total_seconds())
+    return "just now" if seconds < 1 else f"{duration(round(seconds))} ago"
+
+
+def markdown(text: str) -> Component:
+    """Return markdown without HTML and pictures."""
+    # An image would make every reader's browser ask some other host for it.
+    inert = text.replace("![", r"!\[")
+    return dcc.Markdown(
+        inert, className="notes", link_target="_blank", dangerously_allow_html=False
+    )
+
+
+def error_panel(error: Exception) -> Component:
+    """Say what went wrong in the API's words."""
+    panel = dmc.Alert(
+        with_code(sentence(error)),
+        title="This cannot be shown right now",
+        color="red",
+        variant="light",
+        my=32,
+    )
+    return html.Div(panel, role="alert")
+
+
+def not_found(message: str) -> Component:
+    """Say that there is nothing here, and where there is something."""
+    return empty_state("Not found", message, button_link("Go to the history", "/history"))
+
+
+def empty_state(title: str, message: str, *actions: Component) -> Component:
+    """Return what fills an empty page: why it is empty and what to do next."""
+    return dmc.Center(
+        dmc.Stack(
+            [
+                dmc.Title(title, order=2),
+                dmc.Text(with_code(message), c="dimmed", maw=520, ta="center"),
+                dmc.Group(list(actions), justify="center"),
+            ],
+            align="center",
+            gap=16,
+        ),
+        mih=320,
+        className="empty-state",
+    )

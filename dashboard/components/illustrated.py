@@ -7,7 +7,7 @@ from typing import Any
 from dash import Input, html
 from dash.development.base_component import Component
 
-from dashboard.components.number_slider import NumberSlider
+from dashboard.components.number_fields import NumberSlider
 from dashboard.theme import METHOD_STYLE, PALETTE, template
 
 
@@ -44,7 +44,7 @@ def slider_inputs(sliders: Mapping[str, NumberSlider]) -> list[Input]:
     ]
 
 
-def picture(id: str, label: str, words: str, size: str) -> Component:
+def drawing_place(id: str, label: str, words: str, size: str) -> Component:
     """Return the place of a picture the browser draws.
 
     Args:

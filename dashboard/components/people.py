@@ -6,8 +6,7 @@ from typing import Any
 import dash_mantine_components as dmc
 
 from backend.schemas import AuditRead
-from dashboard.components.elements import link
-from dashboard.components.times import local_time
+from dashboard.components.elements import link, local_time
 from dashboard.formats import counted
 from dashboard.markup import Component, html
 

@@ -46,11 +46,11 @@ def progress_bar(progress: Mapping[str, int], total: int, *, size: str = "md") -
             if progress.get(state) and total
         ],
         size=size,
-        **{"aria-label": words(progress, total)},
+        **{"aria-label": progress_words(progress, total)},
     )
 
 
-def words(progress: Mapping[str, int], total: int) -> str:
+def progress_words(progress: Mapping[str, int], total: int) -> str:
     """Return progress as a sentence."""
     done = f"{count(ended(progress))} of {counted(total, 'trial')} ended"
     told = [f"{count(progress[state])} {state}" for state in STATES[1:] if progress.get(state)]
@@ -71,7 +71,7 @@ def progress_panel(
             progress_bar(progress, total),
             html.Div(
                 [
-                    html.Span(words(progress, total)),
+                    html.Span(progress_words(progress, total)),
                     *left,
                     *(html.Span(message) for message in messages),
                     *([NEWS] if unfinished(progress) else []),

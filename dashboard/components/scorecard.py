@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from backend.schemas import MetricRead, ScorecardRow
 from dashboard.components.elements import explained, method_swatch
-from dashboard.figures.wording import series_name
+from dashboard.figures import series_name
 from dashboard.formats import number, percent
 from dashboard.markup import Component, html
 from dashboard.theme import method_style

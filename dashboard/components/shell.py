@@ -1,4 +1,4 @@
-"""What surrounds every page: header, navigation, notices, and the browser's side of things."""
+"""What surrounds every page: header, navigation, who is logged in, notices, the browser's side."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -7,14 +7,18 @@ import dash_mantine_components as dmc
 from dash import Input, Output
 
 from dashboard import ids
+from dashboard.api_client import Trouble, get_visitor
 from dashboard.callbacks import browser_callback
 from dashboard.components.elements import icon, link
+from dashboard.ids import LOGOUT
 from dashboard.markup import Component, dcc, html
 from dashboard.theme import FONT
 
 if TYPE_CHECKING:  # the router draws the shell's parts, the shell lists the router's pages
     from dashboard.router import Page
 
+#: Of every link in the navigation.
+LINK_LOOK = "navigation-link"
 THEME = {
     "primaryColor": "indigo",
     "primaryShade": 8,  # white on it is readable in both schemes
@@ -25,7 +29,7 @@ THEME = {
 }
 
 
-def shell(pages: "Sequence[Page]") -> Component:
+def page_shell(pages: "Sequence[Page]") -> Component:
     """Return the layout into which pages are drawn."""
     return dmc.MantineProvider(
         [
@@ -94,7 +98,7 @@ def navigation(pages: "Sequence[Page]", current: "Page | None") -> list[Componen
             page.navigation,
             page.path,
             unstyled=True,
-            className="navigation-link" + (" current" if page is current else ""),
+            className=LINK_LOOK + (" current" if page is current else ""),
             **({"aria-current": "page"} if page is current else {}),
         )
         for page in pages
@@ -141,4 +145,39 @@ browser_callback(
     Output(ids.SCHEME, "data"),
     Output(ids.NARROW, "data"),
     Input(ids.SCHEME_BUTTON, "n_clicks"),
+)
+
+
+async def account_links(pathname: str) -> list[Component]:
+    """Return the links to one's account and out of it; none where there are no accounts."""
+    try:
+        visitor = await get_visitor()
+    except Trouble:  # the page itself says so
+        return []
+    if not visitor.auth:
+        return []
+    links = [_link(visitor.username, "/account", pathname, "Your account: ")]
+    if visitor.role == "admin":
+        links.append(_link("Admin", "/admin", pathname))
+    out = html.Button("Log out", id=LOGOUT, className=LINK_LOOK, n_clicks=0)
+    return [html.Span([*links, out], className="navigation-account")]
+
+
+def _link(label: str, href: str, pathname: str, unseen: str = "") -> Component:
+    here = pathname.rstrip("/") == href
+    words = [html.Span(unseen, className="visually-hidden"), label] if unseen else label
+    return link(
+        words,
+        href,
+        unstyled=True,
+        className=f"{LINK_LOOK} current" if here else LINK_LOOK,
+        **({"aria-current": "page"} if here else {}),
+    )
+
+
+browser_callback(
+    "function(clicks) { return window.etascope.logout(clicks); }",
+    Output(LOGOUT, "title"),
+    Input(LOGOUT, "n_clicks"),
+    prevent_initial_call=True,
 )

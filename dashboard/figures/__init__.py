@@ -1,0 +1,48 @@
+"""Functions from answers of the API to pictures; whoever draws imports from here.
+
+| module | what it has |
+| --- | --- |
+| `sensitivity` | the picture this product exists for: a value against the learning rate |
+| `difference` | two curves seed by seed: the first minus the second |
+| `curve` | a trial's losses by step |
+| `thumbnails` | a study's curves in a table cell, the rates of a grid: without any script |
+| `scale` | the y axis: for the runs that learn, logarithmic, or for all |
+| `panels` | how rail, curves and strip share a figure's height |
+| `series` | one curve: its band, its mean, its seeds |
+| `divergence` | the rail above and the strip below: what diverged |
+| `references` | lines to compare with: EB's best, the threshold, the initial loss |
+| `wording` | titles, axis names, hover texts, and the same for who does not see it |
+| `traces` | traces as plain data |
+
+Colours, dashes and markers are `dashboard.theme`'s; those who draw elsewhere find them here, too.
+"""
+
+from dashboard.figures.curve import TrialCurve, curve_figure
+from dashboard.figures.difference import difference_figure
+from dashboard.figures.scale import ScaleName
+from dashboard.figures.sensitivity import Picture, sensitivity_figure
+from dashboard.figures.thumbnails import rate_ticks, rates_words, spark_words, sparkline
+from dashboard.figures.traces import MOST_OPENED, NOTHING_YET
+from dashboard.figures.wording import QUANTITY, series_name
+from dashboard.theme import METHOD_STYLE, PALETTE, Scheme, template
+
+__all__ = [
+    "METHOD_STYLE",
+    "MOST_OPENED",
+    "NOTHING_YET",
+    "PALETTE",
+    "QUANTITY",
+    "Picture",
+    "ScaleName",
+    "Scheme",
+    "TrialCurve",
+    "curve_figure",
+    "difference_figure",
+    "rate_ticks",
+    "rates_words",
+    "sensitivity_figure",
+    "series_name",
+    "spark_words",
+    "sparkline",
+    "template",
+]

@@ -7,11 +7,10 @@ from typing import Any
 import plotly.graph_objects as go
 
 from backend.schemas import DifferenceKind, DifferencesRead, PairedPointRead, PairedRead
-from dashboard.figures.dashes import MOST_DOTS, dashes
 from dashboard.figures.panels import TITLE_LINE, rate_range
 from dashboard.figures.scale import Scale
 from dashboard.figures.sensitivity import Picture
-from dashboard.figures.traces import scatter
+from dashboard.figures.traces import MOST_DOTS, dashes, scatter
 from dashboard.figures.wording import QUANTITY, title_lines, title_words
 from dashboard.formats import counted, number, signed
 from dashboard.theme import (

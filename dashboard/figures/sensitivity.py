@@ -9,8 +9,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from backend.schemas import Metric, Reducer, SeriesRead
+from dashboard.figures.divergence import RailEntry, rail_entries, rail_traces, strip_traces
 from dashboard.figures.panels import Panels, rate_range
-from dashboard.figures.rail import RailEntry, rail_entries, rail_traces
 from dashboard.figures.references import (
     best_marker,
     best_point,
@@ -19,8 +19,7 @@ from dashboard.figures.references import (
     references,
 )
 from dashboard.figures.scale import Scale, ScaleName, choose_scale
-from dashboard.figures.series_traces import curve_traces, seeds_look
-from dashboard.figures.strip import strip_traces
+from dashboard.figures.series import curve_traces, seeds_look
 from dashboard.figures.traces import scatter
 from dashboard.figures.wording import (
     BAND_WORDS,

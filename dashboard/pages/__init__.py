@@ -1,4 +1,20 @@
-"""Every page, in the order of the navigation. A new one is a module with a `PAGE`, and a line."""
+"""Every page, in the order of the navigation. A new one is a module with a `PAGE`, and a line.
+
+| page | what it shows |
+| --- | --- |
+| `start` | an experiment to turn, a study that runs, and where to go from there |
+| `history` | every study, filtered and paged by the API |
+| `new_sweep` | what to train, and what that would cost |
+| `study` | a study: its curve, live; scorecard, trials, notes |
+| `trial` | one trial: its curve, its outcome, and what proves it |
+| `compare` | several studies on one axis |
+| `paper` | the paper's experiments beside this installation's |
+| `toy` | explicit against implicit descent on a one-dimensional loss |
+| `updates` | one node's explicit and implicit step |
+| `workers` | who trains, on what, and how much waits |
+| `guide` | what every picture and number means |
+| `account`, `admin` | one's own account; everybody's, and what they did |
+"""
 
 from dashboard.pages import (
     account,
@@ -16,6 +32,8 @@ from dashboard.pages import (
     workers,
 )
 from dashboard.router import Page
+
+__all__ = ["PAGES"]
 
 PAGES: tuple[Page, ...] = (
     start.PAGE,

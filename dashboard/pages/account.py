@@ -11,16 +11,12 @@ from pydantic import ValidationError
 from backend.client import ApiError, calls
 from backend.schemas import MeRead, PasswordChange, TokenCreate, TokenRead
 from dashboard import ids as shared
-from dashboard.api_client import ask, sentence
+from dashboard.api_client import ask, get_visitor, sentence
 from dashboard.callbacks import callback
-from dashboard.components.elements import card
-from dashboard.components.error_panel import not_found
-from dashboard.components.people import refused, shown_once
-from dashboard.components.times import local_time
-from dashboard.ids_team import Account as ids
+from dashboard.components import card, local_time, not_found, refused, shown_once
+from dashboard.ids import Account as ids
 from dashboard.markup import Component, html
 from dashboard.router import Page
-from dashboard.visitor import get_visitor
 
 SCOPES = (("read", "read"), ("write", "read and write"), ("admin", "all that I may"))
 LIFETIMES = (("7", "a week"), ("30", "a month"), ("90", "three months"), ("365", "a year"))

@@ -12,20 +12,33 @@ from dash import ALL, Input, Output, State, no_update
 from backend.client import calls
 from backend.schemas import CompareRead, ScorecardRow, SeriesRead, StudyRead
 from dashboard import ids as shared
-from dashboard.api_client import Trouble, ask
+from dashboard.api_client import Trouble, ask, task_title
 from dashboard.callbacks import callback
-from dashboard.catalog import task_title
-from dashboard.components import controls
-from dashboard.components.elements import button_link, card, link
-from dashboard.components.error_panel import empty_state, error_panel
-from dashboard.components.scorecard import advice, scorecard_table
-from dashboard.components.url_state import Control, keep_in_url, read_controls
-from dashboard.figures.blank import NOTHING_YET
-from dashboard.figures.sensitivity import Picture, sensitivity_figure
+from dashboard.components import (
+    BANDS,
+    QUANTITIES,
+    REDUCERS,
+    SCALES,
+    SPLITS,
+    Control,
+    advice,
+    button_link,
+    card,
+    control_group,
+    empty_state,
+    error_panel,
+    keep_in_url,
+    link,
+    read_controls,
+    scorecard_table,
+    segmented,
+    switch,
+    values_of,
+)
+from dashboard.figures import NOTHING_YET, Picture, sensitivity_figure
 from dashboard.ids import Compare as ids
 from dashboard.markup import Component, dcc, html
-from dashboard.pages.study.tasks import without_common
-from dashboard.pages.study.view import metric_of
+from dashboard.pages.study import metric_of, without_common
 from dashboard.router import Page
 from dashboard.theme import graph_config, scheme_of
 
@@ -37,15 +50,15 @@ OFFERED = 8
 MOST_CURVES = 30
 #: Letters of a study's name in the legend, with room for it and on a phone.
 LONGEST_NAME, LONGEST_NARROW = 28, 12
-LOSSES = controls.QUANTITIES[:2]
+LOSSES = QUANTITIES[:2]
 CONTROLS = (
     Control("studies", ids.STUDIES, [], kind="list"),
-    Control("quantity", ids.QUANTITY, "loss", choices=controls.values(LOSSES)),
-    Control("split", ids.SPLIT, "train", choices=controls.values(controls.SPLITS)),
-    Control("reducer", ids.REDUCER, "final", choices=controls.values(controls.REDUCERS)),
-    Control("band", ids.BAND, "std", choices=controls.values(controls.BANDS)),
+    Control("quantity", ids.QUANTITY, "loss", choices=values_of(LOSSES)),
+    Control("split", ids.SPLIT, "train", choices=values_of(SPLITS)),
+    Control("reducer", ids.REDUCER, "final", choices=values_of(REDUCERS)),
+    Control("band", ids.BAND, "std", choices=values_of(BANDS)),
     Control("seeds", ids.SEEDS, False, kind="flag", property="checked"),
-    Control("y", ids.SCALE, "focus", choices=controls.values(controls.SCALES)),
+    Control("y", ids.SCALE, "focus", choices=values_of(SCALES)),
 )
 
 keep_in_url("^/compare/?$", CONTROLS)
@@ -106,20 +119,18 @@ def _controls(values: dict[str, Any], studies: list[StudyRead]) -> list[Componen
             maxValues=MOST_STUDIES,
             mb=16,
         ),
-        controls.group(
+        control_group(
             "Data",
-            controls.segmented("Quantity", ids.QUANTITY, LOSSES, values["quantity"]),
-            controls.segmented("Split", ids.SPLIT, controls.SPLITS, values["split"]),
-            controls.segmented("Epoch", ids.REDUCER, controls.REDUCERS, values["reducer"]),
+            segmented("Quantity", ids.QUANTITY, LOSSES, values["quantity"]),
+            segmented("Split", ids.SPLIT, SPLITS, values["split"]),
+            segmented("Epoch", ids.REDUCER, REDUCERS, values["reducer"]),
         ),
-        controls.group(
+        control_group(
             "View",
-            controls.segmented("Band", ids.BAND, controls.BANDS, values["band"]),
-            controls.switch("Seeds", ids.SEEDS, values["seeds"]),
+            segmented("Band", ids.BAND, BANDS, values["band"]),
+            switch("Seeds", ids.SEEDS, values["seeds"]),
         ),
-        controls.group(
-            "Axes", controls.segmented("y scale", ids.SCALE, controls.SCALES, values["y"])
-        ),
+        control_group("Axes", segmented("y scale", ids.SCALE, SCALES, values["y"])),
     ]
 
 

@@ -9,13 +9,24 @@ from dash.development.base_component import Component
 
 from dashboard import ids
 from dashboard.callbacks import browser_callback
-from dashboard.components.controls import Choice, group, segmented, switch, values
-from dashboard.components.elements import card, guide_link
-from dashboard.components.illustrated import looks, picture, slider_inputs, sliders_for_browser
-from dashboard.components.number_slider import NumberSlider
-from dashboard.components.step_player import step_player
-from dashboard.components.url_state import Control, keep_in_url, read_controls
-from dashboard.ids_illustrations import Toy
+from dashboard.components import (
+    Choice,
+    Control,
+    NumberSlider,
+    card,
+    control_group,
+    drawing_place,
+    guide_link,
+    keep_in_url,
+    looks,
+    read_controls,
+    segmented,
+    slider_inputs,
+    sliders_for_browser,
+    switch,
+    values_of,
+)
+from dashboard.ids import Toy
 from dashboard.router import Page
 
 LOSSES: tuple[Choice, ...] = (
@@ -33,7 +44,7 @@ STEPS = NumberSlider(Toy.STEPS, "Steps", 1, 50, 1, marks=(1, 10, 50), whole=True
 
 #: The fallbacks are the paper's first figure.
 CONTROLS = (
-    Control("loss", Toy.LOSS, "quadratic", choices=values(LOSSES)),
+    Control("loss", Toy.LOSS, "quadratic", choices=values_of(LOSSES)),
     Control("lr", Toy.RATE, 1.75, "number"),
     Control("curvature", Toy.CURVATURE, 1, "number"),
     Control("start", Toy.START, 2, "number"),
@@ -41,6 +52,7 @@ CONTROLS = (
     Control("log", Toy.LOG, False, "flag", property="checked"),
 )
 PAPER = CONTROLS[:5]
+STEP_MILLISECONDS = 600
 SLIDERS = {"lr": RATE, "curvature": CURVATURE, "start": START, "steps": STEPS}
 
 #: By picture: the method's name and its rule.
@@ -122,7 +134,7 @@ def _path_card(id: str) -> Component:
     title, rule = PATHS[id]
     return card(
         html.P(rule, className="muted figure-caption"),
-        picture(id, f"{title}: the loss, and the path on it", Toy.WORDS, "graph-tall"),
+        drawing_place(id, f"{title}: the loss, and the path on it", Toy.WORDS, "graph-tall"),
         title=title,
         className="figure-card",
     )
@@ -130,7 +142,9 @@ def _path_card(id: str) -> Component:
 
 def _step_card(id: str, title: str) -> Component:
     label = f"{title}, both methods"
-    return card(picture(id, label, Toy.WORDS, "graph-low"), title=title, className="figure-card")
+    return card(
+        drawing_place(id, label, Toy.WORDS, "graph-low"), title=title, className="figure-card"
+    )
 
 
 def _controls(at: dict[str, Any]) -> Component:
@@ -141,7 +155,7 @@ def _controls(at: dict[str, Any]) -> Component:
         [
             card(RATE.draw(at["lr"], above=mark), className="at-hand place-0"),
             card(
-                group(
+                control_group(
                     "Loss",
                     html.Div(
                         segmented("Function", Toy.LOSS, LOSSES, at["loss"]),
@@ -150,8 +164,8 @@ def _controls(at: dict[str, Any]) -> Component:
                     CURVATURE.draw(at["curvature"]),
                     START.draw(at["start"]),
                 ),
-                group("Descent", STEPS.draw(at["steps"])),
-                group("Axes", switch("Log loss", Toy.LOG, at["log"])),
+                control_group("Descent", STEPS.draw(at["steps"])),
+                control_group("Axes", switch("Log loss", Toy.LOG, at["log"])),
                 className="place-3",
             ),
             card(
@@ -161,6 +175,36 @@ def _controls(at: dict[str, Any]) -> Component:
             ),
         ],
         className="stack",
+    )
+
+
+def step_player(steps: int) -> Component:
+    """Return buttons and a slider that go through so many steps one by one."""
+    return card(
+        dcc.Interval(id=Toy.TICK, interval=STEP_MILLISECONDS, disabled=True),
+        html.Div(
+            [
+                dmc.Button("Back", id=Toy.BACK, variant="default", size="xs"),
+                dmc.Button("Play", id=Toy.PLAY, size="xs", w=72),
+                dmc.Button("Step", id=Toy.NEXT, variant="default", size="xs"),
+                dmc.Slider(
+                    id=Toy.AT,
+                    value=steps,
+                    min=0,
+                    max=steps,
+                    step=1,
+                    updatemode="drag",
+                    size="sm",
+                    thumbSize=18,
+                    thumbLabel="Step shown",
+                    label=None,
+                    className="player-slider",
+                ),
+                html.Span(id=Toy.AT_WORDS, className="number", **{"aria-live": "off"}),
+            ],
+            className="player",
+        ),
+        className="place-2",
     )
 
 
@@ -189,6 +233,29 @@ browser_callback(
     f"function(clicks) {{ return {json.dumps([control.fallback for control in PAPER])}; }}",
     *[Output(control.id, control.property) for control in PAPER],
     Input(Toy.PAPER, "n_clicks"),
+    prevent_initial_call=True,
+)
+# Going through the steps one by one is the browser's affair: it has all pictures already.
+browser_callback(
+    "function(figures, at) { return window.etascope.showStep(figures, at); }",
+    Output(Toy.AT_WORDS, "children"),
+    Input(Toy.FIGURES, "data"),
+    Input(Toy.AT, "value"),
+)
+browser_callback(
+    "function(figures, play, back, next, tick, at, stopped) "
+    "{ return window.etascope.moveStep(figures, at, stopped); }",
+    Output(Toy.AT, "value"),
+    Output(Toy.AT, "max"),
+    Output(Toy.TICK, "disabled"),
+    Output(Toy.PLAY, "children"),
+    Input(Toy.FIGURES, "data"),
+    Input(Toy.PLAY, "n_clicks"),
+    Input(Toy.BACK, "n_clicks"),
+    Input(Toy.NEXT, "n_clicks"),
+    Input(Toy.TICK, "n_intervals"),
+    State(Toy.AT, "value"),
+    State(Toy.TICK, "disabled"),
     prevent_initial_call=True,
 )
 

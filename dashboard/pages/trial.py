@@ -11,13 +11,22 @@ from backend.schemas import TrialRead
 from dashboard import ids as shared
 from dashboard.api_client import ask
 from dashboard.callbacks import callback
-from dashboard.components.controls import segmented
-from dashboard.components.elements import button_link, card, state_badge
-from dashboard.components.live_graph import draw_from
-from dashboard.components.record import at_rate, facts, outcome_pairs, record, setting_pairs
-from dashboard.components.url_state import Control, keep_in_url, read_controls
-from dashboard.figures.blank import NOTHING_YET
-from dashboard.figures.curve import TrialCurve, curve_figure
+from dashboard.components import (
+    Control,
+    at_rate,
+    button_link,
+    card,
+    draw_from,
+    facts,
+    keep_in_url,
+    outcome_pairs,
+    read_controls,
+    record_facts,
+    segmented,
+    setting_pairs,
+    state_badge,
+)
+from dashboard.figures import NOTHING_YET, TrialCurve, curve_figure
 from dashboard.formats import number
 from dashboard.ids import Trial as ids
 from dashboard.markup import Component, dcc, html
@@ -54,7 +63,7 @@ async def layout(trial_id: str = "0", **query: str) -> View:
                     html.Div(
                         [
                             card(html.Div(_outcome(trial), id=ids.FACTS), title="Outcome"),
-                            card(record(trial), title="Reproducibility record"),
+                            card(record_facts(trial), title="Reproducibility record"),
                         ],
                         className="stack",
                     ),

@@ -11,15 +11,25 @@ from dash.development.base_component import Component
 from backend.client import calls
 from backend.schemas import ActivationRead
 from dashboard import ids
-from dashboard.api_client import ask
+from dashboard.api_client import ask, get_catalog
 from dashboard.callbacks import browser_callback, callback
-from dashboard.catalog import get_catalog
-from dashboard.components.controls import Choice, group, segmented, values
-from dashboard.components.elements import card, guide_link
-from dashboard.components.illustrated import looks, picture, slider_inputs, sliders_for_browser
-from dashboard.components.number_slider import NumberSlider
-from dashboard.components.url_state import Control, keep_in_url, read_controls
-from dashboard.ids_illustrations import Updates
+from dashboard.components import (
+    Choice,
+    Control,
+    NumberSlider,
+    card,
+    control_group,
+    drawing_place,
+    guide_link,
+    keep_in_url,
+    looks,
+    read_controls,
+    segmented,
+    slider_inputs,
+    sliders_for_browser,
+    values_of,
+)
+from dashboard.ids import Updates
 from dashboard.router import Page
 
 SPANS: tuple[Choice, ...] = (("whole", "Whole step"), ("near", "Near zero"))
@@ -44,7 +54,7 @@ CONTROLS = (
     Control("lr", Updates.RATE, 1, "number"),
     Control("z_sq", Updates.INPUT, 1, "number"),
     Control("mu", Updates.RIDGE, 0, "number"),
-    Control("view", Updates.SPAN, "whole", choices=values(SPANS)),
+    Control("view", Updates.SPAN, "whole", choices=values_of(SPANS)),
 )
 SLIDERS = {"b": PUSH, "s": PLACE, "lr": RATE, "z_sq": INPUT, "mu": RIDGE}
 
@@ -114,7 +124,7 @@ def _pictures() -> Component:
 def _picture(title: str, graph: str, words: str, place: str) -> Component:
     label = f"{title}. Both steps on the activation; below, step and loss for every s"
     return card(
-        picture(graph, label, words, "graph-triple"),
+        drawing_place(graph, label, words, "graph-triple"),
         html.Div(id=words, className="picture-words", **{"aria-live": "polite"}),
         title=title,
         className=f"figure-card {place}",
@@ -134,7 +144,7 @@ def _controls(at: dict[str, Any], activations: Sequence[ActivationRead]) -> Comp
                 className="at-hand place-0",
             ),
             card(
-                group(
+                control_group(
                     "Node",
                     html.Div(
                         [
@@ -154,7 +164,7 @@ def _controls(at: dict[str, Any], activations: Sequence[ActivationRead]) -> Comp
                     INPUT.draw(at["z_sq"]),
                     RIDGE.draw(at["mu"]),
                 ),
-                group("Axes", segmented("Show", Updates.SPAN, SPANS, at["view"])),
+                control_group("Axes", segmented("Show", Updates.SPAN, SPANS, at["view"])),
                 className="place-3",
             ),
             card(

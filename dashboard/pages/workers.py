@@ -11,8 +11,7 @@ from backend.client import calls
 from backend.schemas import QueueRead, ReadyRead, StorageRead, WorkerRead
 from dashboard.api_client import ask
 from dashboard.callbacks import browser_callback, callback
-from dashboard.components.elements import card
-from dashboard.components.times import age, local_time
+from dashboard.components import age, card, local_time
 from dashboard.formats import NONE, count, counted, duration, number, size
 from dashboard.ids import Workers as ids
 from dashboard.markup import Component, dcc, html

@@ -31,7 +31,6 @@ def dash_app():
 def api(dash_app) -> Iterator[FakeApi]:
     fake = FakeApi()
     connect(dash_app.server, fake)
-    dash_app.server.state.dashboard_catalog = None
     # Outside a request, the dashboard that was created last is the current one.
     before, dash._get_app.APP = dash._get_app.APP, dash_app
     yield fake

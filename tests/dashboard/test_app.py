@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from backend.client import calls
 from dashboard.__main__ import create_server
 from dashboard.api_client import ask, connect, sentence
-from dashboard.app import create_dash_app
+from dashboard.app import add_pulse, create_dash_app
 from tests.coroutines import run
 from tests.dashboard.fake_api import FakeApi
 
@@ -122,3 +122,46 @@ def test_the_dashboard_can_stand_alone():
 @pytest.mark.parametrize("error", [RuntimeError("x"), httpx.ConnectError("y")])
 def test_every_trouble_has_a_sentence(error):
     assert sentence(error).endswith(".")
+
+
+# The pulse: who waits for a study hears of its end, and of no other study.
+
+
+def ask_pulse(api: FakeApi, query: str) -> httpx.Response:
+    server = FastAPI()
+    add_pulse(server, api)
+
+    async def send() -> httpx.Response:
+        transport = httpx.ASGITransport(app=server)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return await client.get(f"/dashboard/pulse{query}", headers={"Cookie": "session=s"})
+
+    return run(send())
+
+
+def test_an_ended_study_is_named_and_a_running_one_is_not():
+    api = FakeApi()
+    ended = {"id": 1, "name": "Digits 1: EB against IB", "state": "completed"}
+    assert ask_pulse(api, "?studies=1").json() == {"ended": [ended]}
+    api.running = True
+    api.studies[1] = api._study(1)
+    assert ask_pulse(api, "?studies=1").json() == {"ended": []}
+
+
+def test_a_study_one_may_not_see_is_forgotten_without_a_word():
+    assert ask_pulse(FakeApi(), "?studies=99").json() == {
+        "ended": [{"id": 99, "name": None, "state": None}]
+    }
+
+
+def test_it_asks_as_the_visitor_and_reads_no_nonsense():
+    api = FakeApi()
+    assert ask_pulse(api, "?studies=1,x,,-2,99999999999999999999").status_code == 200
+    (asked,) = [call for call in api.sent if call.path.startswith("/api/studies")]
+    assert asked.headers["Cookie"] == "session=s"
+
+
+def test_an_api_that_does_not_answer_is_said():
+    api = FakeApi()
+    api.away = True
+    assert ask_pulse(api, "?studies=1").status_code == 503

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from dashboard.pages.study import drawing, picture
+from dashboard.pages.study import curves
 from tests.coroutines import run
 
 CHOSEN = ("loss", "train", "final", "all", "curves", "std", True, "focus", "all")
@@ -22,7 +22,7 @@ def test_what_takes_long_is_done_beside_the_loop(api, monkeypatch, view, slow):
     threads = {}
 
     def noting(name):
-        original = getattr(drawing, name)
+        original = getattr(curves, name)
 
         def noted(*args, **kwargs):
             threads[name] = threading.get_ident()
@@ -31,11 +31,11 @@ def test_what_takes_long_is_done_beside_the_loop(api, monkeypatch, view, slow):
         return noted
 
     for name in slow:
-        monkeypatch.setattr(drawing, name, noting(name))
+        monkeypatch.setattr(curves, name, noting(name))
     values = (*CHOSEN[:4], view, *CHOSEN[5:])
 
     async def draw() -> int:
-        await picture.draw("v", *values, "light", False, 1, None, None)
+        await curves.draw("v", *values, "light", False, 1, None, None)
         return threading.get_ident()
 
     loop = run(draw())

@@ -1,13 +1,23 @@
-"""Guide: what every picture and number means, in sections other pages link to."""
+"""Guide: what every picture and number means, in sections other pages link to.
+
+The page's layout stands here; its sections are
+
+| module | what it explains |
+| --- | --- |
+| `pictures` | pictures and numbers |
+| `learning` | what is trained, and how |
+| `practice` | running, moving and citing studies |
+| `prose` | nothing: what sections are made of |
+"""
 
 import dash_mantine_components as dmc
 from dash import Input, Output, html
 from dash.development.base_component import Component
 
 from backend.schemas import CatalogRead
+from dashboard.api_client import get_catalog
 from dashboard.callbacks import browser_callback
-from dashboard.catalog import get_catalog
-from dashboard.ids_illustrations import Guide
+from dashboard.ids import Guide
 from dashboard.pages.guide import learning, pictures, practice
 from dashboard.pages.guide.prose import Section
 from dashboard.router import Page

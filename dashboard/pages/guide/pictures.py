@@ -1,7 +1,7 @@
 """The guide's sections about pictures and numbers."""
 
 from backend.schemas import CatalogRead
-from dashboard.components.elements import link
+from dashboard.components import link
 from dashboard.pages.guide.prose import Section, Term, points, prose, terms
 
 

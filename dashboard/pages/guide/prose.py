@@ -7,7 +7,7 @@ import dash_mantine_components as dmc
 from dash import html
 from dash.development.base_component import Component
 
-from dashboard.components.elements import with_code
+from dashboard.components import with_code
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,12 @@
-"""The history: every study, filtered and paged by the API."""
+"""The history: every study, filtered and paged by the API.
+
+The page's layout stands here; its parts are
+
+| module | what it has |
+| --- | --- |
+| `filters` | which studies are shown: the controls, what they ask the API, views saved of them |
+| `rows` | studies as plain rows, which the browser draws by itself |
+"""
 
 import asyncio
 from typing import Any
@@ -11,27 +19,32 @@ from backend.client import calls
 from backend.schemas import BundleRead, Page, StudyRead, StudyUpdate
 from dashboard import ids as shared
 from dashboard import router
-from dashboard.api_client import ask
+from dashboard.api_client import ask, get_catalog, get_visitor, may_write
 from dashboard.callbacks import browser_callback, callback
-from dashboard.catalog import get_catalog
-from dashboard.components.bundle_offer import bundle_offer
-from dashboard.components.elements import button_link
-from dashboard.components.error_panel import empty_state
-from dashboard.components.study_rows import archived_bar, running, study_rows
-from dashboard.components.url_state import Control, keep_in_url, read_controls
+from dashboard.components import (
+    Control,
+    bundle_offer,
+    button_link,
+    empty_state,
+    keep_in_url,
+    read_controls,
+)
 from dashboard.formats import counted
 from dashboard.ids import Bundle
 from dashboard.ids import History as ids
 from dashboard.markup import Component, dcc, html
-from dashboard.pages.history import views
 from dashboard.pages.history.filters import (
     CONTROLS,
     asked_of,
     filter_bar,
     is_folded,
     narrowed,
+    views_button,
+    views_dialog,
 )
-from dashboard.visitor import get_visitor, may_write
+from dashboard.pages.history.rows import archived_bar, running, study_rows
+
+__all__ = ["PAGE", "layout"]
 
 LIVE_MS = 3000
 MOST_FOLDED = 500
@@ -90,7 +103,7 @@ async def layout(**query: str) -> Component:
                             dmc.Button(
                                 "Compare selected", id=ids.COMPARE, variant="default", disabled=True
                             ),
-                            views.button(),
+                            views_button(),
                             button_link("New sweep", "/new"),
                         ],
                         className="actions",
@@ -115,7 +128,7 @@ async def layout(**query: str) -> Component:
             html.Div(id=ids.MORE),
             html.Div(id=ids.FOLD),
             html.Div(id=ids.FOLDED, className="folded"),
-            views.dialog(),
+            views_dialog(),
         ]
     )
 

@@ -1,12 +1,22 @@
-"""Which studies the history shows: the controls, and what they ask the API."""
+"""Which studies the history shows: the controls, what they ask the API, and views saved of them."""
 
+from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlencode
 
+import dash
 import dash_mantine_components as dmc
+from dash import ALL, Input, Output, State, no_update
+from pydantic import ValidationError
 
-from backend.schemas import SweepState
-from dashboard.components.url_state import Control
+from backend.client import ApiError, calls
+from backend.schemas import SweepState, ViewCreate, ViewFilters, ViewRead
+from dashboard import ids as shared
+from dashboard.api_client import ask, sentence
+from dashboard.callbacks import browser_callback, callback
+from dashboard.components import Control, link, refused
 from dashboard.ids import History as ids
+from dashboard.ids import Views
 from dashboard.markup import Component, html
 
 PAGE_SIZE = 50
@@ -120,3 +130,127 @@ def narrowed(asked: dict[str, Any]) -> bool:
 def is_folded(asked: dict[str, Any]) -> bool:
     """Return whether the studies of a bundle stay out of the list."""
     return bool(asked["bundle"] == "false")
+
+
+def views_button() -> Component:
+    """Return what opens the views."""
+    return dmc.Button("Views", id=Views.BUTTON, variant="default", n_clicks=0)
+
+
+def views_dialog() -> Component:
+    """Return the saved views, and a place to save the present one."""
+    return dmc.Modal(
+        [
+            html.Div(id=Views.LIST),
+            html.Div(
+                [
+                    dmc.TextInput(
+                        label="Save the present filters as", id=Views.NAME, style={"flex": 1}
+                    ),
+                    dmc.Button("Save", id=Views.SAVE, n_clicks=0),
+                ],
+                className="form-row",
+                style={"marginTop": "16px"},
+            ),
+            html.Div(id=Views.ERROR, role="alert"),
+        ],
+        id=Views.MODAL,
+        title="Saved views",
+        closeButtonProps={"aria-label": "Close"},
+    )
+
+
+def address_of(view: ViewRead) -> str:
+    """Return the history's address with a view's filters."""
+    return f"/history?{urlencode(view.filters)}" if view.filters else "/history"
+
+
+def filters_of(values: Sequence[Any]) -> dict[str, str]:
+    """Return the controls' values as an address holds them, without those nobody changed."""
+    found = {}
+    for control, value in zip(CONTROLS, values, strict=True):
+        text = "1" if value is True else str(value or "").strip()
+        if text and value != control.fallback:
+            found[control.name] = text
+    return found
+
+
+async def _saved_views() -> Component:
+    views = (await ask(calls.views())).items
+    if not views:
+        return html.P(
+            "None yet. Set the filters, give them a name, and find them here.", className="muted"
+        )
+    return html.Ul([html.Li(_saved_view(view)) for view in views], className="activity")
+
+
+def _saved_view(view: ViewRead) -> Component:
+    told = ", ".join(f"{name} {text}" for name, text in view.filters.items()) or "everything"
+    delete = dmc.Button(
+        "Delete",
+        id=shared.part("view-delete", view.id),
+        size="compact-sm",
+        variant="subtle",
+        color="gray",
+        n_clicks=0,
+        **{"aria-label": f"Delete {view.name}"},
+    )
+    words = [link(view.name, address_of(view)), html.Div(told, className="history-meta")]
+    return html.Div([html.Div(words), delete], className="entry-head")
+
+
+@callback(
+    Output(Views.MODAL, "opened"),
+    Output(Views.LIST, "children"),
+    Input(Views.BUTTON, "n_clicks"),
+    prevent_initial_call=True,
+)
+async def show_views(clicks: int) -> tuple[Any, Any]:
+    """Open the dialog with what is saved now."""
+    return (True, await _saved_views()) if clicks else (no_update, no_update)
+
+
+@callback(
+    Output(Views.LIST, "children", allow_duplicate=True),
+    Output(Views.NAME, "value"),
+    Output(Views.ERROR, "children"),
+    Input(Views.SAVE, "n_clicks"),
+    State(Views.NAME, "value"),
+    *[State(control.id, control.property) for control in CONTROLS],
+    prevent_initial_call=True,
+)
+async def save_view(clicks: int, name: str | None, *values: Any) -> tuple[Any, Any, Any]:
+    """Keep the present filters, or say why not."""
+    if not clicks:
+        return no_update, no_update, no_update
+    try:
+        view = ViewCreate(name=(name or "").strip(), filters=ViewFilters(**filters_of(values)))
+        await ask(calls.save_view(view))
+    except ValidationError:
+        return no_update, no_update, refused("Give it a name of at most 100 characters.")
+    except ApiError as error:
+        return no_update, no_update, refused(sentence(error))
+    return await _saved_views(), "", None
+
+
+@callback(
+    Output(Views.LIST, "children", allow_duplicate=True),
+    Input(shared.part("view-delete", ALL), "n_clicks"),
+    prevent_initial_call=True,
+)
+async def delete_view(_clicks: list[int]) -> Any:
+    """Delete a view."""
+    pressed = dash.ctx.triggered_id
+    if not pressed or not dash.ctx.triggered[0]["value"]:
+        return no_update
+    await ask(calls.delete_view(pressed["key"]))
+    return await _saved_views()
+
+
+# A view that was followed has done what the dialog was opened for.
+browser_callback(
+    "function(search) { return false; }",
+    Output(Views.MODAL, "opened", allow_duplicate=True),
+    Input(shared.LOCATION, "search"),
+    prevent_initial_call=True,
+)

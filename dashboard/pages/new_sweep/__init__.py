@@ -1,4 +1,13 @@
-"""A new sweep: what to train, on which rates and seeds, and what that would cost."""
+"""A new sweep: what to train, on which rates and seeds, and what that would cost.
+
+The page's layout stands here; its parts are
+
+| module | what it has |
+| --- | --- |
+| `form` | the fields, in cards |
+| `body` | from what is typed to a request's body, and from an error to its field |
+| `forecast` | what the form would mean, while it is filled in; and submitting it |
+"""
 
 import asyncio
 import uuid
@@ -9,16 +18,14 @@ import dash_mantine_components as dmc
 
 from backend.client import calls
 from backend.schemas import CatalogRead, StudyRead
-from dashboard.api_client import ask
-from dashboard.catalog import find_task, get_catalog
-from dashboard.components.elements import card
+from dashboard.api_client import ask, find_task, get_catalog, get_visitor, may_change
+from dashboard.components import card
 from dashboard.ids import NewSweep as ids
 from dashboard.markup import Component, dcc, html
 from dashboard.pages.new_sweep import forecast
 from dashboard.pages.new_sweep import form as fields
 from dashboard.pages.new_sweep.body import FIELDS, LABELS, form_from_spec
 from dashboard.router import Page, View
-from dashboard.visitor import get_visitor, may_change
 
 __all__ = ["PAGE", "layout"]
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from backend.schemas import SweepCreate
-from dashboard.components.copy_as import body_of
+from dashboard.components import body_of
 from dashboard.written_numbers import (
     NumberKind,
     Unreadable,

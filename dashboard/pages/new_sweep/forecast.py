@@ -10,13 +10,11 @@ from dash import Input, Output, State, no_update
 from backend.client import ApiError, calls
 from backend.schemas import CatalogRead, DryRunRead, StudyCreate, SweepCreate, TaskRead
 from dashboard import ids as shared
-from dashboard.api_client import Trouble, ask, sentence
+from dashboard.api_client import Trouble, ask, find_task, get_catalog, sentence
 from dashboard.api_client import forecast as dry_run
 from dashboard.callbacks import browser_callback, callback
-from dashboard.catalog import find_task, get_catalog
-from dashboard.components.elements import with_code
-from dashboard.components.record import facts
-from dashboard.figures.rate_ticks import rate_ticks, rates_words
+from dashboard.components import facts, with_code
+from dashboard.figures import rate_ticks, rates_words
 from dashboard.formats import count, duration, size
 from dashboard.ids import NewSweep as ids
 from dashboard.markup import Component, html

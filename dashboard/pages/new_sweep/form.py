@@ -6,8 +6,7 @@ from typing import Any
 import dash_mantine_components as dmc
 
 from backend.schemas import CatalogRead, MethodRead, PresetRead, TaskRead
-from dashboard.components.elements import card, method_swatch
-from dashboard.components.number_field import number_field
+from dashboard.components import card, method_swatch, number_field
 from dashboard.formats import count, counted
 from dashboard.ids import NewSweep as ids
 from dashboard.markup import Component, html

@@ -1,15 +1,29 @@
-"""The paper's experiments: published numbers, this installation's, verdicts, one click to run."""
+"""The paper's experiments: published numbers, this installation's, verdicts, one click to run.
+
+The page's layout stands here; its parts are
+
+| module | what it has |
+| --- | --- |
+| `curves` | one experiment's picture: ours, and the authors' recorded runs over it |
+| `tables` | experiments with a button that runs each, claims, UCI tables, run times |
+"""
 
 import asyncio
 
 from backend.client import calls
 from backend.schemas import PaperRead, StudyRead
 from dashboard.api_client import ask
-from dashboard.components.elements import guide_link
+from dashboard.components import guide_link
 from dashboard.markup import Component, html
-from dashboard.pages.paper import picture, running
-from dashboard.pages.paper.experiments import experiments_table, verdict_badge
-from dashboard.pages.paper.statements import claims_table, run_times_table, uci_table
+from dashboard.pages.paper.curves import card_for
+from dashboard.pages.paper.tables import (
+    claims_table,
+    experiments_table,
+    messages,
+    run_times_table,
+    uci_table,
+    verdict_badge,
+)
 from dashboard.router import Page
 
 __all__ = ["PAGE", "layout", "newest_studies"]
@@ -25,11 +39,11 @@ async def layout(**query: str) -> Component:
     return html.Div(
         [
             _head(paper),
-            picture.card_for(paper, query),
+            card_for(paper, query),
             html.H2("Experiments", className="section-title"),
             html.P([html.B("Text profile. "), paper.rules["text"]], className="page-lead"),
             html.P([html.B("Authors profile. "), paper.rules["recorded"]], className="page-lead"),
-            running.messages(),
+            messages(),
             experiments_table(paper, newest_studies(page.items)),
             html.H2("Claims", className="section-title"),
             html.P(

@@ -1,4 +1,7 @@
-"""The start page: an experiment to turn, a study that runs, and where to go from there."""
+"""The start page: an experiment to turn, a study that runs, and where to go from there.
+
+The page's layout and its callbacks stand here; `charts` has what its pictures are made from.
+"""
 
 import asyncio
 import math
@@ -10,19 +13,28 @@ from dash import Input, Output, State, no_update
 
 from backend.client import calls
 from backend.schemas import RaceRead, StudyRead, SweepRead
-from dashboard.api_client import ask
+from dashboard.api_client import ask, get_visitor, may_write
 from dashboard.callbacks import browser_callback, callback
-from dashboard.components.bundle_offer import bundle_offer
-from dashboard.components.elements import button_link, card, link
-from dashboard.components.progress import ended, progress_bar, unfinished
-from dashboard.components.url_state import Control, keep_in_url, read_controls
+from dashboard.components import (
+    Control,
+    bundle_offer,
+    button_link,
+    card,
+    ended,
+    keep_in_url,
+    link,
+    progress_bar,
+    read_controls,
+    unfinished,
+)
 from dashboard.formats import counted, duration
 from dashboard.ids import Bundle
 from dashboard.ids import Start as ids
 from dashboard.markup import Component, dcc, html
-from dashboard.pages.start.pictures import curve_chart, race_picture
+from dashboard.pages.start.charts import curve_chart, race_picture
 from dashboard.router import Page
-from dashboard.visitor import get_visitor, may_write
+
+__all__ = ["PAGE", "layout"]
 
 LIVE_MS = 1000
 #: `up` loads the paper's bundle when the first study has ended: so long it is looked for.

@@ -1,4 +1,17 @@
-"""A study: its curve, live; scorecard, trials, notes, and ways to take it elsewhere."""
+"""A study: its curve, live; scorecard, trials, notes, and ways to take it elsewhere.
+
+The page's layout stands here; its parts, each with its callbacks, are
+
+| module | what it has |
+| --- | --- |
+| `header` | name, tags and notes; changing, exporting, sharing, archiving and deleting the study |
+| `controls` | what the page can be asked to show, and the address that asks for it |
+| `curves` | the picture and the scorecard: asked for, drawn, and kept until the study changes |
+| `progress` | how far the study is, while it runs |
+| `sweeps` | the list of sweeps: cancel, retry, run again, copy as a command |
+| `trials` | the table of trials, and those behind a point of the picture |
+| `discussion` | what people say about the study, and what they did to it |
+"""
 
 import asyncio
 from typing import Any
@@ -7,36 +20,29 @@ import dash_mantine_components as dmc
 
 from backend.client import ApiError, calls
 from backend.schemas import MeRead, StudyRead, SweepRead
-from dashboard.api_client import ask
-from dashboard.components.elements import button_link, card, guide_link
-from dashboard.components.error_panel import empty_state
-from dashboard.components.planted import planted
-from dashboard.components.progress import unfinished
-from dashboard.components.url_state import read_controls
-from dashboard.ids import Study as ids
-from dashboard.ids_team import Sharing
-from dashboard.markup import Component, dcc, html
-from dashboard.pages.study import (
-    actions,
-    drawer,
-    live,
-    notes,
-    picture,
-    remarks,
-    sharing,
-    trials,
-    view,
+from dashboard.api_client import ask, get_visitor, may_change
+from dashboard.components import (
+    button_link,
+    card,
+    empty_state,
+    guide_link,
+    plain_elements,
+    read_controls,
+    unfinished,
 )
-from dashboard.pages.study.drawing import blank
-from dashboard.pages.study.listed_sweeps import sweep_list
+from dashboard.ids import Study as ids
+from dashboard.markup import Component, dcc, html
+from dashboard.pages.study import discussion, header, progress
+from dashboard.pages.study.controls import CONTROLS, control_panel, metric_of, without_common
+from dashboard.pages.study.curves import blank
+from dashboard.pages.study.sweeps import MOST_SWEEPS, dialogs, sweep_list
+from dashboard.pages.study.trials import drawer
 from dashboard.router import Page, View
 from dashboard.theme import graph_config
-from dashboard.visitor import get_visitor, may_change
 
-__all__ = ["PAGE", "layout", "picture", "trials"]
+__all__ = ["PAGE", "layout", "metric_of", "without_common"]
 
 INTERVAL_MS = 1500
-MOST_SWEEPS = 100
 SKIP = html.A("Skip to the controls", href=f"#{ids.CONTROLS}", className="skip-link")
 
 
@@ -46,7 +52,7 @@ async def layout(study_id: str = "0", **query: str) -> View:
     study, sweeps, visitor = await asyncio.gather(
         ask(calls.study(number)), ask(calls.sweeps(number, limit=MOST_SWEEPS)), get_visitor()
     )
-    values = read_controls(view.CONTROLS, query)
+    values = read_controls(CONTROLS, query)
     own = may_change(visitor, study)
     parts = (
         await _with_sweeps(study, sweeps.items, values, own)
@@ -58,8 +64,8 @@ async def layout(study_id: str = "0", **query: str) -> View:
             dcc.Store(id=ids.ID, data=study.id),
             *parts,
             html.Div(await _team(study.id, visitor), className="two-thirds"),
-            notes.edit_dialog(),
-            sharing.delete_dialog(),
+            header.edit_dialog(),
+            header.delete_dialog(),
         ],
         className="stack",
     )
@@ -78,18 +84,18 @@ async def _with_sweeps(
     return [
         *_stores(study, sweeps, values),
         SKIP,
-        html.Div(notes.head(study, own=own), id=ids.HEAD),
-        html.Div(live.status(study, sweeps), id=ids.STATUS),
+        html.Div(header.head(study, own=own), id=ids.HEAD),
+        html.Div(progress.status(study, sweeps), id=ids.STATUS),
         await _content(study, sweeps, values, own),
-        drawer.drawer(values["trials"]),
-        *actions.dialogs(),
+        drawer(values["trials"]),
+        *dialogs(),
     ]
 
 
 def _without_sweeps(study: StudyRead, own: bool) -> list[Component]:
     """Return what an empty study has: no picture, and nothing that waits for one."""
     return [
-        html.Div(notes.head(study, own=own), id=ids.HEAD),
+        html.Div(header.head(study, own=own), id=ids.HEAD),
         empty_state(
             "No sweep yet",
             "A sweep trains a grid of learning rates and seeds. Its curve appears here while it "
@@ -101,14 +107,14 @@ def _without_sweeps(study: StudyRead, own: bool) -> list[Component]:
 
 
 def _notes(study: StudyRead) -> Component:
-    return card(html.Div(notes.notes(study), id=ids.NOTES), title="Notes")
+    return card(html.Div(header.notes(study), id=ids.NOTES), title="Notes")
 
 
 def _stores(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) -> list[Component]:
     return [
-        dcc.Store(id=ids.VERSION, data=live.version(study)),
+        dcc.Store(id=ids.VERSION, data=progress.version(study)),
         dcc.Store(id=ids.TICK),
-        dcc.Store(id=ids.SWEEPS_MARK, data=live.sweeps_mark(sweeps)),
+        dcc.Store(id=ids.SWEEPS_MARK, data=progress.sweeps_mark(sweeps)),
         dcc.Store(id=ids.MARK),
         dcc.Store(id=ids.SCORED),
         dcc.Store(id=ids.DRAWN),
@@ -125,10 +131,12 @@ def _stores(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) -
 
 async def _team(study_id: int, visitor: MeRead) -> list[Component]:
     """Return what people say about a study, and what they did to it."""
-    said, done = await asyncio.gather(remarks.remarks(study_id, visitor), sharing.past(study_id))
+    said, done = await asyncio.gather(
+        discussion.notes_on(study_id, visitor), discussion.past_of(study_id)
+    )
     return [
         card(*said, title="Discussion"),
-        card(html.Div(done, id=Sharing.ACTIVITY), title="Activity"),
+        card(html.Div(done, id=ids.ACTIVITY), title="Activity"),
     ]
 
 
@@ -139,12 +147,12 @@ async def _content(
     side = html.Div(
         [
             html.Div(
-                card(*view.control_panel(values, sweeps, study.tasks), className="controls"),
+                card(*control_panel(values, sweeps, study.tasks), className="controls"),
                 id=ids.CONTROLS,
                 tabIndex=-1,
             ),
             card(
-                planted(ids.SCORES, ids.SCORECARD, dmc.Skeleton(h=280)),
+                plain_elements(ids.SCORES, ids.SCORECARD, dmc.Skeleton(h=280)),
                 guide_link("scorecard"),
                 title="Scorecard",
             ),

@@ -5,8 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard import ids as shared
-from dashboard.ids import Bundle, History, NewSweep, Paper, Study
-from dashboard.ids_team import Account, Admin, Remarks, Sharing, Views
+from dashboard.ids import (
+    Account,
+    Admin,
+    Bundle,
+    Discussion,
+    History,
+    NewSweep,
+    Paper,
+    Study,
+    Views,
+)
 from tests.backend.accounts import PASSWORD
 from tests.backend.matrix.world import KNOWN, World
 
@@ -91,41 +100,43 @@ WRITES: dict[str, Press] = {
             Account.REPEAT: "another good password",
         },
     ),
-    "admin.people.create": Press(
+    "admin.create": Press(
         ADMINS, click(Admin.CREATE), lambda _: {Admin.NAME: "new", Admin.ROLE: "member"}
     ),
-    "admin.people.change": Press(ADMINS, click_on("user-lock", "user_id")),
-    "admin.people.act": Press(
+    "admin.change": Press(ADMINS, click_on("user-lock", "user_id")),
+    "admin.act": Press(
         ADMINS,
         click(Admin.CONFIRM_YES),
         lambda world: {Admin.PENDING: {"do": "delete", "user": world.user_id(), "name": "x"}},
     ),
-    "study.sharing.delete": Press(OWNERS, click(Sharing.DELETE_YES), own_study()),
-    "study.notes.save": Press(
+    "study.header.delete": Press(OWNERS, click(Study.DELETE_YES), own_study()),
+    "study.header.save": Press(
         OWNERS,
         click(Study.EDIT_SAVE),
         own_study(**{Study.EDIT_NAME: "renamed", Study.EDIT_TAGS: [], Study.EDIT_NOTES: "x"}),
     ),
-    "study.actions.act": Press(
+    "study.sweeps.act": Press(
         OWNERS,
         click(Study.CONFIRM_YES),
         lambda world: {Study.PENDING: {"do": "retry", "sweep": world.sweep_id()}},
     ),
-    "study.actions.archive": Press(OWNERS, click(Study.ARCHIVE), own_study()),
-    "study.remarks.add": Press(WRITERS, click(Remarks.ADD), own_study(**{Remarks.TEXT: "Look."})),
-    "study.remarks.delete": Press(OWNERS, click_on("remark-delete", "note_id"), own_study()),
+    "study.header.archive": Press(OWNERS, click(Study.ARCHIVE), own_study()),
+    "study.discussion.add": Press(
+        WRITERS, click(Discussion.ADD), own_study(**{Discussion.TEXT: "Look."})
+    ),
+    "study.discussion.delete": Press(OWNERS, click_on("note-delete", "note_id"), own_study()),
     "history.archive": Press(
         OWNERS, lambda world: (History.PRESSED, "data", {"study": world.fresh("study_id")})
     ),
-    "history.views.save": Press(PEOPLE, click(Views.SAVE), lambda _: {Views.NAME: "mine"}),
-    "history.views.delete": Press(("owner",), click_on("view-delete", "view_id")),
+    "history.filters.save_view": Press(PEOPLE, click(Views.SAVE), lambda _: {Views.NAME: "mine"}),
+    "history.filters.delete_view": Press(("owner",), click_on("view-delete", "view_id")),
     "new_sweep.forecast.submit": Press(
         WRITERS,
         click(NewSweep.SUBMIT),
         lambda _: {**FORM, NewSweep.NAME: "a new study", NewSweep.KEY: "k"},
     ),
-    "components.bundle_offer.load": Press(WRITERS, click(Bundle.BUTTON)),
-    "paper.running.run": Press(
+    "components.bundle.load": Press(WRITERS, click(Bundle.BUTTON)),
+    "paper.tables.run": Press(
         WRITERS,
         lambda _: (shared.part(Paper.RUN, "text|uci"), "n_clicks", 1),
     ),
@@ -135,21 +146,21 @@ WRITES: dict[str, Press] = {
 READS: frozenset[str] = frozenset(
     {
         "router.show",
-        "admin.activity.show_more",
-        "admin.people.confirm",
-        "admin.people.follow",
-        "study.notes.edit",
-        "study.actions.copy",
-        "study.drawer.show",
-        "study.live.follow",
-        "study.picture.draw",
-        "study.picture.score",
+        "admin.show_more",
+        "admin.confirm",
+        "admin.follow",
+        "study.header.edit",
+        "study.sweeps.copy",
+        "study.trials.show",
+        "study.progress.follow",
+        "study.curves.draw",
+        "study.curves.score",
         "study.trials.begin",
         "study.trials.fetch",
         "study.trials.begin_again",
         "compare.draw",
         "compare.pick",
-        "history.views.show",
+        "history.filters.show_views",
         "history.filter_studies",
         "history.follow",
         "history.show_more",
@@ -159,7 +170,7 @@ READS: frozenset[str] = frozenset(
         "new_sweep.forecast.show_parts",
         "new_sweep.forecast.choose_task",
         "new_sweep.forecast.choose_preset",
-        "paper.picture.draw",
+        "paper.curves.draw",
         "trial.draw",
         "updates.change_rule",
         "start.follow",  # with accounts on, the first study that it asks for is never begun

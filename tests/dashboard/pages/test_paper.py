@@ -61,7 +61,7 @@ def test_one_click_runs_an_experiment_and_goes_to_its_study(dash_app, api):
 
 @pytest.mark.parametrize(("profile", "curves"), [("text", 2), ("authors", 4)])
 def test_the_picture_lays_recorded_runs_over_the_authors_profile(api, profile, curves):
-    from dashboard.pages.paper.picture import curves_of
+    from dashboard.pages.paper.curves import curves_of
 
     one = next(found for found in paper_answer().experiments if found.id == "05_jsb_chorales")
     assert len(curves_of(one, profile)) == curves

@@ -5,11 +5,11 @@ from dash import no_update
 
 from backend.schemas import BundleRead
 from backend.services.start import race
-from dashboard.components import bundle_offer
+from dashboard.components import bundle
 from dashboard.ids import Bundle
 from dashboard.ids import Start as ids
 from dashboard.pages import start
-from dashboard.pages.start.pictures import curve_chart, race_picture
+from dashboard.pages.start.charts import curve_chart, race_picture
 from tests.coroutines import run
 from tests.dashboard.dispatch import by_id, text_of, trigger
 from tests.dashboard.paper_answer import paper_answer
@@ -110,7 +110,7 @@ def test_a_missing_bundle_is_offered_loaded_and_then_judged(api, dash_app):
     assert "Load the reproduction" in text_of(shown)
     assert done is False
     answer = trigger(dash_app, Bundle.LOADED, (Bundle.BUTTON, "n_clicks", 1))["response"]
-    assert answer[Bundle.WORDS]["children"] == bundle_offer.LOADING
+    assert answer[Bundle.WORDS]["children"] == bundle.LOADING
     assert answer[Bundle.INTERVAL]["disabled"] is False
     api.bundle = BundleRead(state="loaded", studies=39)
     answer = trigger(dash_app, Bundle.LOADED, (Bundle.INTERVAL, "n_intervals", 1))["response"]

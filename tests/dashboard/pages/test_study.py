@@ -9,8 +9,8 @@ from dash import no_update
 
 from dashboard.ids import Study as ids
 from dashboard.pages import study
-from dashboard.pages.study import ahead, drawer, listed_sweeps, live, notes, picture, trials, view
-from dashboard.pages.study.view import StudyView, metric_of
+from dashboard.pages.study import controls, curves, header, progress, sweeps, trials
+from dashboard.pages.study.controls import StudyView, metric_of
 from tests.coroutines import run
 from tests.dashboard.answers import series
 from tests.dashboard.dispatch import by_id, names, text_of, trigger
@@ -20,7 +20,7 @@ CHOSEN = ("loss", "train", "final", "all", "curves", "std", True, "focus", "all"
 
 def drawn(*chosen, mark=None, study_id=1, scheme="light", narrow=False):
     values = chosen or CHOSEN
-    return run(picture.draw("v", *values, scheme, narrow, study_id, mark, None))[:3]
+    return run(curves.draw("v", *values, scheme, narrow, study_id, mark, None))[:3]
 
 
 def test_the_picture_asks_for_what_the_controls_say(api):
@@ -106,17 +106,17 @@ def test_time_is_one_metric_and_is_scored_by_its_loss():
 
 
 def test_the_scorecard_shows_the_recommendation(api):
-    assert "Use 0.1 to 1." in text_of(run(picture.score(["v", "train_loss", "final", None], 1)))
+    assert "Use 0.1 to 1." in text_of(run(curves.score(["v", "train_loss", "final", None], 1)))
 
 
 def test_a_running_study_ticks_and_a_finished_one_does_not(api):
-    status, state, _, mark, version, paused = run(live.follow(1, None, 1, None))
+    status, state, _, mark, version, paused = run(progress.follow(1, None, 1, None))
     assert text_of(state) == "completed"
     assert "54 of 54 trials ended" in text_of(status)  # nothing jumps from under a pointer
     assert paused is True
     api.running = True
     api.studies[1] = api._study(1)
-    status, state, sweeps, changed, other, paused = run(live.follow(2, None, 1, mark))
+    status, state, sweeps, changed, other, paused = run(progress.follow(2, None, 1, mark))
     assert text_of(state) == "running"
     assert paused is False
     assert other != version
@@ -125,7 +125,7 @@ def test_a_running_study_ticks_and_a_finished_one_does_not(api):
     assert "waiting for a gpu worker" in text_of(status)
     assert "Notify me when it ends" in text_of(status)
     assert "Cancel" in text_of(sweeps)
-    _, _, sweeps, *_ = run(live.follow(3, None, 1, changed))
+    _, _, sweeps, *_ = run(progress.follow(3, None, 1, changed))
     assert sweeps is no_update  # no button is replaced under a finger
 
 
@@ -147,13 +147,13 @@ def test_archiving_and_restoring_are_one_button(api, dash_app):
 
 def test_notes_are_text_and_fetch_nothing(api):
     study = api.studies[1].model_copy(update={"notes": "![x](http://evil.example/x.png) <b>hi</b>"})
-    markdown = notes.notes(study)
+    markdown = header.notes(study)
     assert markdown.dangerously_allow_html is False
     assert "![" not in markdown.children
 
 
 def test_an_edit_is_stored_and_shown(api):
-    head, shown, opened, error = run(notes.save(1, "New name", ["a"], "text", 1))
+    head, shown, opened, error = run(header.save(1, "New name", ["a"], "text", 1))
     assert api.studies[1].name == "New name"
     assert "New name" in text_of(head)
     assert opened is False
@@ -163,28 +163,28 @@ def test_an_edit_is_stored_and_shown(api):
 
 @pytest.mark.parametrize("name", ["", "\x00"])
 def test_an_edit_the_api_would_refuse_stays_in_the_dialog(api, name):
-    _, _, opened, error = run(notes.save(1, name, [], "", 1))
+    _, _, opened, error = run(header.save(1, name, [], "", 1))
     assert opened is True
     assert "name" in text_of(error)
 
 
 def test_the_drawer_shows_the_trials_behind_a_point(api):
-    body = run(drawer.show("1,2,3", "light"))
+    body = run(trials.show("1,2,3", "light"))
     assert "EB 1" in text_of(body)
     hrefs = [getattr(one, "href", None) for one in names(body)]
     assert "/trials/2" in hrefs
 
 
 def test_the_drawer_of_one_trial_shows_its_record(api):
-    body = run(drawer.show("27", "light"))
+    body = run(trials.show("27", "light"))
     assert "abc123" in text_of(body)
     assert "at step 40" in text_of(body)
 
 
 def test_a_trial_that_is_gone_is_said_in_the_drawer(api):
-    body = run(drawer.show("9999", "light"))
+    body = run(trials.show("9999", "light"))
     assert "There is no trial 9999." in text_of(body)
-    assert run(drawer.show("", "light")) is no_update
+    assert run(trials.show("", "light")) is no_update
 
 
 def request(start: int) -> dict[str, int]:
@@ -239,7 +239,7 @@ def test_a_sweep_of_an_older_engine_can_be_run_again(api, dash_app):
 
 
 def buttons(api):
-    listed = run(listed_sweeps.sweep_list([api.sweep(1)]))
+    listed = run(sweeps.sweep_list([api.sweep(1)]))
     return [one.children for one in names(listed) if isinstance(one, dmc.Button)]
 
 
@@ -247,7 +247,7 @@ def test_only_pictures_that_would_show_something_are_offered(api):
     def offered(*sweeps):
         values = {"view": "curves"} | dict.fromkeys(("quantity", "split", "reducer"), "x")
         values |= dict.fromkeys(("clipping", "band", "seeds", "y", "task"), "x")
-        panel = view.control_panel(values, sweeps, ["digits_mlp"])
+        panel = controls.control_panel(values, sweeps, ["digits_mlp"])
         return [one["value"] for one in by_id(panel, ids.VIEW).data]
 
     new = api.sweep(1)
@@ -260,7 +260,7 @@ def test_only_pictures_that_would_show_something_are_offered(api):
 
 def test_a_large_study_is_drawn_ahead_one_control_away():
     view = StudyView(*CHOSEN)
-    others = list(ahead.one_control_away(view))
+    others = list(curves.one_control_away(view))
     assert {
         sum(a != b for a, b in zip(astuple(view), astuple(one), strict=True)) for one in others
     } == {1}
@@ -273,21 +273,30 @@ def test_a_large_study_is_drawn_ahead_one_control_away():
 
 
 def test_only_large_studies_at_rest_are_drawn_ahead(api, monkeypatch):
-    monkeypatch.setattr(ahead, "PAUSE_SECONDS", 0.0)
-    drawn = []
+    monkeypatch.setattr(curves, "PAUSE_SECONDS", 0.0)
+    drawn, original = [], curves.drawn
+
+    async def noted(study, view, picture):
+        drawn.append(view)
+        return await original(study, view, picture)
+
+    monkeypatch.setattr(curves, "drawn", noted)
+    at_rest = api.studies[1]
 
     async def visit(**changes):
-        async def draw(other):
-            drawn.append(other)
+        api.studies[1] = at_rest.model_copy(update=changes)
+        await curves.draw("v", *CHOSEN, "light", False, 1, None, None)
+        await asyncio.gather(*curves._running)
+        new, drawn[:] = list(drawn), []
+        return new
 
-        study = api.studies[1].model_copy(update=changes)
-        ahead.draw_ahead(study, StudyView(*CHOSEN), draw, look=str(changes))
-        await asyncio.gather(*ahead._running)
-
-    run(visit(total=54))
-    run(visit(total=10_000, progress={"running": 3}))
-    assert drawn == []
-    run(visit(total=10_000))
-    assert len(drawn) == len(set(drawn)) == 7
-    run(visit(total=10_000))
-    assert len(drawn) == 7  # nothing is drawn twice
+    looked_at = StudyView(*CHOSEN)
+    assert run(visit(total=54)) == [looked_at]
+    assert run(visit(total=10_000, progress={"running": 3})) == [looked_at]
+    first = run(visit(total=10_000))
+    assert first == [looked_at, *curves.one_control_away(looked_at)]
+    assert len(set(first)) == 8
+    scored = [call.path for call in api.sent if call.path.endswith("scorecard")]
+    assert len(scored) == 4  # a scorecard a metric and reducer
+    assert run(visit(total=10_000)) == []  # nothing is drawn twice
+    assert len([call for call in api.sent if call.path.endswith("scorecard")]) == 4

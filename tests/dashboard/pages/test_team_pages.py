@@ -7,14 +7,12 @@ from backend.client import ApiError, calls
 from backend.schemas import NoteRead, Page, ViewRead
 from dashboard import ids as shared
 from dashboard import pages
-from dashboard.components.account_links import account_links
+from dashboard.components.elements import markdown
 from dashboard.components.people import DEEDS, deed
-from dashboard.ids import Study
-from dashboard.ids_team import Account, Admin, Remarks, Sharing, Views
-from dashboard.pages import account, history
-from dashboard.pages.admin import people
-from dashboard.pages.history import views
-from dashboard.pages.study.markdown import markdown
+from dashboard.components.shell import account_links
+from dashboard.ids import Account, Admin, Discussion, Study, Views
+from dashboard.pages import account, admin, history
+from dashboard.pages.history import filters
 from dashboard.router import render
 from tests.coroutines import run
 from tests.dashboard.answers import NOW
@@ -68,8 +66,8 @@ def test_only_who_may_change_a_study_is_offered_to(api, name, role, mine):
     api.log_in(name, role)
     page = body("/studies/1")
     assert ids_in(page) >= OWN if mine else not OWN & ids_in(page)
-    assert (Remarks.ADD in ids_in(page)) == (role != "viewer")
-    assert Sharing.COPY_LINK in ids_in(page)
+    assert (Discussion.ADD in ids_in(page)) == (role != "viewer")
+    assert Study.COPY_LINK in ids_in(page)
     kinds = {one.id["kind"] for one in names(page) if isinstance(getattr(one, "id", None), dict)}
     assert ("sweep-cancel" in kinds) == mine
     rows = run(history.filter_studies(*NOTHING, None, None, False))[0]["studies"]
@@ -79,12 +77,12 @@ def test_only_who_may_change_a_study_is_offered_to(api, name, role, mine):
 
 
 def test_deleting_is_offered_after_archiving_and_goes_home(api, dash_app):
-    assert Sharing.DELETE not in ids_in(body("/studies/1"))
+    assert Study.DELETE not in ids_in(body("/studies/1"))
     api.studies[1] = api._study(1).model_copy(update={"archived": True})
-    assert Sharing.DELETE in ids_in(body("/studies/1"))
+    assert Study.DELETE in ids_in(body("/studies/1"))
     api._delete_studies = lambda _call, rest: api.studies.pop(int(rest[0])) and None
-    pressed = (Sharing.DELETE_YES, "n_clicks", 1)
-    answer = trigger(dash_app, f"{Sharing.DELETE_MODAL}.opened@", pressed, **{Study.ID: 1})
+    pressed = (Study.DELETE_YES, "n_clicks", 1)
+    answer = trigger(dash_app, f"{Study.DELETE_MODAL}.opened@", pressed, **{Study.ID: 1})
     assert answer["response"]["location"]["href"] == "/history"
     assert 1 not in api.studies
 
@@ -101,18 +99,18 @@ def test_somebody_else_s_sweep_is_repeated_in_a_study_of_one_s_own(api):
 def test_a_note_can_be_added_and_one_s_own_deleted(api, dash_app):
     api.log_in("bob")
     api.notes = [NoteRead(id=9, study_id=1, author="ada", text="hers", created_at=NOW)]
-    pressed = (Remarks.ADD, "n_clicks", 1)
-    given = {Remarks.TEXT: "EB breaks at *3*", Study.ID: 1}
-    trigger(dash_app, f"{Remarks.LIST}.children.", pressed, **given)
+    pressed = (Discussion.ADD, "n_clicks", 1)
+    given = {Discussion.TEXT: "EB breaks at *3*", Study.ID: 1}
+    trigger(dash_app, f"{Discussion.LIST}.children.", pressed, **given)
     assert [note.text for note in api.notes] == ["EB breaks at *3*", "hers"]
     deletes = [
         one.id["key"]
         for one in names(body("/studies/1"))
-        if isinstance(getattr(one, "id", None), dict) and one.id["kind"] == "remark-delete"
+        if isinstance(getattr(one, "id", None), dict) and one.id["kind"] == "note-delete"
     ]
     assert deletes == [api.notes[0].id]
-    press = (shared.part("remark-delete", api.notes[0].id), "n_clicks", 1)
-    trigger(dash_app, f"{Remarks.LIST}.children@", press, **{Study.ID: 1})
+    press = (shared.part("note-delete", api.notes[0].id), "n_clicks", 1)
+    trigger(dash_app, f"{Discussion.LIST}.children@", press, **{Study.ID: 1})
     assert [note.text for note in api.notes] == ["hers"]
 
 
@@ -198,11 +196,11 @@ def test_an_admin_s_page_lists_accounts_and_shows_a_new_password_once(api, dash_
 def test_an_account_made_elsewhere_appears_without_a_reload(api, monkeypatch):
     api.log_in("root", "admin")
     users = run(api.send(calls.users())).items
-    known = people.mark(users)
-    assert run(people.follow(1, known)) == (no_update, no_update)
+    known = admin.mark(users)
+    assert run(admin.follow(1, known)) == (no_update, no_update)
     added = users[0].model_copy(update={"id": 99, "username": "zoe"})
     monkeypatch.setattr(api, "_get_users", lambda *_: Page(items=[*users, added]))
-    table, mark = run(people.follow(2, known))
+    table, mark = run(admin.follow(2, known))
     assert "zoe" in text_of(table)
     assert mark != known
 
@@ -216,10 +214,10 @@ def test_who_is_no_admin_reads_why_not(api):
 def test_a_view_is_the_filters_that_were_changed_and_leads_back_to_them(api, dash_app):
     values = ("digits", "", None, "running", True, "name", "ada")
     wanted = {"q": "digits", "state": "running", "archived": "1", "sort": "name", "owner": "ada"}
-    assert views.filters_of(values) == wanted
-    assert views.filters_of(NOTHING) == {}
+    assert filters.filters_of(values) == wanted
+    assert filters.filters_of(NOTHING) == {}
     view = ViewRead(id=1, name="Hers", filters={"q": "a b", "owner": "ada"})
-    assert views.address_of(view) == "/history?q=a+b&owner=ada"
+    assert filters.address_of(view) == "/history?q=a+b&owner=ada"
     pressed = (Views.SAVE, "n_clicks", 1)
     given = {Views.NAME: "Hers", "history-owner": "ada"}
     answer = trigger(dash_app, f"{Views.LIST}.children@", pressed, **given)["response"]

@@ -3,7 +3,7 @@
 import pytest
 
 from dashboard.components.illustrated import looks, sliders_for_browser
-from dashboard.ids_illustrations import Toy
+from dashboard.ids import Toy
 from dashboard.pages import toy
 from dashboard.theme import METHOD_STYLE
 from tests.dashboard.component_tree import find

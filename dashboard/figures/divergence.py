@@ -1,0 +1,202 @@
+"""What diverged: on the rail above every seed that did, in the strip below their share by rate.
+
+The rail also counts seeds that left the scale, in their curve's lane.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from backend.schemas import RatePointRead, SeriesRead
+from dashboard.figures.scale import Scale
+from dashboard.figures.traces import opens, scatter
+from dashboard.figures.wording import diverged_words
+from dashboard.formats import counted, number
+from dashboard.theme import SeriesStyle, faint
+
+# Pixels, to tell whether counts would run into each other; hover texts have them all the same.
+WIDE, NARROW, LETTER, MARKER = 640, 280, 6.5, 14
+
+
+@dataclass(frozen=True, slots=True)
+class RailEntry:
+    """What the rail says about one rate of one curve."""
+
+    point: RatePointRead
+    diverged: int
+    off_scale: list[int]
+
+    @property
+    def crowded(self) -> bool:
+        """Whether both kinds of marker stand here."""
+        return bool(self.diverged and self.off_scale)
+
+
+def rail_entries(line: SeriesRead, scale: Scale) -> list[RailEntry]:
+    """Return the rates at which seeds diverged, or completed above the scale."""
+    entries = [
+        RailEntry(
+            point,
+            point.diverged,
+            [
+                seed.trial_id
+                for seed in point.seeds
+                if seed.outcome == "completed"
+                and seed.value is not None
+                and not scale.holds(seed.value)
+            ],
+        )
+        for point in line.points
+    ]
+    return [entry for entry in entries if entry.diverged or entry.off_scale]
+
+
+def rail_traces(
+    line: SeriesRead,
+    name: str,
+    style: SeriesStyle,
+    entries: Sequence[RailEntry],
+    *,
+    lane: int,
+    short: bool,
+) -> Iterator[Any]:
+    """Yield the markers of one lane: filled for diverged, open for off the scale.
+
+    Args:
+        line: The curve.
+        name: What the legend calls it.
+        style: Its looks.
+        entries: What there is to mark.
+        lane: Its height on the rail's axis.
+        short: Whether there is room for the number of seeds alone, not for "1/3".
+    """
+    diverged = [entry for entry in entries if entry.diverged]
+    off_scale = [entry for entry in entries if entry.off_scale]
+    common = {"legendgroup": line.id, "showlegend": False, "xaxis": "x", "yaxis": "y2"}
+    if diverged:
+        yield scatter(
+            x=[entry.point.lr for entry in diverged],
+            y=[lane + (0.25 if entry.crowded else 0) for entry in diverged],
+            **_look("triangle-up", style),
+            **_counts([(entry, entry.diverged) for entry in diverged], line, short=short),
+            hovertext=[_diverged_hover(name, entry.point) for entry in diverged],
+            hoverinfo="text",
+            customdata=[
+                opens(seed.trial_id for seed in entry.point.seeds if seed.outcome == "diverged")
+                for entry in diverged
+            ],
+            meta="rail diverged",
+            **common,
+        )
+    if off_scale:
+        yield scatter(
+            x=[entry.point.lr for entry in off_scale],
+            y=[lane - (0.25 if entry.crowded else 0) for entry in off_scale],
+            **_look("arrow-bar-up-open", style),
+            **_counts([(entry, len(entry.off_scale)) for entry in off_scale], line, short=short),
+            hovertext=[_off_scale_hover(name, entry) for entry in off_scale],
+            hoverinfo="text",
+            customdata=[opens(entry.off_scale) for entry in off_scale],
+            meta="rail off scale",
+            **common,
+        )
+
+
+def _look(symbol: str, style: SeriesStyle) -> dict[str, Any]:
+    return {
+        "marker": {
+            "symbol": symbol,
+            "size": 10,
+            "color": style.colour if symbol == "triangle-up" else style.ink,
+            "line": {"color": style.ink, "width": 1.2},
+        },
+        "textposition": "middle right",
+        "textfont": {"size": 11, "color": style.ink},
+        "cliponaxis": False,
+    }
+
+
+def _counts(
+    entries: Sequence[tuple[RailEntry, int]], line: SeriesRead, *, short: bool
+) -> dict[str, Any]:
+    """Return the counts beside the markers, where there is room for them."""
+    texts = [str(k) if short else f"{k}/{entry.point.n}" for entry, k in entries]
+    needed = MARKER + LETTER * max(len(text) for text in texts)
+    room = (NARROW if short else WIDE) * _closest([entry.point.lr for entry, _ in entries], line)
+    return {"text": texts, "mode": "markers+text" if room >= needed else "markers"}
+
+
+def _closest(rates: Sequence[float], line: SeriesRead) -> float:
+    """Return the smallest distance of neighbouring rates, as a share of the curve's width."""
+    ends = math.log(line.points[-1].lr / line.points[0].lr) or 1.0
+    return min((math.log(b / a) / ends for a, b in pairwise(rates)), default=1.0)
+
+
+def _diverged_hover(name: str, point: RatePointRead) -> str:
+    return f"<b>{name}</b><br>learning rate {number(point.lr)}<br>{diverged_words(point)}"
+
+
+def _off_scale_hover(name: str, entry: RailEntry) -> str:
+    words = counted(len(entry.off_scale), "completed seed")
+    return (
+        f"<b>{name}</b><br>learning rate {number(entry.point.lr)}<br>"
+        f"{words} of {entry.point.n} above this scale"
+    )
+
+
+def strip_traces(
+    line: SeriesRead, name: str, style: SeriesStyle, *, band: bool = True
+) -> Iterator[Any]:
+    """Yield a curve's divergence probability and its Wilson band, as steps around each rate."""
+    points = line.points
+    if not points:
+        return
+    group = {"legendgroup": line.id, "showlegend": False, "xaxis": "x", "yaxis": "y3"}
+    edges = step_edges([point.lr for point in points])
+    rates = [edge for pair in pairwise(edges) for edge in pair]
+    if band:
+        lows = [low for point in points for low in (point.diverged_low,) * 2]
+        highs = [high for point in points for high in (point.diverged_high,) * 2]
+        yield scatter(
+            x=[*rates, *reversed(rates)],
+            y=[*lows, *reversed(highs)],
+            fill="toself",
+            fillcolor=faint(style.colour, 0.07),
+            line={"width": 0},
+            mode="lines",
+            hoverinfo="skip",
+            meta="strip band",
+            **group,
+        )
+    yield scatter(
+        x=rates,
+        y=[share for point in points for share in (point.diverged / max(point.n, 1),) * 2],
+        mode="lines",
+        line={"color": style.colour, "dash": style.dash, "width": 0.8 * style.width},
+        hoverinfo="skip",
+        meta="strip line",
+        **group,
+    )
+    yield scatter(
+        x=[point.lr for point in points],
+        y=[point.diverged / max(point.n, 1) for point in points],
+        mode="markers",
+        marker={"size": 14, "color": "rgba(0,0,0,0)"},
+        hovertext=[
+            f"<b>{name}</b><br>learning rate {number(point.lr)}<br>{diverged_words(point)}"
+            for point in points
+        ],
+        hoverinfo="text",
+        meta="strip hover",
+        **group,
+    )
+
+
+def step_edges(rates: Sequence[float]) -> list[float]:
+    """Return where each rate's step begins and ends: half way to its neighbours in log rate."""
+    logs = [math.log10(rate) for rate in rates]
+    half = 0.25 if len(logs) < 2 else (logs[-1] - logs[0]) / (len(logs) - 1) / 2
+    middles = [(left + right) / 2 for left, right in pairwise(logs)]
+    return [10**edge for edge in (logs[0] - half, *middles, logs[-1] + half)]

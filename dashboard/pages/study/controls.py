@@ -1,0 +1,236 @@
+"""What a study page can be asked to show: its controls, the address, the one task of many."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, cast
+
+import dash_mantine_components as dmc
+from dash import Input, Output
+
+from backend.schemas import Band, Metric, PairedRead, Reducer, ScorecardRow, SeriesRead, SweepRead
+from dashboard.callbacks import browser_callback
+from dashboard.components import (
+    BANDS,
+    QUANTITIES,
+    REDUCERS,
+    SCALES,
+    SPLITS,
+    Choice,
+    Control,
+    control_group,
+    keep_in_url,
+    segmented,
+    switch,
+    values_of,
+)
+from dashboard.figures import ScaleName
+from dashboard.ids import Study as ids
+from dashboard.markup import Component, html
+
+#: So many tasks are drawn together unless one is chosen.
+MOST_TOGETHER = 4
+#: What the control says while nobody has chosen.
+ANY = "all"
+
+VIEWS: tuple[Choice, ...] = (
+    ("curves", "Curves"),
+    ("method", "Minus EB"),
+    ("clip", "Clipping"),
+    ("engine", "Engines"),
+)
+CLIPPINGS: tuple[Choice, ...] = (("all", "Both"), ("off", "Without"), ("on", "With"))
+
+PATH = r"^/studies/\d+/?$"
+
+CONTROLS = (
+    Control("quantity", ids.QUANTITY, "loss", choices=values_of(QUANTITIES)),
+    Control("split", ids.SPLIT, "train", choices=values_of(SPLITS)),
+    Control("reducer", ids.REDUCER, "final", choices=values_of(REDUCERS)),
+    Control("clipping", ids.CLIPPING, "all", choices=values_of(CLIPPINGS)),
+    Control("view", ids.VIEW, "curves", choices=values_of(VIEWS)),
+    Control("band", ids.BAND, "std", choices=values_of(BANDS)),
+    Control("seeds", ids.SEEDS, True, kind="flag", property="checked"),
+    Control("y", ids.SCALE, "focus", choices=values_of(SCALES)),
+    Control("task", ids.TASK, ANY),
+    Control("zoom", ids.ZOOM, "", property="data"),
+    Control("trials", ids.SELECTED, "", property="data"),
+)
+#: Those that decide what is drawn; how closely one looks at it is the browser's affair.
+DRAWN_BY = CONTROLS[:-2]
+
+keep_in_url(PATH, CONTROLS)
+browser_callback(
+    "function(zoom) { return zoom ? 'inline-block' : 'none'; }",
+    Output(ids.ZOOM_OUT, "display"),
+    Input(ids.ZOOM, "data"),
+)
+browser_callback(
+    "function() { return ''; }",
+    Output(ids.ZOOM, "data", allow_duplicate=True),
+    Input(ids.ZOOM_OUT, "n_clicks"),
+    prevent_initial_call=True,
+)
+#: Controls that do nothing in some view, in the order of `idle`.
+IDLE = (ids.SPLIT, ids.REDUCER, ids.VIEW, ids.BAND, ids.CLIPPING)
+OF_TIME = "Time has no split and no best epoch, and is drawn as curves only."
+OF_DIFFERENCES = (
+    "Differences show both splits, with 95 % intervals, and pair clipped and unclipped runs."
+)
+# A control that would do nothing cannot be pressed, and a sentence says why.
+browser_callback(
+    "function(quantity, view) { const time = quantity === 'seconds', pairs = view !== 'curves';"
+    " const idle = time ? [true, true, true, false, false] : [pairs, false, false, pairs, pairs];"
+    f" return [...idle, time ? {json.dumps(OF_TIME)} : pairs ? {json.dumps(OF_DIFFERENCES)} : ''];"
+    " }",
+    *[Output(control, "disabled") for control in IDLE],
+    Output(ids.REASON, "children"),
+    Input(ids.QUANTITY, "value"),
+    Input(ids.VIEW, "value"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StudyView:
+    """The controls' values, in their order."""
+
+    quantity: str
+    split: str
+    reducer: Reducer
+    clipping: str
+    view: Literal["curves", "method", "clip", "engine"]
+    band: Band
+    seeds: bool
+    scale: ScaleName
+    task: str = ANY
+
+    @property
+    def shows_curves(self) -> bool:
+        """Whether curves are drawn, not differences; time is never the latter."""
+        return self.view == "curves" or self.quantity == "seconds"
+
+    @property
+    def metric(self) -> Metric:
+        """What the API calls what is drawn."""
+        return metric_of(self.quantity, self.split)
+
+    @property
+    def both_splits(self) -> tuple[Metric, Metric]:
+        """What differences are drawn of; time is no loss."""
+        quantity = "loss" if self.quantity == "seconds" else self.quantity
+        return metric_of(quantity, "train"), metric_of(quantity, "test")
+
+    @property
+    def scored(self) -> Metric:
+        """What the scorecard is about."""
+        return metric_of("loss" if self.quantity == "seconds" else self.quantity, self.split)
+
+    def shows(self, line: SeriesRead) -> bool:
+        """Whether a curve is wanted."""
+        return self.clipping == "all" or (self.clipping == "on") == (line.clip is not None)
+
+
+def metric_of(quantity: str, split: str) -> Metric:
+    """Return the API's name of a quantity on a split."""
+    return cast(Metric, "seconds" if quantity == "seconds" else f"{split}_{quantity}")
+
+
+def control_panel(
+    values: dict[str, Any], sweeps: Sequence[SweepRead], tasks: Sequence[str]
+) -> list[Any]:
+    """Return the controls, set to an address's values; what would show nothing is left out.
+
+    Args:
+        values: By query parameter.
+        sweeps: The study's.
+        tasks: The study's.
+    """
+    clips = any(clip is not None for sweep in sweeps for clip in sweep.spec.get("clips", ()))
+    engines = len({sweep.engine_version for sweep in sweeps if sweep.engine_version}) > 1
+    shown = {"curves": True, "method": True, "clip": clips, "engine": engines}
+    views = [one for one in VIEWS if shown[one[0]] or one[0] == values["view"]]
+    data = [
+        task_control(tasks, values["task"]),
+        segmented("Quantity", ids.QUANTITY, QUANTITIES, values["quantity"]),
+        segmented("Split", ids.SPLIT, SPLITS, values["split"]),
+        segmented("Epoch", ids.REDUCER, REDUCERS, values["reducer"]),
+    ]
+    clipping = segmented("Clipping", ids.CLIPPING, CLIPPINGS, values["clipping"])
+    clipping.style = None if clips else {"display": "none"}
+    return [
+        control_group("Data", *data, clipping),
+        control_group(
+            "View",
+            segmented("Picture", ids.VIEW, views, values["view"]),
+            segmented("Band", ids.BAND, BANDS, values["band"]),
+            switch("Seeds", ids.SEEDS, values["seeds"]),
+        ),
+        control_group("Axes", segmented("y scale", ids.SCALE, SCALES, values["y"])),
+        html.P(id=ids.REASON, className="muted reason", role="status"),
+    ]
+
+
+Line = TypeVar("Line", SeriesRead, ScorecardRow)
+
+
+def task_shown(wanted: str, tasks: Sequence[str]) -> str | None:
+    """Return the task that is shown alone; None: all of them."""
+    if wanted in tasks:
+        return wanted
+    return tasks[0] if len(tasks) > MOST_TOGETHER else None
+
+
+def of_task(lines: Sequence[Line], task: str | None) -> list[Line]:
+    """Return a task's curves or rows, named by what still tells them apart."""
+    if task is None:
+        return list(lines)
+    own = [line for line in lines if line.task == task]
+    labels = without_common([line.label for line in own])
+    return [
+        line.model_copy(update={"label": label}) for line, label in zip(own, labels, strict=True)
+    ]
+
+
+def pairs_of_task(items: Sequence[PairedRead], task: str | None) -> list[PairedRead]:
+    """Return a task's differences; with several tasks, each label names its own."""
+    if task is None:
+        return list(items)
+    own = [item for item in items if task in item.first_label.split(", ")]
+    firsts = without_common([item.first_label for item in own])
+    seconds = without_common([item.second_label for item in own])
+    return [
+        item.model_copy(update={"first_label": first, "second_label": second})
+        for item, first, second in zip(own, firsts, seconds, strict=True)
+    ]
+
+
+def without_common(labels: Sequence[str]) -> list[str]:
+    """Return labels without the words that all of them have; a method is always named."""
+    split = [label.split(", ") for label in labels]
+    common = set.intersection(*map(set, split)) if split else set()
+    return [
+        ", ".join([first, *(part for part in rest if part not in common)]) for first, *rest in split
+    ]
+
+
+def task_control(tasks: Sequence[str], wanted: str) -> Component:
+    """Return the choice of a task; one that is the only one needs no choice."""
+    together = len(tasks) <= MOST_TOGETHER
+    first = {"value": ANY, "label": "all" if together else tasks[0]}
+    rest = [{"value": task, "label": task} for task in (tasks if together else tasks[1:])]
+    return html.Div(
+        [
+            html.Span("Task", id=f"{ids.TASK}-label"),
+            dmc.Select(
+                id=ids.TASK,
+                data=[first, *rest],
+                value=wanted if wanted in tasks and (together or wanted != tasks[0]) else ANY,
+                allowDeselect=False,
+                searchable=True,
+                size="xs",
+                **{"aria-labelledby": f"{ids.TASK}-label"},
+            ),
+        ],
+        className="control",
+        style=None if len(tasks) > 1 else {"display": "none"},
+    )

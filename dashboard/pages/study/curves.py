@@ -1,0 +1,315 @@
+"""A study's picture and scorecard: asked for, drawn, kept, and drawn before they are asked for."""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import plotly.graph_objects as go
+from dash import Input, Output, State, no_update
+from pydantic import BaseModel
+
+from backend.client import ApiError, calls
+from backend.schemas import (
+    DifferenceKind,
+    Metric,
+    Reducer,
+    ScorecardRead,
+    SensitivityRead,
+    StudyRead,
+)
+from dashboard import ids as shared
+from dashboard.api_client import Trouble, ask, asked_client, differences, task_title
+from dashboard.cache import Cache
+from dashboard.callbacks import callback
+from dashboard.components import advice, draw_from, fill_from, scorecard_table, unfinished
+from dashboard.figures import QUANTITY, Picture, difference_figure, sensitivity_figure
+from dashboard.formats import counted
+from dashboard.ids import Study as ids
+from dashboard.markup import Component, html
+from dashboard.pages.study import progress
+from dashboard.pages.study.controls import DRAWN_BY, StudyView, of_task, pairs_of_task, task_shown
+from dashboard.theme import PALETTE, Scheme, scheme_of, template
+
+#: What each picture of differences is made from.
+COMPARED: dict[DifferenceKind, str] = {
+    "method": "EB and another method",
+    "clip": "clipped and unclipped runs",
+    "engine": "runs of two versions of the engine",
+}
+#: Studies with fewer trials answer quickly enough anyway.
+LARGE = 1000
+#: Whoever tries one control after the other is not to be held up.
+PAUSE_SECONDS = 1.0
+#: Those of a large study take megabytes each; one has a dozen views that are a control apart.
+MOST_PICTURES = 24
+#: Studies whose initial loss is remembered: a number each.
+MOST_LOSSES = 1000
+
+Draw = Callable[[StudyView], Awaitable[object]]
+VIEW_INPUTS = [Input(control.id, control.property) for control in DRAWN_BY]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A picture of a study.
+
+    Attributes:
+        figure: The picture.
+        caption: What stands below it.
+        mark: Changes whenever the picture does.
+    """
+
+    figure: go.Figure
+    caption: Component
+    mark: str
+
+
+PICTURES: Cache[Drawn] = Cache(MOST_PICTURES, owner=asked_client)
+SCORES: Cache[ScorecardRead] = Cache(MOST_PICTURES, owner=asked_client)
+INITIAL_LOSSES: Cache[float] = Cache(MOST_LOSSES, owner=asked_client)
+#: Tasks that nobody else holds would be forgotten while they run.
+_running: set[asyncio.Task[None]] = set()
+
+
+async def drawn(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
+    """Fetch what a view of a study is drawn from, and draw it."""
+    if view.shows_curves:
+        return await _curves(study, view, picture)
+    return await _differences(study, view, picture)
+
+
+def blank(words: str = "", scheme: Scheme = "light") -> go.Figure:
+    """Return what stands where there is no picture, or none yet."""
+    palette = PALETTE[scheme]
+    said = {"text": words, "showarrow": False, "font": {"size": 15, "color": palette.muted}}
+    return go.Figure(
+        layout={
+            "template": template(scheme),
+            "height": 520,
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "xaxis": {"visible": False},
+            "yaxis": {"visible": False},
+            "annotations": [{**said, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}],
+        }
+    )
+
+
+async def _beside(draw: Callable[[], go.Figure], caption: Component, *told: Any) -> Drawn:
+    """Draw in a thread: ten thousand seeds take a while, and the event loop serves others."""
+    figure, mark = await asyncio.to_thread(lambda: (draw(), _mark(told)))
+    return Drawn(figure, caption, mark)
+
+
+def _mark(told: Sequence[Any]) -> str:
+    texts = (one.model_dump_json() if isinstance(one, BaseModel) else repr(one) for one in told)
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+async def _curves(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
+    found, initial = await asyncio.gather(
+        ask(calls.sensitivity(study.id, metric=view.metric, reducer=view.reducer, band=view.band)),
+        _initial_loss(study) if view.metric == "train_loss" else _none(),
+    )
+    task = task_shown(view.task, study.tasks)
+    series = [line for line in of_task(found.series, task) if view.shows(line)]
+    threshold = next((line.threshold for line in series if line.threshold is not None), None)
+    caption = _caption(found)
+    if not any(line.points for line in series):
+        words = _why_empty(found, view)
+        return await _beside(partial(blank, words, picture.scheme), caption, words, picture)
+    draw = partial(sensitivity_figure, series, picture, threshold=threshold, initial=initial)
+    return await _beside(draw, caption, found, view, picture, initial)
+
+
+def _why_empty(found: SensitivityRead, view: StudyView) -> str:
+    if any(line.points for line in found.series):
+        return "No curve matches the clipping that was chosen."
+    if any(line.unfinished for line in found.series):
+        return "No trial has ended yet. Curves appear with the first that do."
+    if any(line.failed for line in found.series):
+        return "Every trial failed or was cancelled."
+    return f"No trial here has recorded its {QUANTITY[view.metric]}."
+
+
+def _caption(found: SensitivityRead) -> Component:
+    failed = sum(line.failed for line in found.series)
+    waiting = sum(line.unfinished for line in found.series)
+    parts = [
+        f"Band: {found.band_definition}" if found.band_definition else "",
+        f"{counted(waiting, 'trial')} to come." if waiting else "",
+        f"{counted(failed, 'trial')} failed or cancelled, in no mean." if failed else "",
+        "Click a point for its trials." if any(line.points for line in found.series) else "",
+    ]
+    return html.P(" ".join(part for part in parts if part), className="history-meta")
+
+
+async def _none() -> None:
+    """Return nothing, as an answer that is awaited."""
+
+
+class NotToldYet(Exception):
+    """No trial has told its loss before training."""
+
+
+async def _initial_loss(study: StudyRead) -> float | None:
+    """Return the training loss before training, which all methods of a task share.
+
+    It never changes once it is known, so it is asked for once.
+    """
+    if len(study.tasks) != 1:
+        return None
+
+    async def asked() -> float:
+        page = await ask(calls.trials(study.sweep_ids[0], limit=20))
+        losses = [one.initial_loss for one in page.items if one.initial_loss is not None]
+        if not losses:
+            raise NotToldYet
+        return losses[0]
+
+    try:
+        return await INITIAL_LOSSES.get(study.id, study.created_at, asked)
+    except NotToldYet:  # a failure is not kept: the next picture asks again
+        return None
+
+
+async def _differences(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
+    kind: DifferenceKind = "method" if view.view == "curves" else view.view
+    found = await asyncio.gather(
+        *(
+            ask(differences(study.id, kind=kind, metric=metric, reducer=view.reducer))
+            for metric in view.both_splits
+        )
+    )
+    task = task_shown(view.task, study.tasks)
+    own = [one.model_copy(update={"items": pairs_of_task(one.items, task)}) for one in found]
+    shown = [one for one in own if one.items]
+    if not shown:
+        words = f"This needs {COMPARED[kind]} with the same rates and seeds."
+        draw = partial(blank, "Nothing to compare.", picture.scheme)
+        return await _beside(draw, html.P(words), words, picture)
+    words = f"{shown[0].definition} Band: 95 % bootstrap interval of the mean."
+    initial = 1.0 if view.quantity == "accuracy" else await _initial_loss(study)
+    draw = partial(difference_figure, shown, picture, initial=initial)
+    return await _beside(draw, html.P(words, className="history-meta"), *shown, picture, initial)
+
+
+draw_from(ids.DRAWN, ids.GRAPH, ids.ZOOM)
+fill_from(ids.SCORES, ids.SCORECARD)
+
+
+@callback(
+    Output(ids.DRAWN, "data"),
+    Output(ids.CAPTION, "children"),
+    Output(ids.MARK, "data"),
+    Output(ids.SCORED, "data"),
+    Input(ids.VERSION, "data"),
+    *VIEW_INPUTS,
+    Input(shared.SCHEME, "data"),
+    Input(shared.NARROW, "data"),
+    State(ids.ID, "data"),
+    State(ids.MARK, "data"),
+    State(ids.SCORED, "data"),
+    running=[(Output(ids.FIGURE, "className"), "waiting", "")],
+)
+async def draw(*values: Any) -> tuple[Any, ...]:
+    """Draw the study; a figure that did not change is not sent again."""
+    _version, *chosen, scheme, narrow, study_id, mark, scored = values
+    view = StudyView(*chosen)
+    study = await ask(calls.study(study_id))
+    task, version = task_shown(view.task, study.tasks), progress.version(study)
+    title = await task_title([task] if task else study.tasks)
+
+    async def shown(other: StudyView) -> Drawn:
+        picture = picture_of(other, title, scheme, narrow)
+        key = (study.id, other, picture)
+        return await PICTURES.get(key, version, lambda: drawn(study, other, picture))
+
+    found = await shown(view)
+    to_score = [version, view.scored, view.reducer, task]
+    rest = (found.caption, found.mark, no_update if scored == to_score else to_score)
+    if found.mark == mark:
+        return no_update, *rest
+    prefetch(study, version, view, shown)
+    return found.figure, *rest
+
+
+def picture_of(view: StudyView, title: str, scheme: str | None, narrow: bool | None) -> Picture:
+    """Return how a view is drawn."""
+    return Picture(
+        title=title,
+        metric=view.metric,
+        reducer=view.reducer,
+        band=view.band,
+        scale=view.scale,
+        seeds=view.seeds,
+        scheme=scheme_of(scheme),
+        narrow=bool(narrow),
+        revision=f"{view.task} {view.view} {view.metric} {view.scale}",
+    )
+
+
+@callback(
+    Output(ids.SCORES, "data"),
+    Input(ids.SCORED, "data"),
+    State(ids.ID, "data"),
+    prevent_initial_call=True,
+)
+async def score(scored: list[Any], study_id: int) -> Any:
+    """Fetch the robustness numbers, after the picture: that is what one looks at first."""
+    version, metric, reducer, task = scored
+    try:
+        found = await _scores(study_id, version, metric, reducer)
+    except ApiError as error:
+        return html.P(error.message, className="muted")
+    rows = of_task(found.rows, task)
+    if not rows:
+        return html.P("Numbers appear with the first finished trials.", className="muted")
+    return [*advice(rows), scorecard_table(rows)]
+
+
+async def _scores(study_id: int, version: str, metric: Metric, reducer: Reducer) -> ScorecardRead:
+    call = calls.scorecard(study_id, metric=metric, reducer=reducer)
+    return await SCORES.get((study_id, metric, reducer), version, lambda: ask(call))
+
+
+def prefetch(study: StudyRead, version: str, view: StudyView, draw: Draw) -> None:
+    """Begin to draw everything that is one control away from what is looked at.
+
+    Making a picture from ten thousand trials takes a quarter of a second, which a person who
+    pressed a control would notice. A running study changes too soon for it.
+
+    Args:
+        study: Which; only a large one at rest is drawn before it is asked for.
+        version: Of it.
+        view: What is looked at.
+        draw: Draws a view of it, and keeps it.
+    """
+    for task in _running:
+        task.cancel()
+    if study.total >= LARGE and not unfinished(study.progress):
+        task = asyncio.create_task(_draw_all(study.id, version, view, draw))
+        _running.add(task)
+        task.add_done_callback(_running.discard)
+
+
+async def _draw_all(study_id: int, version: str, view: StudyView, draw: Draw) -> None:
+    await asyncio.sleep(PAUSE_SECONDS)
+    for other in one_control_away(view):
+        with suppress(*Trouble):
+            await draw(other)
+            await _scores(study_id, version, other.scored, other.reducer)
+
+
+def one_control_away(view: StudyView) -> Iterator[StudyView]:
+    """Yield the views that differ from one in one control, the likeliest first."""
+    yield replace(view, split="test" if view.split == "train" else "train")
+    yield replace(view, quantity="accuracy" if view.quantity == "loss" else "loss")
+    yield replace(view, reducer="best" if view.reducer == "final" else "final")
+    yield from (replace(view, scale=name) for name in ("log", "focus") if name != view.scale)
+    yield from (replace(view, band=name) for name in ("quantile", "std", "se") if name != view.band)
+    yield replace(view, view="method" if view.view == "curves" else "curves")
