@@ -13,7 +13,6 @@ from backend.schemas import (
     CSRF_HEADER,
     DifferenceKind,
     DifferencesRead,
-    DryRunRead,
     Metric,
     Reducer,
 )
@@ -91,9 +90,3 @@ def differences(
     """Return the call for paired differences: methods minus EB, or clipped minus unclipped."""
     query = {"kind": kind, "metric": metric, "reducer": reducer}
     return Call("GET", f"/api/studies/{study_id}/differences", DifferencesRead, query=query)
-
-
-def forecast(study_id: int, body: dict[str, Any]) -> Call[DryRunRead]:
-    """Return the call for what a form would mean; unchecked, so that the API's sentences come."""
-    path = f"/api/studies/{study_id}/sweeps"
-    return Call("POST", path, DryRunRead, query={"dry_run": "true"}, json=body)

@@ -36,9 +36,9 @@ def begin_first_study(
         known, due = first_study.find(session), first_study.is_due(session)
     if settings.auth or not settings.first_study or not due:
         return FirstStudyRead(study_id=known)
-    specs = first_study.prepare()
+    request = first_study.prepare()
     with transaction(engine) as session:
-        found = first_study.begin(session, specs=specs, by=caller)
+        found = first_study.begin(session, request=request, by=caller)
     announce(queue, list(found.shard_ids))
     return FirstStudyRead(study_id=found.study_id)
 

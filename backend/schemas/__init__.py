@@ -69,11 +69,9 @@ from backend.schemas.illustrations import (
 )
 from backend.schemas.studies import Spark, SparkPoint, StudyCreate, StudyRead, StudyUpdate
 from backend.schemas.sweeps import (
-    DecayCreate,
     DryRunRead,
-    RateGrid,
+    NewStudySweep,
     SweepCreate,
-    SweepOptions,
     SweepRead,
     SweepSubmitted,
 )
@@ -119,7 +117,6 @@ __all__ = [
     "CompareStudy",
     "CurvePointRead",
     "CurveRead",
-    "DecayCreate",
     "DefaultsRead",
     "DifferenceKind",
     "DifferencesRead",
@@ -137,6 +134,7 @@ __all__ = [
     "Metric",
     "MetricDefinitionRead",
     "MetricRead",
+    "NewStudySweep",
     "NodeStep",
     "NoteCreate",
     "NoteRead",
@@ -156,7 +154,6 @@ __all__ = [
     "PresetRead",
     "QuadraticRead",
     "QueueRead",
-    "RateGrid",
     "RatePointRead",
     "ReadyRead",
     "Reducer",
@@ -178,7 +175,6 @@ __all__ = [
     "StudyRead",
     "StudyUpdate",
     "SweepCreate",
-    "SweepOptions",
     "SweepRead",
     "SweepState",
     "SweepSubmitted",

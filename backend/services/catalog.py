@@ -9,11 +9,9 @@ from backend.schemas import (
     MethodRead,
     MetricDefinitionRead,
     PresetRead,
-    SweepCreate,
     TaskRead,
 )
 from backend.services import data_cards
-from backend.services.submission import read_spec
 from backend.settings import get_settings
 from ib_core.datasets import DATASETS
 from ib_core.errors import CorruptData, MissingData
@@ -21,9 +19,10 @@ from ib_core.methods import METHODS
 from ib_core.metrics import METRICS
 from ib_core.solvable import SOLVABLE
 from ib_core.sweep.fingerprint import ENGINE_VERSION
-from ib_core.sweep.grid import MOST_RATES, MOST_SEEDS, count_seeds
+from ib_core.sweep.grid import count_seeds
 from ib_core.sweep.presets import PRESETS, Preset
-from ib_core.sweep.spec import PROFILES
+from ib_core.sweep.request import PROFILES, RATE_COUNT, SEED_COUNT
+from ib_core.sweep.spec import specs_of
 from ib_core.tasks import TASKS, Task, find_task, parameter_count
 
 
@@ -64,8 +63,8 @@ def read() -> CatalogRead:
             "trials_per_sweep": settings.max_trials,
             "body_bytes": settings.max_body_bytes,
             "page": settings.page_limit,
-            "learning_rates": MOST_RATES,
-            "seeds": MOST_SEEDS,
+            "learning_rates": int(RATE_COUNT.high),
+            "seeds": int(SEED_COUNT.high),
         },
     )
 
@@ -136,5 +135,4 @@ def _preset(preset: Preset, present: dict[str, bool]) -> PresetRead:
 
 @lru_cache(maxsize=256)
 def _trials(preset_name: str) -> int:
-    bodies = PRESETS[preset_name].sweeps()
-    return sum(read_spec(SweepCreate.model_validate(body)).size for body in bodies)
+    return sum(spec.size for spec in specs_of({"preset": preset_name}))

@@ -8,16 +8,14 @@ from sqlalchemy.orm import Session
 
 from backend.db import lock_table
 from backend.models import StudyRow, StudyTagRow, SweepRow
-from backend.schemas import StudyCreate, SweepCreate
-from backend.services import audit, studies, submission
+from backend.schemas import StudyCreate
+from backend.services import submission
 from backend.services.accounts.caller import Caller
 from ib_core.sweep.presets import PRESETS
-from ib_core.sweep.spec import SweepSpec
 
 NAME = "First study: explicit against implicit steps on handwritten digits"
 TAG = "first-study"
 PRESET = "first/digits"
-BODY = SweepCreate(preset=PRESET)
 
 
 def _notes() -> str:
@@ -43,9 +41,9 @@ class FirstStudy:
     shard_ids: Sequence[int] = ()
 
 
-def prepare() -> list[SweepSpec]:
+def prepare() -> submission.Request:
     """Return its sweeps, ready to be stored; to be called before the transaction."""
-    return submission.prepare(BODY)
+    return submission.prepare({"preset": PRESET})
 
 
 def find(session: Session) -> int | None:
@@ -65,12 +63,12 @@ def is_due(session: Session) -> bool:
     return list(found) == [find(session)] and empty
 
 
-def begin(session: Session, *, specs: Sequence[SweepSpec], by: Caller) -> FirstStudy:
+def begin(session: Session, *, request: submission.Request, by: Caller) -> FirstStudy:
     """Begin the first study if it is due; however many ask at once, it is begun once.
 
     Args:
         session: A session that may write.
-        specs: From `prepare`.
+        request: From `prepare`.
         by: Who asked.
     """
     lock_table(session, StudyRow)
@@ -78,18 +76,12 @@ def begin(session: Session, *, specs: Sequence[SweepSpec], by: Caller) -> FirstS
     if not is_due(session):
         return FirstStudy(study_id)
     if study_id is None:
-        payload = StudyCreate(name=NAME, tags=[TAG], notes=_notes())
-        study_id = studies.create(session, payload=payload, owner_id=by.user_id).id
-        audit.record(session, by=by, action="study.create", study_id=study_id, name=NAME)
-    found = submission.submit(
-        session,
-        study_id=study_id,
-        body=BODY,
-        specs=specs,
-        owner_id=by.user_id,
-        idempotency_key=TAG,
-    )
-    audit.record(
-        session, by=by, action="sweep.submit", study_id=study_id, sweeps=found.new_sweep_ids
-    )
-    return FirstStudy(study_id, found.shard_ids)
+        study = StudyCreate(name=NAME, tags=[TAG], notes=_notes())
+        found = submission.submit_into(
+            session, study=study, request=request, by=by, idempotency_key=TAG
+        )
+    else:
+        found = submission.submit(
+            session, study_id=study_id, request=request, by=by, idempotency_key=TAG
+        )
+    return FirstStudy(found.sweep.study_id, found.shard_ids)

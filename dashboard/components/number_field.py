@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from dash.development.base_component import Component
 
-from dashboard.written_numbers import NumberKind
+from ib_core.written import NumberKind
 
 
 class NumberField(Component):  # type: ignore[misc]  # Dash's classes are untyped

@@ -12,10 +12,11 @@ from backend.schemas import StudyUpdate, SweepCreate, SweepRead
 from dashboard import ids as shared
 from dashboard.api_client import ask
 from dashboard.callbacks import browser_callback, callback, notice, say
-from dashboard.components.copy_as import body_of, copy_tabs
+from dashboard.components.copy_as import copy_tabs
 from dashboard.ids import Study as ids
 from dashboard.markup import Component, html
 from dashboard.pages.study.notes import head
+from ib_core.sweep.request import body_of
 
 QUESTIONS = {
     "cancel": "Cancel sweep {id}? Trials that have not ended stop within seconds; those that "
