@@ -172,11 +172,14 @@ def _read_grid(value: Mapping[str, Any], typed: bool) -> dict[str, Any]:
 def _each(values: Any, one: NumberKind, what: str, most: float) -> list[Any]:
     if not 1 <= len(values) <= most:
         raise Unreadable(f"Give 1 to {most:,.0f} {what}; got {len(values)}.")
-    kinds = (
-        replace(one, what=f"The {ordinal(index)} {one.noun}", needed=True)
-        for index in range(len(values))
-    )
-    return [check_number(value, kind) for value, kind in zip(values, kinds, strict=True)]
+    return [_nth(value, index, replace(one, needed=True)) for index, value in enumerate(values)]
+
+
+def _nth(value: Any, index: int, one: NumberKind) -> Any:
+    try:
+        return check_number(value, replace(one, what=f"The {ordinal(index)} {one.noun}"))
+    except Unreadable as error:
+        raise InPart(str(index), str(error)) from None
 
 
 def _read_seeds(value: Any, typed: bool) -> Any:
@@ -195,7 +198,7 @@ def _read_clip(value: Any, typed: bool) -> list[float | None] | None:
         return None if found is None else [found]
     if not 1 <= len(value) <= MOST_CLIPS:
         raise Unreadable(f"Give 1 to {MOST_CLIPS} clipping norms; got {len(value)}.")
-    return [check_number(norm, NORM) for norm in value]
+    return [_nth(norm, index, NORM) for index, norm in enumerate(value)]
 
 
 def _read_decay(value: Any, typed: bool) -> dict[str, Any] | None:
@@ -208,14 +211,14 @@ def _read_decay(value: Any, typed: bool) -> dict[str, Any] | None:
     if not isinstance(value, Mapping) or not value.keys() <= {"tau", "power"}:
         raise _refusal("A decay", "its tau and perhaps its power", value)
     parts = {}
-    for name, kind in (("tau", TAU), ("power", POWER)):
+    for name, kind in (("power", POWER), ("tau", TAU)):
         given = value.get(name)
         try:
             text = given is None or (typed and isinstance(given, str))
             parts[name] = read_number(given or "", kind) if text else check_number(given, kind)
         except Unreadable as error:
             raise InPart(name, str(error)) from None
-    return {name: part for name, part in parts.items() if part is not None}
+    return {name: parts[name] for name in ("tau", "power") if parts[name] is not None}
 
 
 def _read_restart(value: Any, typed: bool) -> bool | None:
