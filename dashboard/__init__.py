@@ -11,7 +11,7 @@
 | `cache` | what was made once is handed to all who look at the same version |
 | `callbacks` | callbacks that can neither block the event loop nor fail in silence |
 | `dash_routes` | Dash's own routes, guarded, and their scripts packed once |
-| `theme`, `formats`, `written_numbers` | looks; numbers in words; numbers people type |
+| `theme`, `formats` | looks; numbers in words |
 | `ids`, `markup` | names of components; Dash's building blocks |
 | `assets` | styles, and scripts that run in the browser |
 

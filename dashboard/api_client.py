@@ -17,7 +17,6 @@ from backend.schemas import (
     CatalogRead,
     DifferenceKind,
     DifferencesRead,
-    DryRunRead,
     MeRead,
     Metric,
     Reducer,
@@ -103,12 +102,6 @@ def differences(
     """Return the call for paired differences: methods minus EB, or clipped minus unclipped."""
     query = {"kind": kind, "metric": metric, "reducer": reducer}
     return Call("GET", f"/api/studies/{study_id}/differences", DifferencesRead, query=query)
-
-
-def forecast(study_id: int, body: dict[str, Any]) -> Call[DryRunRead]:
-    """Return the call for what a form would mean; unchecked, so that the API's sentences come."""
-    path = f"/api/studies/{study_id}/sweeps"
-    return Call("POST", path, DryRunRead, query={"dry_run": "true"}, json=body)
 
 
 async def get_visitor() -> MeRead:

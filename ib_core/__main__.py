@@ -15,7 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--methods", default="eb,ib", help="as eb,ib")
     parser.add_argument("--lrs", help="as 0.1,1,10 or from:to:count")
     parser.add_argument("--seeds", default="3", help="5 means 1 to 5; or a list, 1,2,7")
-    parser.add_argument("--epochs", type=int)
+    parser.add_argument("--epochs", help="default: the task's")
     given = parser.parse_args(arguments)
     try:
         print_table(given)
@@ -27,18 +27,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def print_table(given: argparse.Namespace) -> None:
     """Train what was asked for and print it."""
-    from ib_core.sweep.body import specs_of
-    from ib_core.sweep.grid import parse_rates, parse_seeds
     from ib_core.sweep.processes import run_sweep
+    from ib_core.sweep.spec import specs_of
 
     body = {
         "task": given.task,
-        "methods": given.methods.split(","),
-        "learning_rates": parse_rates(given.lrs) if given.lrs else None,
-        "seeds": parse_seeds(given.seeds),
+        "methods": given.methods,
+        "learning_rates": given.lrs,
+        "seeds": given.seeds,
         "epochs": given.epochs,
     }
-    (spec,) = specs_of(body)
+    (spec,) = specs_of(body, typed=True)
     losses: dict[tuple[str, float], list[float]] = {}
     for result in run_sweep(spec):
         if result is not None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from backend.cli.submit import body_of
+from backend.cli.settings_flags import with_settings
 from ib_core.errors import InvalidSpec
 
 if TYPE_CHECKING:  # torch, a second that `--help` must not cost
@@ -13,48 +13,15 @@ if TYPE_CHECKING:  # torch, a second that `--help` must not cost
     from ib_core.sweep.spec import SweepSpec
 
 
+@with_settings
 def sweep(
-    task: Annotated[str | None, typer.Argument(help="A task; not needed with --preset.")] = None,
-    methods: Annotated[str | None, typer.Option(help="As eb,ib.")] = None,
-    lrs: Annotated[str | None, typer.Option(help="As 0.1,1,10 or from:to:count.")] = None,
-    seeds: Annotated[str | None, typer.Option(help="5 means 1 to 5; or a list, 1,2,7.")] = None,
-    epochs: Annotated[int | None, typer.Option(help="Default: the task's.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Default: the task's.")] = None,
-    clip: Annotated[str | None, typer.Option(help="Largest gradient norm, as 1 or none,1.")] = None,
-    mu: Annotated[float | None, typer.Option(help="Ridge strength.")] = None,
-    batch_rule: Annotated[str | None, typer.Option(help="own or share.")] = None,
-    profile: Annotated[str | None, typer.Option(help="text or authors.")] = None,
-    activation: Annotated[str | None, typer.Option(help="Default: the task's.")] = None,
-    width: Annotated[int | None, typer.Option(help="Hidden units a layer.")] = None,
-    depth: Annotated[int | None, typer.Option(help="Hidden layers.")] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or mps.")] = None,
-    preset: Annotated[str | None, typer.Option(help="As paper/05_jsb_chorales.")] = None,
+    asked: dict[str, Any],
     csv: Annotated[Path | None, typer.Option(help="Write one line a trial.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write trials, curves and records.")] = None,
     png: Annotated[Path | None, typer.Option(help="Draw loss against learning rate.")] = None,
 ) -> None:
     """Train a grid here and print what it shows. Ctrl-C keeps what is finished."""
-    body = body_of(
-        task=task,
-        methods=methods,
-        lrs=lrs,
-        seeds=seeds,
-        epochs=epochs,
-        batch_size=batch_size,
-        clip=clip,
-        mu=mu,
-        batch_rule=batch_rule,
-        profile=profile,
-        activation=activation,
-        device=device,
-        preset=preset,
-    )
-    options = {"width": width, "depth": depth}
-    if any(value is not None for value in options.values()):
-        body["options"] = {name: value for name, value in options.items() if value is not None}
-    if not task and not preset:
-        raise InvalidSpec("Name a task, as in `etascope sweep digits_mlp`, or a --preset.")
-    specs = _checked(body, (csv, json, png))
+    specs = _checked(asked, (csv, json, png))
     results, interrupted = _train(specs)
     _write(results, csv, json, png)
     from backend.cli.sweep_report import print_report
@@ -64,14 +31,14 @@ def sweep(
         raise typer.Exit(130)
 
 
-def _checked(body: dict[str, Any], files: tuple[Path | None, ...]) -> "tuple[SweepSpec, ...]":
+def _checked(asked: dict[str, Any], files: tuple[Path | None, ...]) -> "tuple[SweepSpec, ...]":
     """Refuse, before any training, whatever could not be finished."""
     from ib_core.datasets import data_hash
-    from ib_core.sweep.body import specs_of
     from ib_core.sweep.environment import choose_device
+    from ib_core.sweep.spec import specs_of
     from ib_core.tasks import find_task
 
-    specs = specs_of(body)
+    specs = specs_of(asked, typed=True)
     for spec in specs:
         choose_device(spec.device)
         data_hash(find_task(spec.task).dataset)

@@ -161,15 +161,33 @@ def submit(
     return Call("POST", path, SweepSubmitted, json=_body(body), headers=headers)
 
 
-def dry_run(study_id: int, body: SweepCreate) -> Call[DryRunRead]:
+def submit_into(
+    study: StudyCreate,
+    body: SweepCreate,
+    *,
+    reuse: bool = False,
+    idempotency_key: str | None = None,
+) -> Call[SweepSubmitted]:
+    """Submit a sweep into a study made for it, or with `reuse` into the one of that name."""
+    headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+    whole = {"study": study.model_dump(mode="json"), "sweep": _body(body), "reuse": reuse}
+    return Call("POST", "/api/sweeps", SweepSubmitted, json=whole, headers=headers)
+
+
+def forecast(body: SweepCreate) -> Call[DryRunRead]:
     """What submitting would mean."""
+    return Call("POST", "/api/forecast", DryRunRead, json=_body(body))
+
+
+def dry_run(study_id: int, body: SweepCreate) -> Call[DryRunRead]:
+    """What submitting into a study would mean."""
     path = f"/api/studies/{study_id}/sweeps"
     return Call("POST", path, DryRunRead, query={"dry_run": "true"}, json=_body(body))
 
 
 def _body(body: SweepCreate) -> Any:
     # What was not set must stay unset: beside a preset, a value replaces the preset's.
-    return body.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return body.given()
 
 
 def sweeps(study_id: int, **paging: Any) -> Call[Page[SweepRead]]:

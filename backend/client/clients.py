@@ -104,16 +104,32 @@ class Client:
 
     def submit(
         self,
-        study_id: int,
+        study: int | str,
         body: SweepCreate | Mapping[str, Any],
         *,
         idempotency_key: str | None = None,
     ) -> SweepSubmitted:
-        """Submit a sweep; with a key, repeating a lost request does not run it twice."""
-        return self.send(calls.submit(study_id, _sweep(body), idempotency_key=idempotency_key))
+        """Submit a sweep; with a key, repeating a lost request does not run it twice.
+
+        Args:
+            study: Its id; or a name, of a study that is there or shall be made.
+            body: What to train.
+            idempotency_key: Anything that no other submission has.
+        """
+        if isinstance(study, int):
+            call = calls.submit(study, _sweep(body), idempotency_key=idempotency_key)
+        else:
+            call = calls.submit_into(
+                StudyCreate(name=study), _sweep(body), reuse=True, idempotency_key=idempotency_key
+            )
+        return self.send(call)
+
+    def forecast(self, body: SweepCreate | Mapping[str, Any]) -> DryRunRead:
+        """Return what submitting would mean."""
+        return self.send(calls.forecast(_sweep(body)))
 
     def dry_run(self, study_id: int, body: SweepCreate | Mapping[str, Any]) -> DryRunRead:
-        """Return what submitting would mean."""
+        """Return what submitting into a study would mean."""
         return self.send(calls.dry_run(study_id, _sweep(body)))
 
     def sweep(self, sweep_id: int) -> SweepRead:

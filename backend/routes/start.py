@@ -36,9 +36,9 @@ def begin_first_study(
         known, due = start.find_first_study(session), start.first_study_is_due(session)
     if settings.auth or not settings.first_study or not due:
         return FirstStudyRead(study_id=known)
-    specs = start.prepare_first_study()
+    request = start.prepare_first_study()
     with transaction(engine) as session:
-        found = start.begin_first_study(session, specs=specs, by=caller)
+        found = start.begin_first_study(session, request=request, by=caller)
     announce(queue, list(found.shard_ids))
     return FirstStudyRead(study_id=found.study_id)
 

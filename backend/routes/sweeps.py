@@ -7,7 +7,6 @@ from fastapi import APIRouter, Header, Response
 from fastapi import Query as QueryParameters
 from fastapi.responses import JSONResponse
 from pydantic import Field
-from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from backend.db import reading, transaction
@@ -16,6 +15,7 @@ from backend.queue import Queue
 from backend.routes.parameters import Paging, Query, StudyId, SweepId, Word, errors
 from backend.schemas import (
     DryRunRead,
+    NewStudySweep,
     Page,
     SweepCreate,
     SweepRead,
@@ -85,30 +85,67 @@ def submit_sweep(
     A preset may make several sweeps: the answer is the first, and `sweep_ids` names all.
     """
     if query.dry_run:
-        return _forecast(engine, study_id, payload)
-    specs = submission.prepare(payload)
+        with reading(engine) as session:
+            studies.owner_of(session, study_id=study_id)  # raises if there is no such study
+            forecast = submission.forecast(session, body=payload.given())
+        return JSONResponse(forecast.model_dump(mode="json"))
+    request = submission.prepare(payload.given())
     with transaction(engine) as session:
         caller.check_owner(studies.owner_of(session, study_id=study_id))
         found = submission.submit(
             session,
             study_id=study_id,
-            body=payload,
-            specs=specs,
-            owner_id=caller.user_id,
+            request=request,
+            by=caller,
             idempotency_key=idempotency_key,
         )
-        if new := found.new_sweep_ids:
-            accounts.audit(session, by=caller, action="sweep.submit", study_id=study_id, sweeps=new)
+    return _submitted(found, queue, response)
+
+
+@router.post(
+    "/sweeps",
+    status_code=202,
+    responses={
+        **errors(400, 404, 409, 413),
+        202: {"description": "Stored; workers train it. `Location` is the sweep's address."},
+    },
+)
+def submit_into_new_study(
+    payload: NewStudySweep,
+    engine: EngineDep,
+    queue: QueueDep,
+    caller: WriterDep,
+    response: Response,
+    idempotency_key: IdempotencyKey = None,
+) -> SweepSubmitted:
+    """Store a sweep in a study that is made for it: both, or neither.
+
+    With `reuse`, the newest study of that name that the caller may change is taken instead.
+    """
+    request = submission.prepare(payload.sweep.given())
+    with transaction(engine) as session:
+        found = submission.submit_into(
+            session,
+            study=payload.study,
+            request=request,
+            by=caller,
+            reuse=payload.reuse,
+            idempotency_key=idempotency_key,
+        )
+    return _submitted(found, queue, response)
+
+
+def _submitted(found: submission.Submission, queue: Queue, response: Response) -> SweepSubmitted:
     if not announce(queue, found.shard_ids):
         found.sweep.messages.append(BROKER_AWAY)
     response.headers["Location"] = f"/api/sweeps/{found.sweep.id}"
     return found.sweep
 
 
-def _forecast(engine: Engine, study_id: int, payload: SweepCreate) -> Response:
-    with reading(engine) as session:
-        found = submission.dry_run(session, study_id=study_id, body=payload)
-    return JSONResponse(found.model_dump(mode="json"))
+@router.post("/forecast", responses=errors(400, 413))
+def forecast_sweep(payload: SweepCreate, session: ReadDep, _: WriterDep) -> DryRunRead:
+    """Return what submitting a sweep would mean; nothing is stored."""
+    return submission.forecast(session, body=payload.given())
 
 
 def announce(queue: Queue, shard_ids: list[int]) -> bool:

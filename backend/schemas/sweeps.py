@@ -1,97 +1,96 @@
 """Sweeps: what a person submits, and what they hear back."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field, JsonValue, WithJsonSchema
 
 from backend.schemas.base import Input, Output, SweepState
-
-Rate = Annotated[float, Field(ge=1e-12, le=1e12)]
-Seed = Annotated[int, Field(ge=0, le=2**31 - 1)]
-ClipNorm = Annotated[float, Field(ge=1e-12, le=1e12)]
-Word = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+from backend.schemas.studies import StudyCreate
+from ib_core.sweep.request import SETTINGS
 
 
-class RateGrid(Input):
-    """Log-spaced learning rates, both ends included."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"from": 0.01, "to": 100, "count": 13}]}
-    )
-
-    from_: Rate = Field(alias="from", description="Lowest rate.")
-    to: Rate = Field(description="Highest rate.")
-    count: int = Field(ge=1, le=1000, description="Number of rates.")
+def _taken(name: str) -> Any:
+    """Return what the reader of sweeps says that a setting takes."""
+    setting = SETTINGS[name]
+    return WithJsonSchema({**setting.schema, "description": setting.help})
 
 
-class DecayCreate(Input):
-    """Decaying rates lr / (1 + t/tau)^power."""
+def _options_taken() -> Any:
+    options = {
+        name.removeprefix("options."): {**setting.schema, "description": setting.help}
+        for name, setting in SETTINGS.items()
+        if name.startswith("options.")
+    }
+    schema = {"type": "object", "properties": options, "additionalProperties": False}
+    return WithJsonSchema({**schema, "description": "Settings few sweeps need."})
 
-    tau: float = Field(ge=1e-6, le=1e12)
-    power: float = Field(1.0, gt=0.5, le=1.0)
 
-
-class SweepOptions(Input):
-    """Settings few sweeps need; null means the task's or method's own."""
-
-    isgd_form: Literal["text", "authors"] | None = Field(
-        None, description="Exact ISGD's pull towards the old weights."
-    )
-    inner_steps: int | None = Field(None, ge=1, le=10_000, description="Of exact ISGD.")
-    width: int | None = Field(None, ge=1, le=4096, description="Hidden units per layer.")
-    depth: int | None = Field(None, ge=1, le=64, description="Hidden layers.")
-    restart: bool = Field(False, description="Restart from zero (App. C); needs mu > 0.")
-    decay: DecayCreate | None = None
-    momentum: float | None = Field(None, ge=0, le=0.9999, description="Of method momentum.")
+def _described(schema: dict[str, Any]) -> None:
+    schema["additionalProperties"] = False
+    schema["examples"] = [
+        {
+            "task": "digits_mlp",
+            "methods": ["eb", "ib"],
+            "learning_rates": {"from": 0.01, "to": 100, "count": 13},
+            "seeds": 5,
+            "epochs": 5,
+            "clip": [None, 1.0],
+        },
+        {"task": "digits_mlp", "learning_rates": "0.01:100:9", "seeds": "1,2,7"},
+        {"preset": "paper/05_jsb_chorales", "profile": "authors"},
+    ]
 
 
 class SweepCreate(Input):
-    """A grid of trials. `preset` fills all of it; what stands beside it replaces the preset's."""
+    """A grid of trials. `preset` fills all of it; what stands beside it replaces the preset's.
+
+    What may stand here is decided in one place, `ib_core.sweep.request`, which also reads it: this
+    class carries a body as it came and documents what is taken.
+    """
+
+    model_config = ConfigDict(extra="allow", json_schema_extra=_described)
+
+    task: Annotated[JsonValue, _taken("task")] = None
+    preset: Annotated[JsonValue, _taken("preset")] = None
+    methods: Annotated[JsonValue, _taken("methods")] = None
+    learning_rates: Annotated[JsonValue, _taken("learning_rates")] = None
+    seeds: Annotated[JsonValue, _taken("seeds")] = None
+    epochs: Annotated[JsonValue, _taken("epochs")] = None
+    batch_size: Annotated[JsonValue, _taken("batch_size")] = None
+    clip: Annotated[JsonValue, _taken("clip")] = None
+    mu: Annotated[JsonValue, _taken("mu")] = None
+    batch_rule: Annotated[JsonValue, _taken("batch_rule")] = None
+    profile: Annotated[JsonValue, _taken("profile")] = None
+    activation: Annotated[JsonValue, _taken("activation")] = None
+    device: Annotated[JsonValue, _taken("device")] = None
+    note: Annotated[JsonValue, _taken("note")] = None
+    options: Annotated[JsonValue, _options_taken()] = None
+
+    def given(self) -> dict[str, Any]:
+        """Return what was said, unread."""
+        return self.model_dump(exclude_unset=True)
+
+
+class NewStudySweep(Input):
+    """A sweep, and the study to put it into."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
                 {
-                    "task": "digits_mlp",
-                    "methods": ["eb", "ib"],
-                    "learning_rates": {"from": 0.01, "to": 100, "count": 13},
-                    "seeds": 5,
-                    "epochs": 5,
-                    "clip": [None, 1.0],
-                },
-                {"preset": "paper/05_jsb_chorales", "profile": "authors"},
+                    "study": {"name": "How far on digits?"},
+                    "sweep": {"task": "digits_mlp", "learning_rates": "0.01:100:9", "seeds": 3},
+                }
             ]
         }
     )
 
-    task: Word | None = Field(None, description="A name from the catalogue; needed without preset.")
-    preset: Word | None = Field(None, description="A preset from the catalogue.")
-    methods: list[Word] | None = Field(
-        None, min_length=1, max_length=20, description="Names from the catalogue; null: eb and ib."
+    study: StudyCreate
+    sweep: SweepCreate
+    reuse: bool = Field(
+        False, description="Use the newest study of that name that you may change, if there is one."
     )
-    learning_rates: (
-        RateGrid | Annotated[list[Rate], Field(min_length=1, max_length=1000)] | None
-    ) = Field(None, description="A grid or a list; null: the task's own.")
-    seeds: (
-        Annotated[int, Field(ge=1, le=1000)]
-        | Annotated[list[Seed], Field(min_length=1, max_length=1000)]
-        | None
-    ) = Field(None, description="5 means 1 to 5; or a list; null: the task's own.")
-    epochs: int | None = Field(None, ge=1, le=10_000)
-    batch_size: int | None = Field(None, ge=1, le=1_000_000)
-    clip: ClipNorm | Annotated[list[ClipNorm | None], Field(min_length=1, max_length=20)] | None = (
-        Field(None, description="Largest gradient norm; null: none; a list: each of them.")
-    )
-    mu: float = Field(0.0, ge=0, le=1e6, description="Ridge strength.")
-    batch_rule: Literal["own", "share"] | None = Field(
-        None, description="How a batch's implicit steps merge; null: the profile's."
-    )
-    profile: Literal["text", "authors"] = "text"
-    activation: Word | None = Field(None, description="Null: the task's own.")
-    device: Word = Field("auto", description="auto, cpu or cuda.")
-    note: Annotated[str, StringConstraints(max_length=10_000, pattern=r"^[^\x00]*$")] = ""
-    options: SweepOptions = Field(default_factory=SweepOptions)
 
 
 class SweepRead(Output):

@@ -26,11 +26,11 @@ from ib_core.errors import CorruptData, MissingData
 from ib_core.methods import METHODS
 from ib_core.metrics import METRICS
 from ib_core.solvable import SOLVABLE
-from ib_core.sweep.body import specs_of
 from ib_core.sweep.fingerprint import ENGINE_VERSION
-from ib_core.sweep.grid import MOST_RATES, MOST_SEEDS, count_seeds
+from ib_core.sweep.grid import count_seeds
 from ib_core.sweep.presets import PRESETS, Preset
-from ib_core.sweep.spec import PROFILES
+from ib_core.sweep.request import PROFILES, RATE_COUNT, SEED_COUNT
+from ib_core.sweep.spec import specs_of
 from ib_core.tasks import TASKS, Task, find_task, parameter_count
 
 #: Reading all data sets there are takes seconds; what takes longer than this is read here.
@@ -76,8 +76,8 @@ def get() -> CatalogRead:
             "trials_per_sweep": settings.max_trials,
             "body_bytes": settings.max_body_bytes,
             "page": settings.page_limit,
-            "learning_rates": MOST_RATES,
-            "seeds": MOST_SEEDS,
+            "learning_rates": int(RATE_COUNT.high),
+            "seeds": int(SEED_COUNT.high),
         },
     )
 

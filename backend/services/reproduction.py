@@ -40,10 +40,9 @@ from ib_core.reproduction.recorded import (
     recorded_overheads,
 )
 from ib_core.reproduction.studies import Body, Portion, Study
-from ib_core.sweep.body import specs_of
 from ib_core.sweep.fingerprint import ENGINE_VERSION, fingerprint
 from ib_core.sweep.result import TrialResult
-from ib_core.sweep.spec import Options, TrialSpec, read_options
+from ib_core.sweep.spec import Options, TrialSpec, read_options, specs_of
 
 TAG = "paper"
 #: A bundle's results that may be stored, by trial.

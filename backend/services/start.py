@@ -15,8 +15,8 @@ from sqlalchemy.orm import Session
 from backend.db import lock_table
 from backend.models import StudyRow, StudyTagRow, SweepRow
 from backend.operations.child_process import Child, environment
-from backend.schemas import BundleRead, RaceLane, RaceRate, RaceRead, StudyCreate, SweepCreate
-from backend.services import accounts, studies, submission
+from backend.schemas import BundleRead, RaceLane, RaceRate, RaceRead, StudyCreate
+from backend.services import submission
 from backend.services.accounts import Caller
 from backend.services.studies import of_bundle
 from backend.settings import Settings
@@ -26,7 +26,6 @@ from ib_core.reproduction.race import RACE, race_folder
 from ib_core.sweep.fingerprint import ENGINE_VERSION
 from ib_core.sweep.presets import PRESETS
 from ib_core.sweep.result import Outcome, TrialResult
-from ib_core.sweep.spec import SweepSpec
 
 #: How a method fares at a rate, judged on its runs.
 Fate = Literal["breaks", "recovers", "falters", "struggles", "crawls", "learns"]
@@ -41,7 +40,6 @@ Lanes = dict[float, list[RaceLane]]
 FIRST_STUDY = "First study: explicit against implicit steps on handwritten digits"
 FIRST_STUDY_TAG = "first-study"
 FIRST_PRESET = "first/digits"
-FIRST_BODY = SweepCreate(preset=FIRST_PRESET)
 
 
 @lru_cache(maxsize=1)
@@ -204,9 +202,9 @@ class FirstStudy:
     shard_ids: Sequence[int] = ()
 
 
-def prepare_first_study() -> list[SweepSpec]:
+def prepare_first_study() -> submission.Request:
     """Return its sweeps, ready to be stored; to be called before the transaction."""
-    return submission.prepare(FIRST_BODY)
+    return submission.prepare({"preset": FIRST_PRESET})
 
 
 def find_first_study(session: Session) -> int | None:
@@ -226,34 +224,29 @@ def first_study_is_due(session: Session) -> bool:
     return list(found) == [find_first_study(session)] and empty
 
 
-def begin_first_study(session: Session, *, specs: Sequence[SweepSpec], by: Caller) -> FirstStudy:
+def begin_first_study(session: Session, *, request: submission.Request, by: Caller) -> FirstStudy:
     """Begin the first study if it is due; however many ask at once, it is begun once.
 
     Args:
         session: A session that may write.
-        specs: From `prepare_first_study`.
+        request: From `prepare_first_study`.
         by: Who asked.
     """
     lock_table(session, StudyRow)
     study_id = find_first_study(session)
     if not first_study_is_due(session):
         return FirstStudy(study_id)
+    key = FIRST_STUDY_TAG
     if study_id is None:
-        payload = StudyCreate(name=FIRST_STUDY, tags=[FIRST_STUDY_TAG], notes=_first_notes())
-        study_id = studies.create(session, payload=payload, owner_id=by.user_id).id
-        accounts.audit(session, by=by, action="study.create", study_id=study_id, name=FIRST_STUDY)
-    found = submission.submit(
-        session,
-        study_id=study_id,
-        body=FIRST_BODY,
-        specs=specs,
-        owner_id=by.user_id,
-        idempotency_key=FIRST_STUDY_TAG,
-    )
-    accounts.audit(
-        session, by=by, action="sweep.submit", study_id=study_id, sweeps=found.new_sweep_ids
-    )
-    return FirstStudy(study_id, found.shard_ids)
+        study = StudyCreate(name=FIRST_STUDY, tags=[FIRST_STUDY_TAG], notes=_first_notes())
+        found = submission.submit_into(
+            session, study=study, request=request, by=by, idempotency_key=key
+        )
+    else:
+        found = submission.submit(
+            session, study_id=study_id, request=request, by=by, idempotency_key=key
+        )
+    return FirstStudy(found.sweep.study_id, found.shard_ids)
 
 
 class BundleLoading:

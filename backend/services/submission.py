@@ -1,25 +1,32 @@
 """From a request body to stored sweeps: presets filled in, several sweeps as one submission."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from backend.errors import InvalidInput
-from backend.schemas import DryRunRead, RateGrid, SweepCreate, SweepSubmitted
-from backend.services import catalog, studies, sweeps
+from backend.db import lock_table
+from backend.models import StudyRow, SweepRow
+from backend.schemas import DryRunRead, StudyCreate, SweepSubmitted
+from backend.services import accounts, catalog, studies, sweeps
+from backend.services.accounts import Caller
 from ib_core.datasets import data_hash
-from ib_core.errors import MissingData, lookup
-from ib_core.sweep.grid import count_seeds, log_grid
-from ib_core.sweep.presets import PRESETS
+from ib_core.errors import MissingData
+from ib_core.sweep.request import read_body
 from ib_core.sweep.shard import plan_shards
-from ib_core.sweep.spec import SweepSpec
+from ib_core.sweep.spec import SweepSpec, specs_of
 from ib_core.tasks import find_task
 
-#: A preset is a study of given tasks and methods; everything else may be changed beside it.
-DECIDED_BY_PRESET = ("task", "methods")
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A body that was read: in canonical form, and what it asks to be trained."""
+
+    body: dict[str, Any]
+    specs: tuple[SweepSpec, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,32 +36,28 @@ class Submission:
     Attributes:
         sweep: The answer.
         shard_ids: What to announce.
-        new_sweep_ids: Sweeps that no earlier request with the same idempotency key has stored.
     """
 
     sweep: SweepSubmitted
     shard_ids: list[int]
-    new_sweep_ids: list[int]
 
 
 def submit(
     session: Session,
     *,
     study_id: int,
-    body: SweepCreate,
-    specs: Sequence[SweepSpec],
-    owner_id: int | None,
+    request: Request,
+    by: Caller,
     idempotency_key: str | None = None,
 ) -> Submission:
-    """Store the sweeps a body asks for, all or none; `prepare` has read them from it.
+    """Store the sweeps a request asks for, all or none; `prepare` has read it.
 
     Of a preset, sweeps whose data is not on this machine are left out and named, unless that
     would leave nothing.
     """
-    sent = body.model_dump(mode="json", by_alias=True, exclude_unset=True)
     stored: list[sweeps.Submitted] = []
     missing: list[MissingData] = []
-    for spec in specs:
+    for spec in request.specs:
         # Each sweep of a preset needs a key of its own; the first keeps the caller's.
         key = f"{idempotency_key}#{len(stored)}" if idempotency_key and stored else idempotency_key
         try:
@@ -62,9 +65,9 @@ def submit(
                 session,
                 study_id=study_id,
                 spec=spec,
-                body=sent,
-                owner_id=owner_id,
-                note=body.note,
+                body=request.body,
+                owner_id=by.user_id,
+                note=request.body.get("note", ""),
                 idempotency_key=key,
             )
         except MissingData as error:
@@ -73,6 +76,8 @@ def submit(
             stored.append(found)
     if not stored:
         raise missing[0]
+    if new := [one.sweep.id for one in stored if not one.repeated]:
+        accounts.audit(session, by=by, action="sweep.submit", study_id=study_id, sweeps=new)
     return Submission(
         sweep=SweepSubmitted(
             **stored[0].sweep.model_dump(exclude={"messages"}),
@@ -80,32 +85,80 @@ def submit(
             sweep_ids=[one.sweep.id for one in stored],
         ),
         shard_ids=[shard for one in stored for shard in one.shard_ids],
-        new_sweep_ids=[one.sweep.id for one in stored if not one.repeated],
     )
 
 
-def prepare(body: SweepCreate) -> list[SweepSpec]:
-    """Return the sweeps a body asks for, with everything done that takes long the first time.
+def submit_into(
+    session: Session,
+    *,
+    study: StudyCreate,
+    request: Request,
+    by: Caller,
+    reuse: bool = False,
+    idempotency_key: str | None = None,
+) -> Submission:
+    """Store the sweeps a request asks for in a study of that name; both, or neither.
+
+    Args:
+        session: A session that may write.
+        study: The study to make.
+        request: From `prepare`.
+        by: Who asks.
+        reuse: Take the newest study of that name that the caller may change, if there is one.
+        idempotency_key: The same key again finds the study that it made the first time.
+    """
+    # Two requests with one key, or for one name, must not both find nothing.
+    lock_table(session, StudyRow)
+    study_id = _study_of(session, idempotency_key, by) if idempotency_key else None
+    if study_id is None and reuse:
+        study_id = _named(session, study.name, by)
+    if study_id is None:
+        study_id = studies.create(session, payload=study, owner_id=by.user_id).id
+        accounts.audit(session, by=by, action="study.create", study_id=study_id, name=study.name)
+    return submit(
+        session, study_id=study_id, request=request, by=by, idempotency_key=idempotency_key
+    )
+
+
+def _study_of(session: Session, key: str, by: Caller) -> int | None:
+    """Return the study into which a caller submitted with this key before."""
+    same = (SweepRow.idempotency_key == key, SweepRow.owner_id.is_not_distinct_from(by.user_id))
+    return session.scalars(select(SweepRow.study_id).where(*same).limit(1)).first()
+
+
+def _named(session: Session, name: str, by: Caller) -> int | None:
+    """Return the newest study of a name that a caller may change."""
+    query = select(StudyRow.id, StudyRow.owner_id).where(
+        StudyRow.name == name, StudyRow.archived_at.is_(None)
+    )
+    found = session.execute(query.order_by(StudyRow.id.desc())).all()
+    return next((study_id for study_id, owner in found if by.may_change(owner)), None)
+
+
+def prepare(body: Mapping[str, Any]) -> Request:
+    """Read a body, and do everything that takes long the first time.
 
     To be called before the transaction: hashing a data set or measuring this machine's speed
     inside it would keep every other writer waiting.
+
+    Raises:
+        IBError: With one sentence that names the setting and what would work.
     """
-    specs = read_specs(body)
-    by_dataset = {find_task(spec.task).dataset: spec for spec in specs}
+    request = Request(read_body(body), specs_of(body))
+    by_dataset = {find_task(spec.task).dataset: spec for spec in request.specs}
     catalog.prepare_cards(by_dataset)
     for dataset, spec in by_dataset.items():
         with suppress(MissingData):  # storing will say so, or leave it out
             data_hash(dataset)
             plan_shards(replace(spec, seeds=spec.seeds[:1]).expand()[:1])
-    return specs
+    return request
 
 
-def dry_run(session: Session, *, study_id: int, body: SweepCreate) -> DryRunRead:
-    """Return what submitting the body would mean, without storing anything."""
-    studies.owner_of(session, study_id=study_id)  # raises if there is no such study
+def forecast(session: Session, *, body: Mapping[str, Any]) -> DryRunRead:
+    """Return what submitting a body would mean, without storing anything."""
     forecasts: list[DryRunRead] = []
     missing: list[MissingData] = []
-    specs = read_specs(body)
+    specs = specs_of(body)
     catalog.prepare_cards(find_task(spec.task).dataset for spec in specs)
     for spec in specs:
         try:
@@ -134,50 +187,3 @@ def _left_out(missing: Sequence[MissingData]) -> list[str]:
     if not missing:
         return []
     return [f"{len(missing)} sweeps left out for want of data, the first: {missing[0].message}"]
-
-
-def read_specs(body: SweepCreate) -> list[SweepSpec]:
-    """Return the sweeps a body asks for: one, or those of its preset.
-
-    Raises:
-        IBError: With one sentence that names the setting and what would work.
-    """
-    if body.preset is None:
-        return [read_spec(body)]
-    given = body.model_fields_set - {"preset", "note"}
-    for name in DECIDED_BY_PRESET:
-        if name in given and getattr(body, name) is not None:
-            raise InvalidInput(
-                f"The preset {body.preset!r} decides {name}; leave {name} out, or the preset.",
-                field=name,
-            )
-    preset = lookup("preset", body.preset, PRESETS, field="preset")
-    changes = body.model_dump(by_alias=True, include=given, exclude_unset=True)
-    filled = ({**sweep, **changes} for sweep in preset.sweeps(body.profile))
-    return [read_spec(SweepCreate.model_validate(sweep)) for sweep in filled]
-
-
-def read_spec(body: SweepCreate) -> SweepSpec:
-    """Return one sweep, with the task's own rates and seeds where the body names none."""
-    if body.task is None:
-        raise InvalidInput("Name a task or a preset.", field="task", hint="See /api/catalog.")
-    defaults = find_task(body.task).defaults(body.profile)
-    rates: Any = body.learning_rates
-    if isinstance(rates, RateGrid):
-        rates = log_grid(rates.from_, rates.to, rates.count)
-    seeds = defaults.seeds if body.seeds is None else body.seeds
-    return SweepSpec.create(
-        body.task,
-        methods=body.methods or ("eb", "ib"),
-        learning_rates=defaults.learning_rates if rates is None else rates,
-        seeds=count_seeds(seeds) if isinstance(seeds, int) else seeds,
-        epochs=body.epochs,
-        batch_size=body.batch_size,
-        clips=body.clip if isinstance(body.clip, list) else [body.clip],
-        mu=body.mu,
-        batch_rule=body.batch_rule,
-        profile=body.profile,
-        activation=body.activation,
-        device=body.device,
-        options=body.options.model_dump(),
-    )

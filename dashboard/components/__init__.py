@@ -33,7 +33,7 @@ from dashboard.components.controls import (
     switch,
     values_of,
 )
-from dashboard.components.copy_as import body_of, copy_tabs
+from dashboard.components.copy_as import copy_tabs
 from dashboard.components.elements import (
     STATE_COLOUR,
     age,
@@ -95,7 +95,6 @@ __all__ = [
     "advice",
     "age",
     "at_rate",
-    "body_of",
     "breadcrumbs",
     "bundle_offer",
     "button_link",

@@ -10,47 +10,7 @@ import dash_mantine_components as dmc
 from backend.schemas import SweepRead
 from dashboard.api_client import api_address
 from dashboard.markup import Component, html
-
-#: What a sweep's spec calls differently than a request's body does.
-RENAMED = {"clips": "clip"}
-#: What the service decides or repeats; a request does not send it.
-LEFT_OUT = ("size",)
-#: How `etascope submit` says what a body says.
-FLAGS = {
-    "methods": "--methods",
-    "learning_rates": "--lrs",
-    "seeds": "--seeds",
-    "epochs": "--epochs",
-    "batch_size": "--batch-size",
-    "clip": "--clip",
-    "mu": "--mu",
-    "batch_rule": "--batch-rule",
-    "profile": "--profile",
-    "activation": "--activation",
-    "width": "--width",
-    "depth": "--depth",
-    "device": "--device",
-}
-
-
-def body_of(spec: dict[str, Any]) -> dict[str, Any]:
-    """Return the request body that asks for a sweep's grid again."""
-    body = {
-        RENAMED.get(name, name): value
-        for name, value in spec.items()
-        if name not in LEFT_OUT and value not in (None, {}, [])
-    }
-    if body.get("clip") == [None]:
-        del body["clip"]
-    options = body.get("options")
-    if isinstance(options, dict):
-        given = {name: value for name, value in options.items() if value not in (None, False)}
-        body = {**body, "options": given} if given else _without(body, "options")
-    return body
-
-
-def _without(body: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in body.items() if key != name}
+from ib_core.sweep.request import body_of, command_line
 
 
 def as_curl(study_id: int, spec: dict[str, Any], origin: str) -> str:
@@ -82,28 +42,8 @@ def as_python(study_id: int, spec: dict[str, Any], origin: str) -> str:
 
 
 def as_command(spec: dict[str, Any], origin: str) -> str:
-    """Return the `etascope submit` line, or the sentence that there is none."""
-    body = body_of(spec)
-    options = dict(body.get("options", {}))
-    asked = {**body, **{name: options.pop(name, None) for name in ("width", "depth")}}
-    if options:
-        return f"# The command line cannot say {', '.join(sorted(options))}: use curl or Python."
-    words = ["etascope", "submit", str(body["task"])]
-    for name, flag in FLAGS.items():
-        if asked.get(name):
-            words += [flag, _seeds(asked[name]) if name == "seeds" else _plain(asked[name])]
-    return " ".join(shlex.quote(word) for word in [*words, "--server", origin])
-
-
-def _seeds(seeds: Any) -> str:
-    """Return seeds as the command line reads them: a number alone would mean 1 to that number."""
-    return f"{_plain(seeds)}," if isinstance(seeds, list) and len(seeds) == 1 else _plain(seeds)
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, list | tuple):
-        return ",".join("none" if part is None else _plain(part) for part in value)
-    return f"{value:g}" if isinstance(value, float) and value == float(f"{value:g}") else str(value)
+    """Return the `etascope submit` line."""
+    return command_line("etascope submit", body_of(spec), "--server", origin)
 
 
 def copy_tabs(sweep: SweepRead, href: str) -> Component:

@@ -11,7 +11,7 @@ from dash.development.base_component import Component
 
 from dashboard.callbacks import browser_callback
 from dashboard.formats import number
-from dashboard.written_numbers import NumberKind, written
+from ib_core.written import NumberKind, written
 
 
 class NumberField(Component):  # type: ignore[misc]  # Dash's classes are untyped

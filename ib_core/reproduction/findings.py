@@ -17,8 +17,8 @@ from ib_core.reproduction.evidence import (
 from ib_core.reproduction.plan import Experiment, experiments
 from ib_core.reproduction.timing import bounds
 from ib_core.reproduction.verdicts import Judgement, judge_recorded, judge_text, robustness
-from ib_core.sweep.body import specs_of
 from ib_core.sweep.presets import PRESETS
+from ib_core.sweep.spec import specs_of
 
 PROFILES = ("text", "authors")
 

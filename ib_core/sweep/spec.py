@@ -1,6 +1,5 @@
 """What to train: validated once, frozen afterwards. If a `SweepSpec` exists, it is runnable."""
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import product
@@ -9,13 +8,12 @@ from typing import Any
 from ib_core.errors import InvalidSpec, lookup
 from ib_core.methods import METHODS
 from ib_core.solvable import SOLVABLE
-from ib_core.sweep.grid import check_rates, check_seeds
+from ib_core.sweep import request
+from ib_core.sweep.grid import check_rates, check_seeds, count_seeds, log_grid
+from ib_core.sweep.presets import PRESETS
 from ib_core.tasks import Task, find_task
 
 MOST_TRIALS = 20_000
-PROFILES = ("text", "authors")
-BATCH_RULES = ("own", "share")
-ISGD_FORMS = ("text", "authors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +116,7 @@ class SweepSpec:
             IBError: With one sentence that names the setting and what would work.
         """
         found = find_task(task)
-        _one_of("profile", profile, PROFILES)
+        request.check("profile", profile)
         defaults = found.defaults(profile)
         spec = cls(
             task=task,
@@ -166,6 +164,44 @@ class SweepSpec:
         ]
 
 
+def specs_of(body: Mapping[str, Any], *, typed: bool = False) -> tuple[SweepSpec, ...]:
+    """Return the sweeps a body asks for: one, or those of its `preset`.
+
+    What the body says besides the preset's name replaces the preset's own settings, so
+    `{"preset": "paper/05_jsb_chorales", "seeds": 1}` is a cheap look at it.
+
+    Args:
+        body: As the API takes it; `request.read_body` reads it.
+        typed: Whether a person typed the values, so that texts stand for numbers.
+
+    Raises:
+        IBError: With one sentence that names the field.
+    """
+    given = request.read_body(body, typed=typed)
+    given.pop("note", None)
+    name = given.pop("preset", None)
+    if name is None:
+        return (_spec(given),)
+    preset = lookup("preset", name, PRESETS, field="preset")
+    return tuple(_spec({**sweep, **given}) for sweep in preset.sweeps(given.get("profile", "text")))
+
+
+def _spec(body: Mapping[str, Any]) -> SweepSpec:
+    if "task" not in body:
+        raise InvalidSpec("Name a task or a preset.", field="task", hint="See /api/catalog.")
+    settings = {key: value for key, value in body.items() if key not in ("task", "clip")}
+    defaults = find_task(body["task"]).defaults(settings.get("profile", "text"))
+    rates = settings.get("learning_rates", defaults.learning_rates)
+    if isinstance(rates, Mapping):
+        rates = log_grid(rates["from"], rates["to"], rates["count"])
+    seeds = settings.get("seeds", defaults.seeds)
+    settings["learning_rates"] = rates
+    settings["seeds"] = count_seeds(seeds) if isinstance(seeds, int) else seeds
+    clip = body.get("clip")
+    settings["clips"] = tuple(clip) if isinstance(clip, list | tuple) else (clip,)
+    return SweepSpec.create(body["task"], **settings)
+
+
 def read_options(options: "Options | Mapping[str, Any] | None") -> Options:
     """Return `Options` from its JSON form; unknown names are refused."""
     if isinstance(options, Options):
@@ -191,21 +227,17 @@ def _options_of(method: str, options: Options) -> Options:
 
 def _check(spec: SweepSpec, task: Task) -> None:
     _check_methods(spec, task)
-    _one_of("batch_rule", spec.batch_rule, BATCH_RULES)
-    _whole("epochs", spec.epochs, 1, 10_000)
-    _whole("batch_size", spec.batch_size, 1, 1_000_000)
+    for name in ("batch_rule", "epochs", "batch_size", "mu"):
+        request.check(name, getattr(spec, name))
     if task.fixed_batch_size and spec.batch_size != task.fixed_batch_size:
         raise InvalidSpec(
             f"{task.name} trains {task.fixed_batch_size} piece at a time; "
             f"batch_size must be {task.fixed_batch_size}, got {spec.batch_size}.",
             field="batch_size",
         )
-    _number("mu", spec.mu, 0.0, 1e6)
     if not spec.clips or len(set(spec.clips)) < len(spec.clips):
         raise InvalidSpec("Give each clip once: none, a norm, or both.", field="clip")
-    for clip in spec.clips:
-        if clip is not None:
-            _number("clip", clip, 1e-12, 1e12)
+    request.check("clip", spec.clips)
     if spec.activation is not None:
         lookup("activation", spec.activation, SOLVABLE)
     _check_options(spec, task)
@@ -234,48 +266,13 @@ def _check_methods(spec: SweepSpec, task: Task) -> None:
 
 def _check_options(spec: SweepSpec, task: Task) -> None:
     options = spec.options
-    if options.isgd_form is not None:
-        _one_of("options.isgd_form", options.isgd_form, ISGD_FORMS)
-    for name, high in (("inner_steps", 10_000), ("width", 4096), ("depth", 64)):
-        value = getattr(options, name)
-        if value is not None:
-            _whole(f"options.{name}", value, 1, high)
+    for name, value in asdict(options).items():
+        request.check(f"options.{name}", value)
     for name in ("width", "depth"):
         if getattr(options, name) is not None and name not in task.adjustable:
             raise InvalidSpec(
                 f"{task.name} has a fixed {name}; leave options.{name} out.",
                 field=f"options.{name}",
             )
-    _check_path(spec, options)
-
-
-def _check_path(spec: SweepSpec, options: Options) -> None:
-    """Check what steers the path of the weights: restarts, momentum, decay."""
-    if not isinstance(options.restart, bool):
-        raise InvalidSpec("options.restart must be true or false.", field="options.restart")
     if options.restart and spec.mu <= 0:
         raise InvalidSpec("Restarts need mu > 0 (App. C).", field="options.restart")
-    if options.momentum is not None:
-        _number("options.momentum", options.momentum, 0.0, 0.9999)
-    if options.decay is not None:
-        _number("options.decay.tau", options.decay.tau, 1e-6, 1e12)
-        _number("options.decay.power", options.decay.power, 0.5, 1.0)
-
-
-def _one_of(field: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise InvalidSpec(f"{field} must be one of {', '.join(known)}; got {value!r}.", field=field)
-
-
-def _whole(field: str, value: int, low: int, high: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InvalidSpec(
-            f"{field} must be a whole number from {low:,} to {high:,}; got {value}.", field=field
-        )
-
-
-def _number(field: str, value: float, low: float, high: float) -> None:
-    if isinstance(value, bool) or not math.isfinite(value) or not low <= value <= high:
-        raise InvalidSpec(
-            f"{field} must be a number from {low:g} to {high:g}; got {value:g}.", field=field
-        )

@@ -172,11 +172,10 @@ class FakeApi(TeamAnswers, ServiceAnswers):
             return self.studies[number]
         if rest[1] == "notes":
             return self._post_note(int(rest[0]), call.json["text"])
-        if call.query.get("dry_run"):
-            return self._forecast(call.json)
         return SweepSubmitted(**self.sweep(int(rest[0])).model_dump(), sweep_ids=[int(rest[0])])
 
-    def _forecast(self, body: dict[str, Any]) -> DryRunRead:
+    def _post_forecast(self, call: Any, _rest: list[str]) -> DryRunRead:
+        body = call.json
         if body.get("task") == "mnist_classifier":
             raise ApiError(
                 422, "missing_data", "MNIST is not on this machine.", field="task", hint="Fetch it."
@@ -203,7 +202,11 @@ class FakeApi(TeamAnswers, ServiceAnswers):
             items=[trial(number) for number in ids[start : start + limit]], next_cursor=more
         )
 
-    def _post_sweeps(self, _call: Any, rest: list[str]) -> SweepRead:
+    def _post_sweeps(self, call: Any, rest: list[str]) -> SweepRead:
+        if not rest:
+            number = max(self.studies, default=0) + 1
+            self.studies[number] = self._study(number).model_copy(update=call.json["study"])
+            return SweepSubmitted(**self.sweep(number).model_dump(), sweep_ids=[number])
         return self.sweep(int(rest[0]))
 
     def sweep(self, number: int) -> SweepRead:

@@ -3,7 +3,7 @@
 The Python reader and the field in the browser are both held to these.
 """
 
-from dashboard.written_numbers import NumberKind
+from ib_core.written import NumberKind
 
 RATE = NumberKind("A learning rate", 1e-12, 1e12, needed=True)
 RIDGE = NumberKind("Ridge mu", 0, 1e6)

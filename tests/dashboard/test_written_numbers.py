@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.written_numbers import (
+from ib_core.written import (
     NumberKind,
     Unreadable,
     read_norms,

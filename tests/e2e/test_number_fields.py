@@ -8,7 +8,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 from dashboard.pages.new_sweep.body import FIELDS, KINDS, TYPED
 from dashboard.pages.toy import SLIDERS as TOY
 from dashboard.pages.updates import SLIDERS as UPDATES
-from dashboard.written_numbers import NumberKind, Unreadable, read_number
+from ib_core.written import NumberKind, Unreadable, read_number
 from tests.dashboard.number_cases import CASES, WRITTEN
 from tests.e2e.accessibility import barriers
 from tests.e2e.conftest import Visit

@@ -2,20 +2,21 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from backend.schemas import SweepCreate
-from dashboard.components import body_of
-from dashboard.written_numbers import (
-    NumberKind,
-    Unreadable,
-    ordinal,
-    read_norms,
-    read_number,
-    read_rates,
-    read_seeds,
-    written,
+from ib_core.errors import IBError
+from ib_core.sweep.request import (
+    POWER,
+    RATE,
+    RATE_COUNT,
+    SETTINGS,
+    TAU,
+    body_of,
+    read_body,
+    typed_form,
 )
+from ib_core.written import NumberKind, ordinal, written
 
 
 class Refused(Exception):
@@ -78,56 +79,19 @@ PATHS: dict[str, str] = {
 }
 
 
-def _schema() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]:
-    whole = SweepCreate.model_json_schema()
-    parts = (whole["$defs"][name]["properties"] for name in ("RateGrid", "SweepOptions"))
-    grid, options = parts
-    return whole["properties"], grid, options, whole["$defs"]["DecayCreate"]["properties"]
-
-
-def _kind(what: str, schema: Mapping[str, Any], *, needed: bool = False) -> NumberKind:
-    """Return the numbers a schema takes: the limits are written down once, in the API."""
-    own = next((one for one in schema.get("anyOf", ()) if "maximum" in one), schema)
-    beyond = "exclusiveMinimum" in own
-    return NumberKind(
-        what,
-        own["exclusiveMinimum"] if beyond else own["minimum"],
-        own["maximum"],
-        beyond=beyond,
-        whole=own["type"] == "integer",
-        needed=needed,
-    )
-
-
-def _kinds() -> dict[str, NumberKind]:
-    body, grid, options, decay = _schema()
-    own = {name: body[name] for name in ("epochs", "batch_size", "mu")}
-    own |= {name: options[name] for name in ("inner_steps", "width", "depth", "momentum")}
-    own |= {"tau": decay["tau"], "power": decay["power"]}
-    return {
-        "rate_from": _kind("A learning rate", grid["from"], needed=True),
-        "rate_to": _kind("A learning rate", grid["to"], needed=True),
-        "rate_count": _kind(LABELS["rate_count"], grid["count"], needed=True),
-        **{name: _kind(LABELS[name], schema) for name, schema in own.items()},
-    }
-
-
-#: What each field of one number takes.
-KINDS = _kinds()
-
-
-def _list_kinds() -> dict[str, NumberKind]:
-    body = _schema()[0]
-    rates, seeds, clip = (body[name]["anyOf"] for name in ("learning_rates", "seeds", "clip"))
-    return {
-        "rate": _kind("rate", rates[1]["items"]),
-        "count": _kind("The number of seeds", seeds[0]),
-        "seed": _kind("seed", seeds[1]["items"]),
-        "norm": _kind("norm", clip[0]),
-    }
-
-
-LISTED = _list_kinds()
+#: What each field of one number takes; the limits stand in the list of settings.
+KINDS: dict[str, NumberKind] = {
+    "rate_from": replace(RATE, needed=True),
+    "rate_to": replace(RATE, needed=True),
+    "rate_count": replace(RATE_COUNT, what=LABELS["rate_count"], needed=True),
+    **{
+        name: kind
+        for name in LABELS
+        if (setting := SETTINGS.get(PATHS.get(name, name))) and (kind := setting.kind)
+    },
+    "tau": replace(TAU, needed=False),
+    "power": POWER,
+}
 #: Fields whose `text` counts, as it was typed.
 TYPED = (*KINDS, "rate_list", "seeds", "clip")
 
@@ -195,60 +159,22 @@ def body_from(form: Mapping[str, Any]) -> dict[str, Any]:
         Refused: If a text is not what its field needs.
     """
     preset = form["mode"] == "preset"
-    body: dict[str, Any] = (
-        {"preset": form["preset"]}
-        if preset
-        else {
-            "task": form["task"],
-            "methods": list(form["methods"] or ()),
-            "learning_rates": _rates(form),
-        }
-    )
-    body |= {
-        "seeds": _listed(form, "seeds", read_seeds, LISTED["count"], LISTED["seed"]),
-        "clip": _listed(form, "clip", read_norms, LISTED["norm"]),
-        "options": _options(form),
-    }
-    body |= {name: _value(form, name) for name in PLAIN}
-    return {name: value for name, value in body.items() if value not in (None, "", {}, [])}
-
-
-def _value(form: Mapping[str, Any], name: str) -> Any:
-    """Return a field's value; of one that takes a number, that number."""
-    if name not in KINDS:
-        return form[name]
+    chosen = {"preset": form["preset"]} if preset else _chosen(form)
+    decay = {name: form[name] for name in ("tau", "power") if form[name]}
+    options = {name: form[name] for name in (*OPTIONS, "restart")} | {"decay": decay}
+    said = {name: form[name] for name in ("seeds", "clip", *PLAIN)}
     try:
-        return read_number(form[name] or "", KINDS[name])
-    except Unreadable as error:
-        raise Refused(name, str(error)) from None
+        return read_body({**chosen, **said, "options": options}, typed=True)
+    except IBError as error:
+        where = shown_at(error.field, rates=form["rates_mode"], preset=preset)
+        raise Refused(where or "task", error.message) from None
 
 
-def _listed(form: Mapping[str, Any], name: str, read: Any, *kinds: NumberKind) -> Any:
-    try:
-        return read(form[name] or "", *kinds)
-    except Unreadable as error:
-        raise Refused(name, str(error)) from None
-
-
-def _rates(form: Mapping[str, Any]) -> Any:
-    if form["rates_mode"] == "own":
-        return None
-    if form["rates_mode"] == "list":
-        return _listed(form, "rate_list", read_rates, LISTED["rate"], KINDS["rate_count"])
-    return {part: _value(form, f"rate_{part}") for part in ("from", "to", "count")}
-
-
-def _options(form: Mapping[str, Any]) -> dict[str, Any]:
-    options = {name: _value(form, name) for name in OPTIONS}
-    options = {name: value for name, value in options.items() if value not in (None, "")}
-    if form["restart"]:
-        options["restart"] = True
-    tau, power = _value(form, "tau"), _value(form, "power")
-    if tau is None and power is not None:
-        raise Refused("tau", "A decay with a power needs its tau.")
-    if tau is not None:
-        options["decay"] = {"tau": tau} if power is None else {"tau": tau, "power": power}
-    return options
+def _chosen(form: Mapping[str, Any]) -> dict[str, Any]:
+    rates: Any = {part: form[f"rate_{part}"] for part in ("from", "to", "count")}
+    if form["rates_mode"] != "grid":
+        rates = None if form["rates_mode"] == "own" else form["rate_list"] or ""
+    return {"task": form["task"], "methods": form["methods"], "learning_rates": rates}
 
 
 def understood(body: Mapping[str, Any]) -> dict[str, str]:
@@ -263,24 +189,17 @@ def understood(body: Mapping[str, Any]) -> dict[str, str]:
 
 def form_from_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return how the form has to be filled in to ask for a stored sweep again."""
-    body = body_of(dict(spec))
+    body = body_of(spec)
     options = body.pop("options", {})
-    decay = options.pop("decay", None) or {}
-    clips = body.get("clip")
-    given = clips if isinstance(clips, list) else [] if clips is None else [clips]
+    decay = options.pop("decay", {})
     form = {
         **{name: body.get(name) for name in (*PLAIN, "task", "methods")},
         "rates_mode": "list",
         "rate_list": ", ".join(written(rate) for rate in body.get("learning_rates", ())),
-        "seeds": ", ".join(map(str, body.get("seeds", ()))) + _alone(body.get("seeds", ())),
-        "clip": ", ".join("none" if clip is None else written(clip) for clip in given),
+        "seeds": typed_form("seeds", body.get("seeds")).replace(",", ", ").rstrip(" "),
+        "clip": typed_form("clip", body.get("clip")).replace(",", ", "),
         **{name: options.get(name) for name in (*OPTIONS, "restart")},
         "tau": decay.get("tau"),
         "power": decay.get("power"),
     }
     return form | {name: written(form[name]) for name in KINDS if form.get(name) is not None}
-
-
-def _alone(seeds: Any) -> str:
-    """Return the comma that tells a list of one seed from a number of seeds."""
-    return "," if len(seeds) == 1 else ""

@@ -11,7 +11,6 @@ from backend.client import ApiError, calls
 from backend.schemas import CatalogRead, DryRunRead, StudyCreate, SweepCreate, TaskRead
 from dashboard import ids as shared
 from dashboard.api_client import Trouble, ask, find_task, get_catalog, sentence
-from dashboard.api_client import forecast as dry_run
 from dashboard.callbacks import browser_callback, callback
 from dashboard.components import facts, with_code
 from dashboard.figures import rate_ticks, rates_words
@@ -31,7 +30,7 @@ from dashboard.pages.new_sweep.body import (
     understood,
 )
 from dashboard.theme import METHOD_STYLE
-from dashboard.written_numbers import written
+from ib_core.written import written
 
 HIDDEN = {"display": "none"}
 
@@ -71,49 +70,26 @@ browser_callback(
     Output(ids.SEEDS, "understood"),
     Output(FIELDS["clip"], "understood"),
     Input(ids.ASKED, "data"),
-    State(ids.STUDY, "data"),
     State(shared.NARROW, "data"),
     prevent_initial_call=True,
 )
-async def forecast(filled: list[Any], study_id: int | None, narrow: bool) -> tuple[Any, ...]:
+async def forecast(filled: list[Any], narrow: bool) -> tuple[Any, ...]:
     """Ask the API what the form would mean, and show its errors at their fields."""
     form = dict(zip(FIELDS, filled, strict=True))
     try:
         body = body_from(form)
-        found = await ask(dry_run(await _any_study(study_id), body))
+        found = await ask(calls.forecast(SweepCreate.model_validate(body)))
     except Refused as error:
         return _refused(str(error), error.name, filled)
     except ApiError as error:
         preset = form["mode"] == "preset"
         where = shown_at(error.field, rates=form["rates_mode"], preset=preset)
         return _refused(in_the_forms_words(sentence(error)), where, filled)
-    except NoStudyYet:
-        shown, preview = _no_forecast(), None
-    else:
-        shown, preview = _facts(found), rates_preview(found.learning_rates, narrow=bool(narrow))
+    preview = rates_preview(found.learning_rates, narrow=bool(narrow))
     read = understood(body)
     answered = {"form": filled, "ready": True}
     clean = [None] * len(WITH_ERRORS)
-    return (shown, preview, answered, None, *clean, read["seeds"], read["clip"])
-
-
-class NoStudyYet(Exception):
-    """The history is empty, and the API forecasts for a study."""
-
-
-async def _any_study(study_id: int | None) -> int:
-    """Return a study to forecast for; which one makes no difference to the forecast."""
-    if study_id is not None:
-        return study_id
-    page = await ask(calls.studies(limit=1, archived="any"))
-    if not page.items:
-        raise NoStudyYet
-    return page.items[0].id
-
-
-def sweep_of(body: dict[str, Any]) -> SweepCreate:
-    """Return a body as the API's type; what was not set stays unset."""
-    return SweepCreate.model_validate(body)
+    return (_facts(found), preview, answered, None, *clean, read["seeds"], read["clip"])
 
 
 def _refused(words: str, where: str | None, filled: list[Any]) -> tuple[Any, ...]:
@@ -125,10 +101,6 @@ def _refused(words: str, where: str | None, filled: list[Any]) -> tuple[Any, ...
 
 def _alert(words: str) -> Component:
     return dmc.Alert(with_code(words), color="red", mt=8)
-
-
-def _no_forecast() -> Component:
-    return html.P("The first study of this installation: there is nothing to reuse yet.")
 
 
 def _facts(found: DryRunRead) -> Component:
@@ -250,8 +222,13 @@ async def submit(clicks: int, *values: Any) -> tuple[Any, Any, Any]:
     form = dict(zip(FIELDS, filled, strict=True))
     try:
         body = body_from(form)
-        study_id = study_id or await _create(body, name)
-        await ask(calls.submit(study_id, sweep_of(body), idempotency_key=f"form-{key}"))
+        sweep = SweepCreate.model_validate(body)
+        if study_id is None:
+            study = await _study_for(body, name)
+            call = calls.submit_into(study, sweep, idempotency_key=f"form-{key}")
+        else:
+            call = calls.submit(study_id, sweep, idempotency_key=f"form-{key}")
+        study_id = (await ask(call)).study_id
     except Refused as error:
         return no_update, _alert(f"{LABELS[error.name]}: {error}"), study_id
     except Trouble as error:
@@ -259,10 +236,9 @@ async def submit(clicks: int, *values: Any) -> tuple[Any, Any, Any]:
     return f"/studies/{study_id}", None, study_id
 
 
-async def _create(body: dict[str, Any], name: str | None) -> int:
+async def _study_for(body: dict[str, Any], name: str | None) -> StudyCreate:
     catalog = await get_catalog()
-    study = StudyCreate(name=(name or "").strip() or study_name(body, catalog), tags=tags_of(body))
-    return (await ask(calls.create_study(study))).id
+    return StudyCreate(name=(name or "").strip() or study_name(body, catalog), tags=tags_of(body))
 
 
 def tags_of(body: dict[str, Any]) -> list[str]:

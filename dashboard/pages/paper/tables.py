@@ -176,16 +176,16 @@ async def _submit(experiment: str, profile: str) -> int:
         for study in page.items
         if ("authors" in study.tags) == (profile == "authors") and may_change(visitor, study)
     ]
+    body = SweepCreate.model_validate({"preset": PREFIX + experiment, "profile": profile})
+    key = f"paper-{uuid.uuid4()}"
     if own:
-        study_id = own[0].id
+        call = calls.submit(own[0].id, body, idempotency_key=key)
     else:
         presets = {one.name: one.title for one in (await get_catalog()).presets}
         name = f"{presets.get(PREFIX + experiment, experiment)} ({profile} profile)"
         made = StudyCreate(name=name, tags=["paper", profile, experiment])
-        study_id = (await ask(calls.create_study(made))).id
-    body = SweepCreate.model_validate({"preset": PREFIX + experiment, "profile": profile})
-    await ask(calls.submit(study_id, body, idempotency_key=f"paper-{uuid.uuid4()}"))
-    return study_id
+        call = calls.submit_into(made, body, idempotency_key=key)
+    return (await ask(call)).study_id
 
 
 def _table(head: tuple[str, ...], rows: list[list[Any]]) -> Component:

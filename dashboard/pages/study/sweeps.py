@@ -14,7 +14,6 @@ from dashboard import ids as shared
 from dashboard.api_client import ask, get_catalog
 from dashboard.callbacks import browser_callback, callback, say
 from dashboard.components import (
-    body_of,
     copy_tabs,
     link,
     local_time,
@@ -27,6 +26,7 @@ from dashboard.formats import counted, number
 from dashboard.ids import Study as ids
 from dashboard.markup import Component, html
 from dashboard.theme import METHOD_STYLE
+from ib_core.sweep.request import body_of
 
 #: Of a study, in one answer of the API.
 MOST_SWEEPS = 100

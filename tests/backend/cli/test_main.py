@@ -9,8 +9,6 @@ import pytest
 from typer.testing import CliRunner
 
 from backend.cli import app
-from backend.cli.submit import body_of, parse_clips
-from ib_core.errors import InvalidSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -75,26 +73,6 @@ def test_help_lists_every_command() -> None:
     assert shown.exit_code == 0
     for name in ("up", "api", "worker", "dashboard", "submit", "data", "db"):
         assert name in shown.output
-
-
-def test_flags_become_the_body_the_api_reads_and_absent_ones_stay_out() -> None:
-    assert body_of(
-        task="digits_mlp", methods="eb, ib", lrs="0.1,1", seeds="2", clip="1", width=8, mu=None
-    ) == {
-        "task": "digits_mlp",
-        "methods": ["eb", "ib"],
-        "learning_rates": [0.1, 1.0],
-        "seeds": [1, 2],
-        "clip": [1.0],
-        "options": {"width": 8},
-    }
-    assert body_of(task=None, preset="first/digits", seeds=None) == {"preset": "first/digits"}
-
-
-def test_clips_may_be_none_a_norm_or_both() -> None:
-    assert parse_clips("none, 1,0.5") == [None, 1.0, 0.5]
-    with pytest.raises(InvalidSpec, match="Cannot read clips from 'tight'"):
-        parse_clips("tight")
 
 
 def test_unknown_data_set_gets_a_guess() -> None:

@@ -107,6 +107,8 @@ RULES: dict[tuple[str, str], Rule] = {
     # Sweeps and trials
     ("GET", "/api/studies/{study_id}/sweeps"): READ,
     ("POST", "/api/studies/{study_id}/sweeps"): Rule(OWNERS, 202, BODY),
+    ("POST", "/api/sweeps"): Rule(WRITERS, 202, {"study": {"name": "a new one"}, "sweep": BODY}),
+    ("POST", "/api/forecast"): Rule(WRITERS, 200, BODY),
     ("GET", "/api/sweeps/{sweep_id}"): READ,
     ("POST", "/api/sweeps/{sweep_id}/cancel"): Rule(OWNERS),
     ("POST", "/api/sweeps/{sweep_id}/retry"): Rule(OWNERS),

@@ -5,8 +5,8 @@ import json
 import shlex
 
 from backend.schemas import SweepCreate
-from dashboard.components.copy_as import as_command, as_curl, as_python, body_of
-from ib_core.sweep.grid import parse_seeds
+from dashboard.components.copy_as import as_command, as_curl, as_python
+from ib_core.sweep.request import body_of, read_body
 from tests.dashboard.fake_api import FakeApi
 
 SPEC = FakeApi().sweep(1).spec
@@ -51,9 +51,12 @@ def test_the_command_line_names_everything_the_grid_says():
 
 def test_one_seed_is_not_taken_for_a_number_of_seeds():
     words = shlex.split(as_command({**SPEC, "seeds": [7]}, SERVER))
-    assert parse_seeds(words[words.index("--seeds") + 1]) == (7,)
+    assert read_body({"seeds": words[words.index("--seeds") + 1]}, typed=True)["seeds"] == [7]
 
 
-def test_what_the_command_line_cannot_say_is_not_left_out_in_silence():
-    text = as_command({**SPEC, "options": {"width": 8, "momentum": 0.5}}, SERVER)
-    assert text == "# The command line cannot say momentum: use curl or Python."
+def test_the_command_line_says_rare_options_too():
+    options = {"momentum": 0.5, "decay": {"tau": 100.0, "power": 0.75}, "restart": True}
+    words = shlex.split(as_command({**SPEC, "options": options}, SERVER))
+    assert words[words.index("--momentum") + 1] == "0.5"
+    assert words[words.index("--decay") + 1] == "100:0.75"
+    assert "--restart" in words

@@ -206,7 +206,7 @@ def test_the_address_fills_in_every_field_as_it_was_typed(api):
 
 def forecasted(api, **change):
     filled = [(GRID | change)[name] for name in FIELDS]
-    shown, rates, answer, panel, *rest = run(forecast.forecast(filled, None, False))
+    shown, rates, answer, panel, *rest = run(forecast.forecast(filled, False))
     assert answer["form"] == filled
     errors = dict(zip(WITH_ERRORS, rest, strict=False))
     return shown, rates, answer["ready"], panel, errors, rest[-2:]
@@ -240,9 +240,10 @@ def test_a_text_that_is_no_number_never_reaches_the_api(api):
     assert api.sent == []
 
 
-def test_the_first_study_of_an_installation_can_be_submitted_without_a_forecast(api):
+def test_a_forecast_needs_no_study(api):
     api.studies.clear()
     assert forecasted(api)[2] is True
+    assert [call.path for call in api.sent] == ["/api/forecast"]
 
 
 def submitted(dash_app, form=GRID, **values):
@@ -262,7 +263,7 @@ def test_a_click_submits_what_the_form_says_now_or_nothing(api, dash_app):
     assert "Epochs: One whole number belongs here" in str(words)
     assert api.sent == []
     submitted(dash_app, GRID | {"epochs": "1e1"})
-    assert api.sent[-1].json["epochs"] == 10
+    assert api.sent[-1].json["sweep"]["epochs"] == 10
 
 
 def test_submitting_makes_a_named_study_and_goes_there(api, dash_app):
@@ -270,7 +271,8 @@ def test_submitting_makes_a_named_study_and_goes_there(api, dash_app):
     assert answer["location"]["href"] == "/studies/3"
     assert api.studies[3].name == "Handwritten digits, arctan MLP: EB, IB"
     sent = api.sent[-1]
-    assert sent.path == "/api/studies/3/sweeps"
+    assert sent.path == "/api/sweeps"
+    assert sent.json["reuse"] is False, "a second study may have the name of the first"
     assert sent.headers["Idempotency-Key"] == "form-k"
 
 

@@ -53,9 +53,9 @@ def test_one_click_runs_an_experiment_and_goes_to_its_study(dash_app, api):
     button = part(ids.RUN, "authors|06_jsb_chorales_clip_8.0")
     answer = trigger(dash_app, f"{ids.ERROR}.children", (button, "n_clicks", 1))
     sent = [call for call in api.sent if call.method == "POST"]
-    assert sent[0].json["tags"] == ["paper", "authors", "06_jsb_chorales_clip_8.0"]
-    assert sent[-1].json["preset"] == "paper/06_jsb_chorales_clip_8.0"
-    assert sent[-1].json["profile"] == "authors"
+    assert sent[0].json["study"]["tags"] == ["paper", "authors", "06_jsb_chorales_clip_8.0"]
+    assert sent[-1].json["sweep"]["preset"] == "paper/06_jsb_chorales_clip_8.0"
+    assert sent[-1].json["sweep"]["profile"] == "authors"
     assert "/studies/" in str(answer)
 
 

@@ -1,8 +1,8 @@
 """Numbers as people write them: what is understood, and what is said to the rest.
 
 `1e-4`, `.5`, `1_000`, `+2` and a typographic minus are numbers; nothing is clamped, rounded or
-guessed. `assets/number_field.js` reads single numbers by the same rules while they are typed; both
-are held to the same table of cases.
+guessed. The dashboard's `number_field.js` reads single numbers by the same rules while they are
+typed; both are held to the same table of cases.
 """
 
 import math
@@ -57,6 +57,11 @@ class NumberKind:
             f"{noun} above {low}, at most {high}" if self.beyond else f"{noun} from {low} to {high}"
         )
 
+    @property
+    def noun(self) -> str:
+        """Its name without the article, as in "the third learning rate"."""
+        return re.sub(r"^(A|An|The) ", "", self.what)
+
     def accepts(self, value: float) -> bool:
         """Return whether a number is of this kind."""
         low = value > self.low if self.beyond else value >= self.low
@@ -97,6 +102,46 @@ def read_number(text: str, kind: NumberKind) -> int | float | None:
     return int(value) if kind.whole else value
 
 
+def check_number(value: Any, kind: NumberKind) -> int | float | None:
+    """Return a number that came as one, such as from JSON; None for none.
+
+    Raises:
+        Unreadable: With what came and what would work.
+    """
+    if value is None:
+        if kind.needed:
+            raise Unreadable(f"{kind.what} is needed.")
+        return None
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not math.isfinite(_as_float(value)) or not kind.accepts(value):
+        raise Unreadable(f"{kind.what} must be {kind.legal}; got {shown(value)}.")
+    return int(value) if kind.whole else float(value)
+
+
+def _as_float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def shown(value: Any) -> str:
+    """Return what came as an error repeats it: short, whatever it was."""
+    if isinstance(value, list | tuple | dict):
+        return f"a list of {len(value)}" if not isinstance(value, dict) else "an object"
+    if isinstance(value, int) and abs(value) > 10**LONGEST:
+        return f"a number of more than {LONGEST} digits"
+    if isinstance(value, float):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(repr(value), f"{value:g}")
+    named = {None: "null", True: "true", False: "false"}
+    return named[value] if value is None or isinstance(value, bool) else _shown(repr(value))
+
+
+def words_in(text: str) -> list[str]:
+    """Return the words of a list, separated by commas, semicolons or blanks."""
+    return [word for word in SEPARATORS.split(text.strip()) if word]
+
+
 def _no_number(plain: str, kind: NumberKind) -> str:
     if ONE_COMMA.fullmatch(plain):
         if kind.whole:
@@ -118,7 +163,7 @@ def _shown(text: str) -> str:
 
 
 def _end(value: float) -> str:
-    if value == 0 or TINY < abs(value) < 1e9:
+    if value == 0 or TINY < abs(value) < 1e11:
         return f"{value:,.0f}" if float(value).is_integer() else f"{value:g}"
     return re.sub(r"e([+-])0*", lambda found: "e" + found[1].replace("+", ""), f"{value:g}")
 
@@ -131,7 +176,7 @@ def read_numbers(text: str, one: NumberKind) -> list[int | float]:
     """
     words = [word for word in SEPARATORS.split(_plain(text)) if word]
     found = (
-        read_number(word, replace(one, what=f"The {ordinal(index)} {one.what}", needed=True))
+        read_number(word, replace(one, what=f"The {ordinal(index)} {one.noun}", needed=True))
         for index, word in enumerate(words)
     )
     return [value for value in found if value is not None]
@@ -177,7 +222,7 @@ def read_norms(text: str, norm: NumberKind) -> list[float | None] | None:
     words = [word for word in SEPARATORS.split(_plain(text)) if word]
     found: list[float | None] = []
     for index, word in enumerate(words):
-        what = f"The {ordinal(index)} {norm.what}"
+        what = f"The {ordinal(index)} {norm.noun}"
         if word.lower() == "none":
             found.append(None)
         else:
