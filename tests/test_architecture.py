@@ -217,16 +217,37 @@ def test_layers_do_not_reach_past_each_other() -> None:
     assert wrong == []
 
 
+<<<<<<< ours
 def test_nobody_imports_the_command() -> None:
     outside = {name: path for name, path in modules().items() if not within(name, "backend.cli")}
     wrong = [
         name
         for name, path in outside.items()
         if any(within(other, "backend.cli") for other in imports(path))
+=======
+def services() -> list[str]:
+    """Return the nouns of `backend/services`, in the order its docstring lists them."""
+    page = ast.get_docstring(ast.parse(modules()["backend.services"].read_text("utf-8"))) or ""
+    return re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+
+
+def test_services_import_only_what_is_below_them_in_their_table() -> None:
+    order = services()
+    inside = {
+        name: name.split(".")[2] for name in modules() if name.startswith("backend.services.")
+    }
+    assert set(inside.values()) == set(order)
+    wrong = [
+        f"{module} imports {above}"
+        for module, noun in inside.items()
+        for above in order[: order.index(noun)]
+        if any(within(one, f"backend.services.{above}") for one in imports(modules()[module]))
+>>>>>>> theirs
     ]
     assert wrong == []
 
 
+<<<<<<< ours
 @pytest.mark.parametrize("package", FACES)
 def test_nobody_reaches_past_a_face(package: str) -> None:
     known = modules()
@@ -241,6 +262,29 @@ def test_nobody_reaches_past_a_face(package: str) -> None:
         for module, path in known.items()
         if not within(module, package)
         for name in sorted(imports(path) & closed)
+=======
+def exported(path: Path) -> set[str]:
+    """Return what a module's `__all__` lists."""
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+def test_nobody_reaches_past_a_service_package() -> None:
+    faces = {
+        module: exported(path)
+        for module, path in modules().items()
+        if path.name == "__init__.py" and module.startswith("backend.services.")
+    }
+    wrong = [
+        f"{module} imports {name}"
+        for module, path in modules().items()
+        for face, shown in faces.items()
+        if not within(module, face)
+        for name in sorted(imports(path))
+        if name != face and within(name, face) and name.removeprefix(f"{face}.") not in shown
+>>>>>>> theirs
     ]
     assert wrong == []
 

@@ -1,4 +1,4 @@
-"""One reader of a sweep: what is written by any hand becomes the same body, or the same sentence."""
+"""One reader of a sweep: whoever writes it, the same body comes of it, or the same sentence."""
 
 import math
 import shlex

@@ -89,7 +89,7 @@ def test_a_trial_survives_its_json_form():
         ({"options": {"momentum": 1.0}}, "Momentum must be a number from 0 to 0.9999; got 1"),
         (
             {"options": {"decay": {"tau": 1.0, "power": 0.1}}},
-            "power must be a number above 0.5, at most 1; got 0.1",
+            "above 0.5, at most 1; got 0.1",
         ),
         ({"task": "music/procedural", "batch_size": 10}, "1 piece at a time"),
         ({"seeds": range(1, 1001), "learning_rates": [i + 1 for i in range(21)]}, "at most 20,000"),
