@@ -1,22 +1,16 @@
 """What must stay true of the whole project: who may import whom, sizes, names, documentation."""
 
-import ast
 import importlib
 import os
 import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
-from fnmatch import fnmatch
-from functools import cache
 from importlib.metadata import packages_distributions
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("ib_core", "backend", "worker", "dashboard", "migrations")
+from tests.import_graph import PACKAGES, ROOT, imports, modules, project_files, sources, within
 
 #: What of ours each part may import, besides itself; the longest matching name decides.
 #: `ib_core <- backend <- worker`, and `dashboard -> HTTP -> backend`.
@@ -80,62 +74,6 @@ MUST_NOT_IMPORT: dict[str, tuple[str, ...]] = {
 
 #: What comes with a declared package and cannot be had in another version than that one asks for.
 OTHER_HALVES = frozenset({"starlette", "anyio", "kombu", "pydantic_core", "choreographer"})
-
-
-@cache
-def project_files() -> tuple[Path, ...]:
-    """Return the files that belong to the project: what `.gitignore` does not leave out.
-
-    Git itself is not asked: an unpacked archive has none, and a bare machine neither.
-    """
-    wanted = (ROOT / ".gitignore").read_text("utf-8").split()
-    ignored = [pattern.removesuffix("/") for pattern in wanted]
-
-    def belongs(path: Path) -> bool:
-        whole = str(path.relative_to(ROOT))
-        return not any(fnmatch(whole, one) or fnmatch(path.name, one) for one in ignored)
-
-    def below(folder: Path) -> Iterator[Path]:
-        for path in sorted(folder.iterdir()):
-            if path.name != ".git" and belongs(path):
-                yield from below(path) if path.is_dir() and not path.is_symlink() else (path,)
-
-    return tuple(path for path in below(ROOT) if path.is_file())
-
-
-def sources() -> list[Path]:
-    return [path for path in project_files() if path.suffix == ".py"]
-
-
-def module_name(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def modules() -> dict[str, Path]:
-    inside = (path for path in sources() if path.relative_to(ROOT).parts[0] in PACKAGES)
-    return {module_name(path): path for path in inside}
-
-
-@cache
-def imports(path: Path) -> frozenset[str]:
-    """Return every name a module imports, wherever in it; `from a import b` gives a and a.b."""
-    return frozenset(_imports(ast.parse(path.read_text("utf-8"))))
-
-
-def _imports(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are written in full"
-            assert node.module is not None
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-def within(name: str, part: str) -> bool:
-    return name == part or name.startswith(f"{part}.")
 
 
 def rule_for(module: str, rules: dict[str, tuple[str, ...]]) -> str | None:
