@@ -21,7 +21,7 @@ def import_bundle(
     from backend.cli_server import read_settings
     from backend.db import transaction
     from backend.services.bundles.storing import store
-    from ib_core.reproduction.bundle import SHIPPED, find_bundle
+    from ib_core.reproduction import SHIPPED, find_bundle
 
     found = find_bundle(bundle)
     migrate.upgrade(read_settings())
@@ -111,8 +111,7 @@ def verify(
     agree within a thousandth, accuracies also within one example.
     """
     from backend.paper.verify_table import print_checks
-    from ib_core.reproduction.bundle import find_bundle
-    from ib_core.reproduction.verify import check, draw
+    from ib_core.reproduction import check, draw, find_bundle
 
     found = find_bundle(bundle)
     drawn = draw(found, sample, seed=seed, most_seconds=60 * max_minutes)

@@ -10,8 +10,7 @@ import typer
 from ib_core.errors import InvalidSpec
 
 if TYPE_CHECKING:  # torch, a second that `--help` must not cost
-    from ib_core.reproduction.bundle import Bundle
-    from ib_core.reproduction.studies import Study
+    from ib_core.reproduction import Bundle, Study
 
 #: Reports there are.
 REPORTS = ("paper",)
@@ -86,7 +85,7 @@ def chosen(only: str | None, tasks: str | None = None) -> "list[Study]":
     Raises:
         InvalidSpec: If a word is in no study's name, or no study has such a task.
     """
-    from ib_core.reproduction.plan import PLAN
+    from ib_core.reproduction import PLAN
 
     names, kept = _words(only), _words(tasks)
     for word in names:
@@ -137,7 +136,7 @@ def _folder(bundle: Path | None) -> Path:
 
 def _reported(bundle: Path | None, *, trained: bool) -> "Bundle":
     """Return what to report: the folder that was named, else one's own runs and the shipped."""
-    from ib_core.reproduction.bundle import SHIPPED, Bundle, find_bundle
+    from ib_core.reproduction import SHIPPED, Bundle, find_bundle
 
     if bundle is not None:
         # What was trained into a folder called `paper` is not the shipped bundle of that name.
@@ -154,9 +153,8 @@ def _print_plan(folder: Path, studies: "list[Study]", seeds: int | None) -> None
     """Print what is left to train; the folder is only read, even while a run writes to it."""
     from backend.paper.known import everywhere
     from backend.paper.run_bar import print_plan
-    from ib_core.reproduction.bundle import Bundle
-    from ib_core.reproduction.training import forecast
-    from ib_core.sweep.speed import calibrate
+    from ib_core.reproduction import Bundle, forecast
+    from ib_core.sweep import calibrate
 
     calibrate()
     own = Bundle(folder)
@@ -167,11 +165,8 @@ def _train(folder: Path, studies: "list[Study]", seeds: int | None, minutes: flo
     """Train what is missing; return whether Ctrl-C ended it."""
     from backend.paper.known import everywhere
     from backend.paper.run_bar import RunBar, print_plan
-    from ib_core.reproduction.bundle import Bundle, locked
-    from ib_core.reproduction.plan import PLAN
-    from ib_core.reproduction.timing import measure_overheads
-    from ib_core.reproduction.training import forecast, train
-    from ib_core.sweep.speed import calibrate
+    from ib_core.reproduction import PLAN, Bundle, forecast, locked, measure_overheads, train
+    from ib_core.sweep import calibrate
 
     def say_waiting() -> None:
         typer.echo(f"Another run writes to {folder}; waiting until it ends.", err=True)

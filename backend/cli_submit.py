@@ -76,7 +76,7 @@ def body_of(**flags: Any) -> dict[str, Any]:
 
     Flags that were not given (None) are left out, so that a preset or the task decides.
     """
-    from ib_core.sweep.grid import parse_rates, parse_seeds
+    from ib_core.sweep import parse_rates, parse_seeds
 
     body = {name: value for name, value in flags.items() if value is not None}
     readers = {"methods": _words, "lrs": parse_rates, "seeds": parse_seeds, "clip": parse_clips}

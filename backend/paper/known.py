@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from ib_core.reproduction.bundle import Bundle, shipped_folder
-from ib_core.reproduction.training import Finder
-from ib_core.sweep.result import TrialResult
+from ib_core.reproduction import Bundle, Finder, shipped_folder
+from ib_core.sweep import TrialResult
 
 
 def everywhere(own: Bundle) -> Finder:

@@ -11,7 +11,7 @@ from backend.schemas import SeriesRead
 from dashboard.figures.sensitivity import Picture, sensitivity_figure
 from dashboard.theme import METHOD_STYLE, PALETTE, Scheme, template
 from ib_core.metrics import MetricValue
-from ib_core.reproduction.uci import TableNumbers
+from ib_core.reproduction import TableNumbers
 
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 #: By scheme, then by width: plotly's JSON without the template, which all share.

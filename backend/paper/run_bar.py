@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from ib_core.reproduction.training import Forecast, Unit
-from ib_core.reproduction.training import Progress as RunProgress
+from ib_core.reproduction import Forecast, Unit
+from ib_core.reproduction import Progress as RunProgress
 
 
 def duration(seconds: float) -> str:

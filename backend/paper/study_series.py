@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from backend.paper.reading import method_numbers, read_point
 from backend.schemas import SeriesRead
 from backend.schemas.paper import MethodNumbersRead
+from ib_core.methods import place
 from ib_core.metrics import RateCurve, SeedResult, paper_threshold
-from ib_core.reproduction.verdicts import far_robustness
-from ib_core.sweep.result import TrialResult
+from ib_core.reproduction import far_robustness
+from ib_core.sweep import TrialResult
 from ib_core.tasks import find_task
 
 #: What tells curves of one picture apart.
 Label = tuple[str, str | None]
-METHODS = ("eb", "ib", "ib_plus", "isgd", "momentum", "adam")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,5 +83,5 @@ def _curves(results: Iterable[TrialResult]) -> dict[Label, RateCurve]:
         spec = result.spec
         seed = SeedResult(spec.seed, result.train_loss, result.initial_loss, result.outcome.value)
         found[spec.method, spec.batch_rule].append((spec.lr, seed))
-    order = sorted(found, key=lambda label: (METHODS.index(label[0]), label[1] or ""))
+    order = sorted(found, key=lambda label: (place(label[0]), label[1] or ""))
     return {label: RateCurve.from_results(found[label]) for label in order}

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from ib_core.reproduction.verify import Check, Drawn
-from ib_core.sweep.result import TrialResult
+from ib_core.reproduction import Check, Drawn
+from ib_core.sweep import TrialResult
 
 COLOURS = {"agrees": "green", "chaotic": "yellow", "differs": "red"}
 #: Verdicts before a count.

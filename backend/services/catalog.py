@@ -19,12 +19,17 @@ from ib_core.datasets import DATASETS
 from ib_core.errors import CorruptData, MissingData
 from ib_core.methods import METHODS
 from ib_core.metrics import METRICS
-from ib_core.solvable import SOLVABLE
-from ib_core.sweep.fingerprint import ENGINE_VERSION
-from ib_core.sweep.grid import MOST_RATES, MOST_SEEDS, count_seeds
-from ib_core.sweep.presets import PRESETS, Preset
-from ib_core.sweep.spec import PROFILES
+from ib_core.sweep import (
+    ENGINE_VERSION,
+    MOST_RATES,
+    MOST_SEEDS,
+    PRESETS,
+    PROFILES,
+    Preset,
+    count_seeds,
+)
 from ib_core.tasks import TASKS, Task, find_task, parameter_count
+from ib_core.updates import SOLVABLE
 
 
 def read() -> CatalogRead:
@@ -37,12 +42,12 @@ def read() -> CatalogRead:
         tasks=[_task(task, present=present[task.dataset]) for task in TASKS.values()],
         methods=[
             MethodRead(
-                name=method.name,
+                name=name,
                 title=method.title,
                 summary=method.summary,
                 implicit=method.implicit,
             )
-            for method in METHODS.values()
+            for name, method in METHODS.items()
         ],
         activations=[
             ActivationRead(name=name, approximation_error=approximation_error(name))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from backend.schemas import CurvePointRead
 
 if TYPE_CHECKING:
-    from ib_core.sweep.result import CurvePoint
+    from ib_core.sweep import CurvePoint
 
 COLUMNS = ("step", "epoch", "train_loss", "test_loss", "train_accuracy", "test_accuracy")
 STEP, EPOCH, TRAIN_LOSS, TEST_LOSS = range(4)

@@ -11,8 +11,7 @@ from backend.models import StudyRow, StudyTagRow, SweepRow
 from backend.schemas import StudyCreate, SweepCreate
 from backend.services import audit, studies, submission
 from backend.services.accounts.caller import Caller
-from ib_core.sweep.presets import PRESETS
-from ib_core.sweep.spec import SweepSpec
+from ib_core.sweep import PRESETS, SweepSpec
 
 NAME = "First study: explicit against implicit steps on handwritten digits"
 TAG = "first-study"

@@ -13,23 +13,20 @@ from backend.paper.reading import read_findings
 from backend.schemas import TrialState
 from backend.schemas.paper import PaperRead
 from ib_core.datasets import DATASETS
-from ib_core.reproduction.bundle import shipped_run_times
-from ib_core.reproduction.evidence import (
+from ib_core.reproduction import (
     SETTINGS,
     Evidence,
     Run,
     experiment_of,
+    experiments,
+    find,
     on_the_grid,
-)
-from ib_core.reproduction.findings import find
-from ib_core.reproduction.plan import experiments
-from ib_core.reproduction.recorded import (
     recorded_evidence,
     recorded_file,
     recorded_overheads,
+    shipped_run_times,
 )
-from ib_core.sweep.fingerprint import ENGINE_VERSION
-from ib_core.sweep.spec import Options, read_options
+from ib_core.sweep import ENGINE_VERSION, Options, read_options
 
 ENDED = (TrialState.COMPLETED, TrialState.DIVERGED)
 

@@ -14,9 +14,14 @@ from backend.services.requeue import WAITING
 from backend.services.results import CLEARED
 from backend.services.trials import SPEC_FIELDS, chunks, spec_of
 from ib_core.datasets import data_hash
-from ib_core.sweep.fingerprint import ENGINE_VERSION, fingerprint
-from ib_core.sweep.shard import PlannedShard, plan_shards
-from ib_core.sweep.spec import SweepSpec, TrialSpec
+from ib_core.sweep import (
+    ENGINE_VERSION,
+    PlannedShard,
+    SweepSpec,
+    TrialSpec,
+    fingerprint,
+    plan_shards,
+)
 from ib_core.tasks import find_task
 
 #: Trials vanish between insert and lock only if somebody deletes a study right then.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from backend.schemas import TrialState
 
 if TYPE_CHECKING:
-    from ib_core.sweep.result import TrialResult
+    from ib_core.sweep import TrialResult
 
 LONGEST_ERROR = 10_000
 _LOSSES = ("initial_loss", "train_loss", "test_loss", "train_accuracy", "test_accuracy")

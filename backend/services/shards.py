@@ -16,7 +16,7 @@ from backend.services.trials import SPEC_FIELDS, chunks, is_wanted, spec_of
 from backend.settings import get_settings
 
 if TYPE_CHECKING:
-    from ib_core.sweep.result import CurvePoint, TrialResult
+    from ib_core.sweep import CurvePoint, TrialResult
 
 
 @dataclass(frozen=True, slots=True)

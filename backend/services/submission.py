@@ -12,10 +12,7 @@ from backend.schemas import DryRunRead, RateGrid, SweepCreate, SweepSubmitted
 from backend.services import data_cards, studies, sweeps
 from ib_core.datasets import data_hash
 from ib_core.errors import MissingData, lookup
-from ib_core.sweep.grid import count_seeds, log_grid
-from ib_core.sweep.presets import PRESETS
-from ib_core.sweep.shard import plan_shards
-from ib_core.sweep.spec import SweepSpec
+from ib_core.sweep import PRESETS, SweepSpec, count_seeds, log_grid, plan_shards
 from ib_core.tasks import find_task
 
 #: A preset is a study of given tasks and methods; everything else may be changed beside it.

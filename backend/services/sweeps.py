@@ -17,8 +17,7 @@ from backend.schemas import DryRunRead, SweepRead, TrialState
 from backend.services import outlook, planning, progress, requeue, trials, workers
 from backend.services.progress import RETRIABLE, UNFINISHED
 from backend.settings import get_settings
-from ib_core.sweep.fingerprint import ENGINE_VERSION
-from ib_core.sweep.spec import SweepSpec
+from ib_core.sweep import ENGINE_VERSION, SweepSpec
 
 #: A page of a sweep's trials, in the order of its grid.
 trials_page = trials.page

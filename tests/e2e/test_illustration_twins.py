@@ -18,7 +18,7 @@ from backend.services.illustrations import descent
 from backend.services.illustrations.node_update import node_update
 from backend.services.illustrations.toy_losses import TOY_LOSSES
 from dashboard.pages import toy, updates
-from ib_core.solvable import SOLVABLE
+from ib_core.updates import SOLVABLE
 from tests.e2e.test_scripts import ASSETS, DASH
 
 #: Numbers agree to this share of themselves, or to rounding of the largest they are made of.

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from backend.models import CurveRow, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import TrialState
+from ib_core.methods import METHODS, place
 
 COUNTED = (TrialState.COMPLETED, TrialState.DIVERGED)
 UNFINISHED = (TrialState.QUEUED, TrialState.RUNNING)
@@ -21,7 +22,7 @@ UNFINISHED = (TrialState.QUEUED, TrialState.RUNNING)
 ROWS_AT_A_TIME = 500
 
 #: Options that belong to one method; EB has none of them and is the baseline all the same.
-OF_A_METHOD = ("isgd_form", "inner_steps", "momentum")
+OF_A_METHOD = tuple(name for method in METHODS.values() for name in method.options)
 
 #: What decides a result besides rate and seed, as columns; `key_of` reads them.
 SETTINGS = (
@@ -199,8 +200,6 @@ def key_of(study_id: int, settings: Sequence[Any]) -> Key:
 
 def order(key: Key) -> tuple[Any, ...]:
     """Order by study and group, EB first within a group: the order of legends and tables."""
-    methods = ("eb", "ib", "ib_plus", "isgd", "momentum", "adam")
-    rank = methods.index(key.method) if key.method in methods else len(methods)
     return (
         key.study_id,
         key.imported,
@@ -209,7 +208,7 @@ def order(key: Key) -> tuple[Any, ...]:
         key.profile,
         key.clip is not None,
         key.clip or 0.0,
-        rank,
+        place(key.method),
         key.method,
         key.batch_rule or "",
         key.activation or "",

@@ -15,7 +15,7 @@ from backend.models import StudyRow
 from backend.schemas.start import BundleRead
 from backend.services.studies import of_bundle
 from backend.settings import Settings
-from ib_core.reproduction.bundle import SHIPPED
+from ib_core.reproduction import SHIPPED
 
 
 class Loading:

@@ -15,8 +15,7 @@ from backend.schemas import TrialState
 from backend.services import curves
 from backend.services.trials import chunks
 from backend.settings import get_settings
-from ib_core.sweep.result import CurvePoint, Divergence, Outcome, TrialResult
-from ib_core.sweep.spec import TrialSpec
+from ib_core.sweep import CurvePoint, Divergence, Outcome, TrialResult, TrialSpec
 
 ENDED = (TrialState.COMPLETED, TrialState.DIVERGED)
 SETTINGS = (

@@ -20,12 +20,8 @@ from backend.schemas import StudyCreate
 from backend.services import curves, results, studies
 from backend.services.trials import chunks, spec_of
 from ib_core.errors import CorruptData
-from ib_core.reproduction.bundle import Bundle
-from ib_core.reproduction.studies import Body, Portion, Study
-from ib_core.sweep.body import specs_of
-from ib_core.sweep.fingerprint import ENGINE_VERSION, fingerprint
-from ib_core.sweep.result import TrialResult
-from ib_core.sweep.spec import TrialSpec
+from ib_core.reproduction import Body, Bundle, Portion, Study
+from ib_core.sweep import ENGINE_VERSION, TrialResult, TrialSpec, fingerprint, specs_of
 
 TAG = "paper"
 

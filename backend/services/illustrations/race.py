@@ -8,10 +8,8 @@ from typing import Literal
 
 from backend.schemas.illustrations import RaceLane, RaceRate, RaceRead
 from ib_core.errors import CorruptData
-from ib_core.reproduction.bundle import Bundle
-from ib_core.reproduction.race import RACE, race_folder
-from ib_core.sweep.fingerprint import ENGINE_VERSION
-from ib_core.sweep.result import Outcome, TrialResult
+from ib_core.reproduction import RACE, Bundle, race_folder
+from ib_core.sweep import ENGINE_VERSION, Outcome, TrialResult
 
 #: How a method fares at a rate, judged on its runs.
 Fate = Literal["breaks", "recovers", "falters", "struggles", "crawls", "learns"]

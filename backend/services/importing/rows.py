@@ -13,7 +13,7 @@ from backend.services.importing.cells import Cells, not_finite
 from backend.services.importing.files import RawRow
 from backend.services.results import finite, readable
 from ib_core.datasets import UCI_NAMES
-from ib_core.sweep.result import CurvePoint
+from ib_core.sweep import CurvePoint
 from ib_core.tasks import TASKS
 
 METHODS = {"exact": "isgd", "exact_isgd": "isgd", "ib+": "ib_plus"}

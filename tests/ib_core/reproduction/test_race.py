@@ -8,7 +8,7 @@ import pytest
 from ib_core.reproduction.bundle import Bundle
 from ib_core.reproduction.race import RACE, RATES, race_folder, train_race
 from ib_core.reproduction.verify import check
-from ib_core.sweep.fingerprint import ENGINE_VERSION, fingerprint
+from ib_core.sweep.result import ENGINE_VERSION, fingerprint
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,9 @@ import pytest
 
 from ib_core.errors import IBError
 from ib_core.sweep.body import specs_of
-from ib_core.sweep.fingerprint import fingerprint
 from ib_core.sweep.grid import log_grid, parse_rates, parse_seeds
 from ib_core.sweep.presets import PRESETS
+from ib_core.sweep.result import fingerprint
 from ib_core.sweep.spec import SweepSpec, TrialSpec
 
 
