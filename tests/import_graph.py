@@ -107,13 +107,13 @@ def _hands_on(module: str, name: str) -> bool:
     """Tell whether a face imports a name, or the module of it, only for others to find."""
     if not is_package(module):
         return False
-    exported = _exported(modules()[module])
+    named = exported(modules()[module])
     below = [one for one in imports(modules()[module]) if one.startswith(f"{name}.")]
-    return {one.rpartition(".")[2] for one in below or [name]} <= exported
+    return {one.rpartition(".")[2] for one in below or [name]} <= named
 
 
 @cache
-def _exported(path: Path) -> frozenset[str]:
+def exported(path: Path) -> frozenset[str]:
     for node in tree_of(path).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return frozenset(ast.literal_eval(node.value))

@@ -1,25 +1,39 @@
 """What must stay true of the whole project: who may import whom, sizes, names, documentation."""
 
+import ast
 import importlib
 import os
 import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Collection
 from importlib.metadata import packages_distributions
 
 import pytest
 
-from tests.import_graph import PACKAGES, ROOT, imports, modules, project_files, sources, within
+from tests.import_graph import (
+    PACKAGES,
+    ROOT,
+    exported,
+    importers,
+    imports,
+    is_package,
+    modules,
+    project_files,
+    sources,
+    tree_of,
+    within,
+)
 
 #: What of ours each part may import, besides itself; the longest matching name decides.
-#: `ib_core <- backend <- worker`, and `dashboard -> HTTP -> backend`.
+#: `ib_core <- backend <- worker`, and `dashboard -> HTTP -> backend`; of the core the dashboard
+#: knows the list of methods alone, for their names and looks.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "ib_core.errors": (),
     "ib_core.seeding": ("ib_core.errors",),
-    "ib_core.solvable": (),
     "ib_core.kernels": (),
-    "ib_core.updates": ("ib_core.errors", "ib_core.solvable", "ib_core.kernels"),
+    "ib_core.updates": ("ib_core.errors", "ib_core.kernels"),
     "ib_core.layers": ("ib_core.errors", "ib_core.updates", "ib_core.kernels"),
     "ib_core.methods": ("ib_core.errors", "ib_core.updates", "ib_core.layers", "ib_core.kernels"),
     "ib_core.datasets": ("ib_core.errors", "ib_core.seeding"),
@@ -33,7 +47,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "ib_core.sweep": (
         "ib_core.errors",
         "ib_core.seeding",
-        "ib_core.solvable",
         "ib_core.updates",
         "ib_core.methods",
         "ib_core.datasets",
@@ -56,7 +69,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "backend.sweep_report": ("backend", "ib_core", "dashboard.figures"),
     "backend.paper.pictures": ("backend", "ib_core", "dashboard.figures", "dashboard.theme"),
     "worker": ("backend", "ib_core"),
-    "dashboard": ("backend.schemas", "backend.client"),
+    "dashboard": ("backend.schemas", "backend.client", "ib_core.methods"),
     "migrations": ("backend",),
 }
 
@@ -70,6 +83,15 @@ MUST_NOT_IMPORT: dict[str, tuple[str, ...]] = {
     "worker": ("backend.routes", "backend.main", "backend.web", "fastapi", "starlette"),
     "dashboard": ("sqlalchemy", "torch", "celery"),
     "ib_core": ("fastapi", "sqlalchemy", "celery", "dash", "plotly", "pydantic", "typer", "redis"),
+}
+
+#: Whose small modules must say in their docstring why they are modules.
+CHECKED = ("ib_core",)
+#: A module of fewer lines that one other imports is a paragraph of that other.
+SPLINTER_LINES = 40
+#: Who imports past a face, and why not through it.
+PAST_A_FACE: dict[str, str] = {
+    "backend.paper.reading imports ib_core.metrics.registry": "for the paper's name alone",
 }
 
 #: What comes with a declared package and cannot be had in another version than that one asks for.
@@ -107,6 +129,54 @@ def test_layers_do_not_reach_past_each_other() -> None:
         if any(within(name, other) for other in forbidden)
     ]
     assert wrong == []
+
+
+def test_nobody_reaches_past_a_face_of_the_core() -> None:
+    faces = [name for name in modules() if re.fullmatch(r"ib_core\.\w+", name) and is_package(name)]
+    past = {
+        f"{module} imports {name}"
+        for module, path in modules().items()
+        for name in imports(path)
+        for face in faces
+        if name in modules() and name.startswith(f"{face}.") and not within(module, face)
+        if not handed_out(name, face, imports(path))
+    }
+    assert past == set(PAST_A_FACE)
+
+
+def handed_out(name: str, face: str, imported: Collection[str]) -> bool:
+    """Tell a face's name from the module behind it that is called the same."""
+    from_within = any(one.startswith(f"{name}.") for one in imported)
+    return name.removeprefix(f"{face}.") in exported(modules()[face]) and not from_within
+
+
+@pytest.mark.parametrize(
+    "face", [name for name in modules() if within(name, "ib_core") and is_package(name)]
+)
+def test_a_face_says_what_its_modules_are_for_and_has_what_it_names(face: str) -> None:
+    module = importlib.import_module(face)
+    assert sorted(set(module.__all__)) == sorted(module.__all__)
+    assert [name for name in module.__all__ if not hasattr(module, name)] == []
+    lazy = {name for names in getattr(module, "_HOMES", {}).values() for name in names.split()}
+    assert lazy <= set(module.__all__)
+    own = [name.removeprefix(f"{face}.") for name in modules() if name.startswith(f"{face}.")]
+    if face != "ib_core":
+        told = ast.get_docstring(tree_of(modules()[face])) or ""
+        inner = (name for name in own if "." not in name and name != "__main__")
+        assert [name for name in inner if f"`{name}`" not in told] == []
+
+
+def test_a_small_module_with_one_importer_says_why_it_is_one() -> None:
+    found = []
+    for module, path in modules().items():
+        lines = len(path.read_text("utf-8").splitlines())
+        splinter = lines < SPLINTER_LINES and len(importers()[module]) == 1
+        if module.split(".")[0] not in CHECKED or not splinter or is_package(module):
+            continue
+        told = ast.get_docstring(tree_of(path)) or ""
+        if "of its own" not in told:
+            found.append(f"{module} ({lines} lines) belongs into {min(importers()[module])}")
+    assert found == []
 
 
 def test_every_imported_package_is_declared() -> None:
@@ -213,7 +283,10 @@ def test_every_method_has_a_colour() -> None:
     assert len(set(colours)) == len(colours)
 
 
-@pytest.mark.parametrize("module", ["backend.schemas", "backend.cli"])
+LIGHT = ["backend.schemas", "backend.cli", "ib_core.errors", "ib_core.methods", "ib_core.sweep"]
+
+
+@pytest.mark.parametrize("module", LIGHT)
 def test_light_modules_stay_light(module: str) -> None:
     heavy = ("torch", "sqlalchemy", "fastapi", "celery", "dash", "numpy", "httpx")
     code = f"import sys, {module}; print([m for m in {heavy} if m in sys.modules])"
