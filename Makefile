@@ -23,4 +23,4 @@ docs:  ## the parts of docs/ that are written from the code
 	.venv/bin/python -m tests.written_docs
 
 race:  ## train the start page's stored race anew
-	.venv/bin/python -m ib_core.reproduction.race
+	.venv/bin/python -m ib_core.reproduction race

@@ -1,10 +1,12 @@
 """How things look and how numbers are written, the same on every page and in every figure."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import plotly.graph_objects as go
 import plotly.io as pio
+
+from ib_core.methods import METHODS
 
 Scheme = Literal["light", "dark"]
 
@@ -15,17 +17,7 @@ FONT = (
 
 @dataclass(frozen=True, slots=True)
 class MethodStyle:
-    """What one method looks like, in colour, in print and in grey.
-
-    Attributes:
-        title: What screens call it.
-        short: What narrow places call it.
-        colour: Of lines and markers (the Okabe-Ito set, safe for colour-blind readers).
-        dash: Of lines.
-        marker: Plotly's name of the symbol.
-        ink_light: The colour darkened until text in it is readable on a light page (WCAG AA).
-        ink_dark: The same, lightened for a dark page.
-    """
+    """A method's names and its look, as `ib_core.methods` lists them."""
 
     title: str
     short: str
@@ -41,36 +33,8 @@ class MethodStyle:
 
 
 METHOD_STYLE: dict[str, MethodStyle] = {
-    "eb": MethodStyle(
-        "Explicit (EB)", "EB", "#D55E00", "dot", "diamond", ink_light="#A84A00", ink_dark="#FF8A3D"
-    ),
-    "ib": MethodStyle(
-        "Implicit (IB)", "IB", "#0072B2", "solid", "circle", ink_light="#00639B", ink_dark="#58B2E8"
-    ),
-    "ib_plus": MethodStyle(
-        "Implicit + output (IB+)",
-        "IB+",
-        "#009E73",
-        "solid",
-        "square",
-        ink_light="#00704F",
-        ink_dark="#2FCB9E",
-    ),
-    "isgd": MethodStyle(
-        "Exact ISGD",
-        "ISGD",
-        "#CC79A7",
-        "dashdot",
-        "triangle-up",
-        ink_light="#9A3F70",
-        ink_dark="#E3A3C6",
-    ),
-    "momentum": MethodStyle(
-        "Momentum", "Mom.", "#E69F00", "dash", "cross", ink_light="#8A5F00", ink_dark="#F2B840"
-    ),
-    "adam": MethodStyle(
-        "Adam", "Adam", "#56B4E9", "longdash", "x", ink_light="#1B6FA0", ink_dark="#7CC8F2"
-    ),
+    name: MethodStyle(method.title, method.short, **asdict(method.look))
+    for name, method in METHODS.items()
 }
 
 METHOD_COLOUR: dict[str, str] = {name: style.colour for name, style in METHOD_STYLE.items()}

@@ -20,25 +20,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ib_core.implicit_sgd import ImplicitSGD
     from ib_core.layers import ImplicitLinear, ImplicitRNN
-    from ib_core.methods import METHODS, Member, build_optimizer
-    from ib_core.methods.stack import StackOptimizer
-    from ib_core.sweep.engine import run_trials
-    from ib_core.sweep.processes import run_sweep
-    from ib_core.sweep.spec import SweepSpec
+    from ib_core.methods import METHODS, Member, StackOptimizer, build_optimizer
+    from ib_core.sweep import SweepSpec, run_sweep, run_trials
     from ib_core.updates import ALPHA_RULES
 
 _HOMES = {
-    "ALPHA_RULES": "ib_core.updates",
-    "METHODS": "ib_core.methods",
-    "ImplicitLinear": "ib_core.layers",
-    "ImplicitRNN": "ib_core.layers",
-    "ImplicitSGD": "ib_core.implicit_sgd",
-    "Member": "ib_core.methods",
-    "StackOptimizer": "ib_core.methods.stack",
-    "SweepSpec": "ib_core.sweep.spec",
-    "build_optimizer": "ib_core.methods",
-    "run_sweep": "ib_core.sweep.processes",
-    "run_trials": "ib_core.sweep.engine",
+    "implicit_sgd": "ImplicitSGD",
+    "layers": "ImplicitLinear ImplicitRNN",
+    "methods": "METHODS Member StackOptimizer build_optimizer",
+    "sweep": "SweepSpec run_sweep run_trials",
+    "updates": "ALPHA_RULES",
 }
 
 __all__ = [
@@ -57,6 +48,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'ib_core' has no attribute {name!r}")
+    for module, names in _HOMES.items():
+        if name in names.split():
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -27,8 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def print_table(given: argparse.Namespace) -> None:
     """Train what was asked for and print it."""
-    from ib_core.sweep.processes import run_sweep
-    from ib_core.sweep.spec import specs_of
+    from ib_core.sweep import run_sweep, specs_of
 
     body = {
         "task": given.task,

@@ -12,6 +12,7 @@ from ib_core.updates import (
     OUTPUT_ALPHAS,
     alpha_rule,
     batch_alpha,
+    clip_factor,
     refuse_soft_targets,
     rows_scale,
 )
@@ -113,9 +114,8 @@ class ImplicitSGD(torch.optim.Optimizer):
                 loss = closure()
         gradients = self._gradients()
         if self.clip is not None:
-            norms = torch._foreach_norm(list(gradients.values()))
-            norm = torch.linalg.vector_norm(torch.stack(norms))
-            torch._foreach_mul_(list(gradients.values()), (self.clip / (norm + 1e-6)).clamp(max=1))
+            moves = list(gradients.values())
+            torch._foreach_mul_(moves, clip_factor(torch._foreach_norm(moves), self.clip))
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter in gradients:

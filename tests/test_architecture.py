@@ -7,16 +7,24 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
-from fnmatch import fnmatch
-from functools import cache
+from collections.abc import Collection
 from importlib.metadata import packages_distributions
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("ib_core", "backend", "worker", "dashboard", "migrations")
+from tests.import_graph import (
+    PACKAGES,
+    ROOT,
+    exported,
+    importers,
+    imports,
+    is_package,
+    modules,
+    project_files,
+    sources,
+    tree_of,
+    within,
+)
 
 #: What the two packages that speak HTTP stand on.
 BELOW_THE_WEB = (
@@ -29,13 +37,13 @@ BELOW_THE_WEB = (
 )
 
 #: What of ours each part may import, besides itself; the longest matching name decides.
-#: `ib_core <- backend <- worker`, and `dashboard -> HTTP -> backend`.
+#: `ib_core <- backend <- worker`, and `dashboard -> HTTP -> backend`; of the core the dashboard
+#: knows what needs no torch: the list of methods, and the reader of sweeps and numbers.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "ib_core.errors": (),
     "ib_core.seeding": ("ib_core.errors",),
-    "ib_core.solvable": (),
     "ib_core.kernels": (),
-    "ib_core.updates": ("ib_core.errors", "ib_core.solvable", "ib_core.kernels"),
+    "ib_core.updates": ("ib_core.errors", "ib_core.kernels"),
     "ib_core.layers": ("ib_core.errors", "ib_core.updates", "ib_core.kernels"),
     "ib_core.methods": ("ib_core.errors", "ib_core.updates", "ib_core.layers", "ib_core.kernels"),
     "ib_core.datasets": ("ib_core.errors", "ib_core.seeding"),
@@ -49,7 +57,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "ib_core.sweep": (
         "ib_core.errors",
         "ib_core.seeding",
-        "ib_core.solvable",
         "ib_core.updates",
         "ib_core.methods",
         "ib_core.datasets",
@@ -62,7 +69,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     ),  # what it measures
     "ib_core.metrics": ("ib_core.errors", "ib_core.sweep.result"),
     "ib_core": ("ib_core",),
-    "backend.schemas": (),
+    "backend.schemas": ("ib_core.sweep.request",),
     "backend.client": ("backend.schemas",),
     "backend.paper": ("backend.schemas", "ib_core"),
     "backend.operations.child_process": ("backend.settings", "ib_core.errors"),
@@ -87,7 +94,14 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     # Where the parts are put together; nobody imports it.
     "backend.cli": ("backend", "ib_core", "worker", "dashboard"),
     "worker": ("backend", "ib_core"),
-    "dashboard": ("backend.schemas", "backend.client"),
+    "dashboard": (
+        "backend.schemas",
+        "backend.client",
+        "ib_core.errors",
+        "ib_core.methods",
+        "ib_core.sweep.request",
+        "ib_core.written",
+    ),
     "migrations": ("backend",),
 }
 
@@ -114,74 +128,15 @@ MUST_NOT_IMPORT: dict[str, tuple[str, ...]] = {
     "ib_core": ("fastapi", "sqlalchemy", "celery", "dash", "plotly", "pydantic", "typer", "redis"),
 }
 
-#: Packages whose `__init__` exports what others may use, and the modules that are nevertheless
-#: imported by name because of what they bring along.
-FACES: dict[str, tuple[str, ...]] = {
-    "backend.schemas": (),
-    "backend.client": (),
-    "backend.web": (),
-    "backend.routes": (),
-    "backend.paper": ("report", "pictures", "terminal"),
-}
+#: A module of fewer lines that one other imports is a paragraph of that other.
+SPLINTER_LINES = 40
+#: Modules behind a face that others may import by name: they need no torch, as their face might.
+OPEN_DOORS = ("ib_core.sweep.request",)
+#: Who imports past a face, and why not through it.
+PAST_A_FACE: dict[str, str] = {}
 
 #: What comes with a declared package and cannot be had in another version than that one asks for.
 OTHER_HALVES = frozenset({"starlette", "anyio", "kombu", "pydantic_core", "choreographer"})
-
-
-@cache
-def project_files() -> tuple[Path, ...]:
-    """Return the files that belong to the project: what `.gitignore` does not leave out.
-
-    Git itself is not asked: an unpacked archive has none, and a bare machine neither.
-    """
-    wanted = (ROOT / ".gitignore").read_text("utf-8").split()
-    ignored = [pattern.removesuffix("/") for pattern in wanted]
-
-    def belongs(path: Path) -> bool:
-        whole = str(path.relative_to(ROOT))
-        return not any(fnmatch(whole, one) or fnmatch(path.name, one) for one in ignored)
-
-    def below(folder: Path) -> Iterator[Path]:
-        for path in sorted(folder.iterdir()):
-            if path.name != ".git" and belongs(path):
-                yield from below(path) if path.is_dir() and not path.is_symlink() else (path,)
-
-    return tuple(path for path in below(ROOT) if path.is_file())
-
-
-def sources() -> list[Path]:
-    return [path for path in project_files() if path.suffix == ".py"]
-
-
-def module_name(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def modules() -> dict[str, Path]:
-    inside = (path for path in sources() if path.relative_to(ROOT).parts[0] in PACKAGES)
-    return {module_name(path): path for path in inside}
-
-
-@cache
-def imports(path: Path) -> frozenset[str]:
-    """Return every name a module imports, wherever in it; `from a import b` gives a and a.b."""
-    return frozenset(_imports(ast.parse(path.read_text("utf-8"))))
-
-
-def _imports(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are written in full"
-            assert node.module is not None
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-def within(name: str, part: str) -> bool:
-    return name == part or name.startswith(f"{part}.")
 
 
 def rule_for(module: str, rules: dict[str, tuple[str, ...]]) -> str | None:
@@ -217,17 +172,19 @@ def test_layers_do_not_reach_past_each_other() -> None:
     assert wrong == []
 
 
-<<<<<<< ours
 def test_nobody_imports_the_command() -> None:
     outside = {name: path for name, path in modules().items() if not within(name, "backend.cli")}
     wrong = [
         name
         for name, path in outside.items()
         if any(within(other, "backend.cli") for other in imports(path))
-=======
+    ]
+    assert wrong == []
+
+
 def services() -> list[str]:
     """Return the nouns of `backend/services`, in the order its docstring lists them."""
-    page = ast.get_docstring(ast.parse(modules()["backend.services"].read_text("utf-8"))) or ""
+    page = ast.get_docstring(tree_of(modules()["backend.services"])) or ""
     return re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
 
 
@@ -242,51 +199,57 @@ def test_services_import_only_what_is_below_them_in_their_table() -> None:
         for module, noun in inside.items()
         for above in order[: order.index(noun)]
         if any(within(one, f"backend.services.{above}") for one in imports(modules()[module]))
->>>>>>> theirs
     ]
     assert wrong == []
 
 
-<<<<<<< ours
-@pytest.mark.parametrize("package", FACES)
-def test_nobody_reaches_past_a_face(package: str) -> None:
-    known = modules()
-    open_doors = {*importlib.import_module(package).__all__, *FACES[package]}
-    closed = {
-        name
-        for name in known
-        if name.startswith(f"{package}.") and name.removeprefix(f"{package}.") not in open_doors
-    }
-    wrong = [
-        f"{module} imports {name}"
-        for module, path in known.items()
-        if not within(module, package)
-        for name in sorted(imports(path) & closed)
-=======
-def exported(path: Path) -> set[str]:
-    """Return what a module's `__all__` lists."""
-    for node in ast.parse(path.read_text("utf-8")).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return set(ast.literal_eval(node.value))
-    return set()
+#: Packages whose `__init__` lists what others may use of them.
+FACES = [name for name, path in modules().items() if is_package(name) and exported(path)]
 
 
-def test_nobody_reaches_past_a_service_package() -> None:
-    faces = {
-        module: exported(path)
-        for module, path in modules().items()
-        if path.name == "__init__.py" and module.startswith("backend.services.")
-    }
-    wrong = [
+def test_nobody_reaches_past_a_face() -> None:
+    past = {
         f"{module} imports {name}"
         for module, path in modules().items()
-        for face, shown in faces.items()
-        if not within(module, face)
-        for name in sorted(imports(path))
-        if name != face and within(name, face) and name.removeprefix(f"{face}.") not in shown
->>>>>>> theirs
-    ]
-    assert wrong == []
+        for name in imports(path)
+        for face in FACES
+        if name in modules() and name.startswith(f"{face}.") and not within(module, face)
+        if name not in OPEN_DOORS and not handed_out(name, face, imports(path))
+    }
+    assert past == set(PAST_A_FACE)
+
+
+def handed_out(name: str, face: str, imported: Collection[str]) -> bool:
+    """Tell a face's name from the module behind it that is called the same."""
+    from_within = any(one.startswith(f"{name}.") for one in imported)
+    return name.removeprefix(f"{face}.") in exported(modules()[face]) and not from_within
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_a_face_says_what_its_modules_are_for_and_has_what_it_names(face: str) -> None:
+    module = importlib.import_module(face)
+    assert sorted(set(module.__all__)) == sorted(module.__all__)
+    assert [name for name in module.__all__ if not hasattr(module, name)] == []
+    lazy = {name for names in getattr(module, "_HOMES", {}).values() for name in names.split()}
+    assert lazy <= set(module.__all__)
+    own = [name.removeprefix(f"{face}.") for name in modules() if name.startswith(f"{face}.")]
+    if face != "ib_core":
+        told = ast.get_docstring(tree_of(modules()[face])) or ""
+        inner = (name for name in own if "." not in name and name != "__main__")
+        assert [name for name in inner if f"`{name}`" not in told] == []
+
+
+def test_a_small_module_with_one_importer_says_why_it_is_one() -> None:
+    found = []
+    for module, path in modules().items():
+        lines = len(path.read_text("utf-8").splitlines())
+        splinter = lines < SPLINTER_LINES and len(importers()[module]) == 1
+        if not splinter or is_package(module):
+            continue
+        told = ast.get_docstring(tree_of(path)) or ""
+        if "of its own" not in told:
+            found.append(f"{module} ({lines} lines) belongs into {min(importers()[module])}")
+    assert found == []
 
 
 def test_every_imported_package_is_declared() -> None:
@@ -394,16 +357,20 @@ def test_every_method_has_a_colour() -> None:
     assert len(set(colours)) == len(colours)
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "backend.schemas",
-        "backend.cli",
-        "backend.operations.child_process",
-        "backend.operations.programs",
-        "backend.operations.web_process",
-    ],
+LIGHT = (
+    "backend.schemas",
+    "backend.cli",
+    "backend.operations.child_process",
+    "backend.operations.programs",
+    "backend.operations.web_process",
+    "ib_core.errors",
+    "ib_core.methods",
+    "ib_core.sweep",
+    "ib_core.sweep.request",
 )
+
+
+@pytest.mark.parametrize("module", LIGHT)
 def test_light_modules_stay_light(module: str) -> None:
     heavy = ("torch", "sqlalchemy", "fastapi", "celery", "dash", "numpy", "httpx")
     code = f"import sys, {module}; print([m for m in {heavy} if m in sys.modules])"

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from backend.app import create_app
 from backend.cli import app
 from tests import written_docs
+from tests.import_graph import modules
 from tests.papers import (
     PAPERS,
     ROOT,
@@ -46,6 +47,15 @@ def test_links_lead_somewhere(paper: Path) -> None:
 def test_files_it_names_are_there(paper: Path) -> None:
     named = re.findall(rf"`((?:{'|'.join(OF_OURS)})(?:/[\w.*-]+)*)/?`", prose(paper))
     assert [name for name in named if not list(ROOT.glob(name))] == []
+
+
+def test_sections_that_code_cites_are_there() -> None:
+    numbered = {title.split(".")[0] for title in headings(ROOT / "docs" / "method.md")}
+    for module, path in modules().items():
+        text = path.read_text("utf-8")
+        sections = re.findall(r"docs/method\.md, section (\d+)", text)
+        assert text.count("method.md") == len(sections), f"{module}: cite it by section"
+        assert set(sections) <= numbered, module
 
 
 @each_paper

@@ -13,9 +13,9 @@ from backend.services.analysis import time_metrics
 from backend.settings import Settings
 from ib_core.methods import METHODS
 from ib_core.metrics import BAND_DEFINITIONS, METRICS
-from ib_core.solvable import SOLVABLE
 from ib_core.sweep.presets import PRESETS
 from ib_core.tasks import TASKS
+from ib_core.updates import SOLVABLE
 
 DOCS = Path(__file__).parents[1] / "docs"
 #: What a default is called that depends on the machine.
@@ -101,7 +101,7 @@ def bands() -> str:
 
 
 def methods() -> str:
-    rows = [(f"`{one.name}`", one.title, one.summary) for one in METHODS.values()]
+    rows = [(f"`{name}`", one.title, one.summary) for name, one in METHODS.items()]
     return _table(("method", "on screens", ""), rows)
 
 

@@ -119,7 +119,7 @@ def warm_up(devices: Devices) -> None:
 def _prepare_planning() -> None:
     """Leave for whoever plans sweeps how fast this process is and what bundled data looks like."""
     from ib_core.datasets import DATASETS, data_card
-    from ib_core.sweep.speed import calibrate
+    from ib_core.sweep import calibrate
 
     calibrate()
     for name, info in DATASETS.items():

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from backend.db import PASSING_FAULTS, reading, reason, transaction
 from backend.services import shards
 from backend.services.shards import Claim
-from ib_core.sweep.result import CurvePoint, Observer, TrialResult
+from ib_core.sweep import CurvePoint, Observer, TrialResult
 from worker.stopping import STOPPING_SECONDS, StopFlag, backoff
 
 log = logging.getLogger(__name__)

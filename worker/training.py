@@ -13,8 +13,7 @@ from backend.services import shards, workers
 from backend.services.shards import Claim
 from backend.settings import get_settings
 from ib_core.errors import IBError
-from ib_core.sweep.engine import run_trials
-from ib_core.sweep.spec import TrialSpec
+from ib_core.sweep import TrialSpec, run_trials
 from worker.device import engine_device
 from worker.heartbeat import Heartbeat
 from worker.reporter import LeaseLost, Reporter, Stopped

@@ -9,8 +9,7 @@ from backend.db import clock, transaction
 from backend.models import ShardRow, ShardState, SweepTrialRow, TrialRow
 from backend.services import shards
 from backend.services.shards import ClaimedTrial
-from ib_core.sweep.result import CurvePoint, Divergence, Outcome, TrialResult
-from ib_core.sweep.spec import TrialSpec
+from ib_core.sweep import CurvePoint, Divergence, Outcome, TrialResult, TrialSpec
 
 #: Where the made-up EB begins to break, and how many evaluations a trial reports.
 BREAKING_RATE = 2.0

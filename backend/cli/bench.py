@@ -12,7 +12,7 @@ from ib_core.errors import InvalidSpec, lookup
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ib_core.bench.peers import PeerResult
+    from ib_core.bench import PeerResult
 
 
 def bench(
@@ -46,8 +46,7 @@ def bench(
 
 
 def _core(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
-    from ib_core.bench.measure import surroundings
-    from ib_core.bench.steps import race_steps
+    from ib_core.bench import race_steps, surroundings
 
     rows = [
         {
@@ -65,10 +64,14 @@ def _core(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
 
 def _sweep(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
     from backend.bench.service import submitted_seconds
-    from ib_core.bench.growth import measure_growth, measure_memory
-    from ib_core.bench.measure import surroundings
-    from ib_core.bench.peers import CASES, race_peers
-    from ib_core.bench.sweeps import race_sweeps
+    from ib_core.bench import (
+        PEER_CASES,
+        measure_growth,
+        measure_memory,
+        race_peers,
+        race_sweeps,
+        surroundings,
+    )
 
     rows = [
         {
@@ -83,10 +86,10 @@ def _sweep(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
     ]
     peers = list(race_peers(quick=not full, tell=tell))
     tell("a server that is up")
-    submitted = submitted_seconds(CASES[0].sweep()) if peers else None
+    submitted = submitted_seconds(PEER_CASES[0].sweep()) if peers else None
     for result in peers:
         rows.append(_peer_row(f"{result.name}, with start-up", result, str(result.times)))
-        if submitted and result.seconds and result.name == CASES[0].name:
+        if submitted and result.seconds and result.name == PEER_CASES[0].name:
             times = f"{result.seconds / submitted:.3g}"
             rows.append(_peer_row(f"{result.name}, submitted to a server", result, times))
     rows += [
@@ -128,7 +131,7 @@ def _peer_row(name: str, result: "PeerResult", times: str) -> dict[str, Any]:
 
 def _service(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
     from backend.bench.service import measure_service
-    from ib_core.bench.measure import surroundings
+    from ib_core.bench import surroundings
 
     rows = [row.cells() for row in measure_service(rounds=30 if full else 10, tell=tell)]
     return {"benchmark": "service", "surroundings": surroundings(), "rows": rows}
@@ -137,7 +140,7 @@ def _service(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
 def _ui(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
     from backend.bench.ui import measure_ui
     from backend.bench.watchers import measure_watchers
-    from ib_core.bench.measure import surroundings
+    from ib_core.bench import surroundings
 
     rows = [row.cells() for row in measure_ui(rounds=15 if full else 3, tell=tell)]
     rows += [row.cells() for row in measure_watchers(rounds=8 if full else 3, tell=tell)]
@@ -146,7 +149,7 @@ def _ui(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
 
 def _crowd(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
     from backend.bench.crowd import measure_crowd
-    from ib_core.bench.measure import surroundings
+    from ib_core.bench import surroundings
 
     rows = measure_crowd(rounds=30 if full else 10, tell=tell)
     return {"benchmark": "crowd", "surroundings": surroundings(), "rows": rows}

@@ -10,7 +10,7 @@ import typer
 from ib_core.errors import IBError, InvalidSpec
 
 if TYPE_CHECKING:  # torch comes with it, a second that `--help` must not cost
-    from ib_core.datasets.fetch import DatasetRow
+    from ib_core.datasets import DatasetRow
 
 app = typer.Typer(help="List, fetch and check data sets.", no_args_is_help=True)
 
@@ -31,8 +31,7 @@ def list_(
     from rich.console import Console
     from rich.table import Table
 
-    from ib_core.datasets import data_dir
-    from ib_core.datasets.fetch import list_datasets
+    from ib_core.datasets import data_dir, list_datasets
 
     rows = list_datasets()
     uci = [row for row in rows if row.name.startswith("uci/")]
@@ -65,8 +64,8 @@ def fetch(
     """Download data sets, verified before they are put in place."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
-    from ib_core.datasets import fetch as datasets
-    from ib_core.datasets.download import Progress as Download
+    from ib_core import datasets
+    from ib_core.datasets import Progress as Download
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
     failed: list[str] = []
@@ -78,7 +77,7 @@ def fetch(
                 progress.update(bar, completed=news.received, total=news.total)  # type: ignore[arg-type]
 
             with _noting(name, failed):
-                checked = datasets.fetch(name, show, mirror=mirror)
+                checked = datasets.fetch_dataset(name, show, mirror=mirror)
                 note = "" if checked.verified else " (no published hash to compare with)"
                 progress.console.print(f"[green]{name}[/] is here and loads{note}.")
             progress.remove_task(bar)
@@ -91,7 +90,7 @@ def check(names: Names = None) -> None:
     """Read data sets from disk and compare them with what was published; default: all here."""
     from rich.console import Console
 
-    from ib_core.datasets import fetch as datasets
+    from ib_core import datasets
 
     rows = datasets.list_datasets()
     chosen = _chosen(names, rows) if names else [row.name for row in rows if row.present]
@@ -99,7 +98,7 @@ def check(names: Names = None) -> None:
     failed: list[str] = []
     for name in chosen:
         with _noting(name, failed):
-            checked = datasets.check(name)
+            checked = datasets.check_dataset(name)
             verdict = "[green]as published[/]" if checked.verified else "loads; no published hash"
             console.print(f"{name}: {verdict}, sha256 {checked.sha256[:16]}", soft_wrap=True)
     if failed:

@@ -89,7 +89,7 @@ def import_bundle(
     from backend.db import transaction
     from backend.operations import database
     from backend.services.reproduction import store_bundle
-    from ib_core.reproduction.bundle import SHIPPED, find_bundle
+    from ib_core.reproduction import SHIPPED, find_bundle
 
     found = find_bundle(bundle)
     database.upgrade(read_settings())

@@ -12,10 +12,8 @@ from ib_core.errors import InvalidSpec
 
 if TYPE_CHECKING:  # torch and plotly, seconds that `--help` must not cost
     from backend.paper.pictures import Look
-    from ib_core.reproduction.bundle import Bundle
-    from ib_core.reproduction.studies import Study
-    from ib_core.reproduction.training import Finder
-    from ib_core.sweep.result import TrialResult
+    from ib_core.reproduction import Bundle, Finder, Study
+    from ib_core.sweep import TrialResult
 
 #: Reports there are.
 REPORTS = ("paper",)
@@ -108,7 +106,7 @@ def chosen(only: str | None, tasks: str | None = None) -> "list[Study]":
     Raises:
         InvalidSpec: If a word is in no study's name, or no study has such a task.
     """
-    from ib_core.reproduction.plan import PLAN
+    from ib_core.reproduction import PLAN
 
     names, kept = _words(only), _words(tasks)
     for word in names:
@@ -159,7 +157,7 @@ def _folder(bundle: Path | None) -> Path:
 
 def _reported(bundle: Path | None, *, trained: bool) -> "Bundle":
     """Return what to report: the folder that was named, else one's own runs and the shipped."""
-    from ib_core.reproduction.bundle import SHIPPED, Bundle, find_bundle
+    from ib_core.reproduction import SHIPPED, Bundle, find_bundle
 
     if bundle is not None:
         # What was trained into a folder called `paper` is not the shipped bundle of that name.
@@ -175,9 +173,8 @@ def _reported(bundle: Path | None, *, trained: bool) -> "Bundle":
 def _print_plan(folder: Path, studies: "list[Study]", seeds: int | None) -> None:
     """Print what is left to train; the folder is only read, even while a run writes to it."""
     from backend.paper.terminal import print_plan
-    from ib_core.reproduction.bundle import Bundle
-    from ib_core.reproduction.training import forecast
-    from ib_core.sweep.speed import calibrate
+    from ib_core.reproduction import Bundle, forecast
+    from ib_core.sweep import calibrate
 
     calibrate()
     own = Bundle(folder)
@@ -187,11 +184,8 @@ def _print_plan(folder: Path, studies: "list[Study]", seeds: int | None) -> None
 def _train(folder: Path, studies: "list[Study]", seeds: int | None, minutes: float) -> bool:
     """Train what is missing; return whether Ctrl-C ended it."""
     from backend.paper.terminal import RunBar, print_plan
-    from ib_core.reproduction.bundle import Bundle, locked
-    from ib_core.reproduction.plan import PLAN
-    from ib_core.reproduction.timing import measure_overheads
-    from ib_core.reproduction.training import forecast, train
-    from ib_core.sweep.speed import calibrate
+    from ib_core.reproduction import PLAN, Bundle, forecast, locked, measure_overheads, train
+    from ib_core.sweep import calibrate
 
     def say_waiting() -> None:
         typer.echo(f"Another run writes to {folder}; waiting until it ends.", err=True)
@@ -231,7 +225,7 @@ def known_elsewhere(own: "Bundle") -> "Finder":
 
 
 def _in_shipped(own: "Bundle", addresses: set[str]) -> "dict[str, TrialResult]":
-    from ib_core.reproduction.bundle import Bundle, shipped_folder
+    from ib_core.reproduction import Bundle, shipped_folder
 
     folder = shipped_folder()
     if not folder.is_dir() or folder.resolve() == own.folder.resolve():
@@ -268,8 +262,7 @@ def verify(
     agree within a thousandth, accuracies also within one example.
     """
     from backend.paper.terminal import print_checks
-    from ib_core.reproduction.bundle import find_bundle
-    from ib_core.reproduction.verify import check, draw
+    from ib_core.reproduction import check, draw, find_bundle
 
     found = find_bundle(bundle)
     drawn = draw(found, sample, seed=seed, most_seconds=60 * max_minutes)

@@ -9,8 +9,7 @@ from backend.cli.settings_flags import with_settings
 from ib_core.errors import InvalidSpec
 
 if TYPE_CHECKING:  # torch, a second that `--help` must not cost
-    from ib_core.sweep.result import TrialResult
-    from ib_core.sweep.spec import SweepSpec
+    from ib_core.sweep import SweepSpec, TrialResult
 
 
 @with_settings
@@ -34,8 +33,7 @@ def sweep(
 def _checked(asked: dict[str, Any], files: tuple[Path | None, ...]) -> "tuple[SweepSpec, ...]":
     """Refuse, before any training, whatever could not be finished."""
     from ib_core.datasets import data_hash
-    from ib_core.sweep.environment import choose_device
-    from ib_core.sweep.spec import specs_of
+    from ib_core.sweep import choose_device, specs_of
     from ib_core.tasks import find_task
 
     specs = specs_of(asked, typed=True)
@@ -66,8 +64,7 @@ def _check_writable(file: Path) -> None:
 def _train(specs: "tuple[SweepSpec, ...]") -> "tuple[list[TrialResult], bool]":
     """Return what was finished, in the order of the grid, and whether Ctrl-C ended it."""
     from backend.cli.sweep_report import Bar
-    from ib_core.sweep.processes import run_all
-    from ib_core.sweep.speed import calibrate
+    from ib_core.sweep import calibrate, run_all
 
     calibrate(specs[0].device)
 
@@ -83,7 +80,7 @@ def _train(specs: "tuple[SweepSpec, ...]") -> "tuple[list[TrialResult], bool]":
 def _write(
     results: "list[TrialResult]", csv: Path | None, json: Path | None, png: Path | None
 ) -> None:
-    from ib_core.sweep.result import write_csv, write_json
+    from ib_core.sweep import write_csv, write_json
 
     for file, write in ((csv, write_csv), (json, write_json)):
         if file is not None:

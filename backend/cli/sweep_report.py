@@ -23,8 +23,7 @@ from backend.services.analysis import (
 )
 from ib_core.errors import InvalidSpec
 from ib_core.metrics import METRICS
-from ib_core.sweep.fingerprint import ENGINE_VERSION
-from ib_core.sweep.result import Observer, TrialResult, finite_or_none
+from ib_core.sweep import ENGINE_VERSION, Observer, TrialResult, finite_or_none
 from ib_core.tasks import find_task
 
 #: Scorecard columns that fit a terminal, in order.

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from backend.paper.wire import method_numbers, read_point
 from backend.schemas import MethodNumbersRead, SeriesRead
-from ib_core.methods import METHODS
+from ib_core.methods import place
 from ib_core.metrics import RateCurve, SeedResult, paper_threshold
-from ib_core.reproduction.verdicts import far_robustness
-from ib_core.sweep.result import TrialResult
+from ib_core.reproduction import far_robustness
+from ib_core.sweep import TrialResult
 from ib_core.tasks import find_task
 
 #: What tells curves of one picture apart.
@@ -82,6 +82,5 @@ def _curves(results: Iterable[TrialResult]) -> dict[Label, RateCurve]:
         spec = result.spec
         seed = SeedResult(spec.seed, result.train_loss, result.initial_loss, result.outcome.value)
         found[spec.method, spec.batch_rule].append((spec.lr, seed))
-    places = list(METHODS)
-    order = sorted(found, key=lambda label: (places.index(label[0]), label[1] or ""))
+    order = sorted(found, key=lambda label: (place(label[0]), label[1] or ""))
     return {label: RateCurve.from_results(found[label]) for label in order}

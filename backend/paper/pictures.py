@@ -14,7 +14,7 @@ from plotly.subplots import make_subplots
 
 from backend.schemas import SeriesRead
 from ib_core.metrics import MetricValue
-from ib_core.reproduction.uci import TableNumbers
+from ib_core.reproduction import TableNumbers
 
 Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")

@@ -26,13 +26,17 @@ from backend.paper.wire import read_findings
 from backend.schemas import ExperimentRead, PaperRead
 from ib_core.datasets import data_dir
 from ib_core.metrics import MetricValue, number_text
-from ib_core.reproduction.bundle import Bundle
-from ib_core.reproduction.evidence import Evidence, runs_of
-from ib_core.reproduction.findings import find
-from ib_core.reproduction.plan import PLAN
-from ib_core.reproduction.recorded import recorded_evidence
-from ib_core.reproduction.studies import Study
-from ib_core.reproduction.uci import TableNumbers, by_table
+from ib_core.reproduction import (
+    PLAN,
+    Bundle,
+    Evidence,
+    Study,
+    TableNumbers,
+    by_table,
+    find,
+    recorded_evidence,
+    runs_of,
+)
 
 UCI_METHODS = "beyond/uci_methods"
 COMMAND = "etascope report paper --run --out paper.html"

@@ -11,10 +11,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from ib_core.reproduction.training import Forecast, Unit
-from ib_core.reproduction.training import Progress as RunProgress
-from ib_core.reproduction.verify import Check, Drawn
-from ib_core.sweep.result import TrialResult
+from ib_core.reproduction import Check, Drawn, Forecast, Unit
+from ib_core.reproduction import Progress as RunProgress
+from ib_core.sweep import TrialResult
 
 
 def duration(seconds: float) -> str:

@@ -26,26 +26,22 @@ from ib_core.metrics import (
     paper_threshold,
 )
 from ib_core.metrics.registry import PAPER
-from ib_core.reproduction import uci, verdicts
-from ib_core.reproduction.evidence import UNCLIPPED, published_better
-from ib_core.reproduction.findings import (
+from ib_core.reproduction import (
+    RULES,
+    UNCLIPPED,
+    Cell,
     ClaimFindings,
     Coverage,
     ExperimentFindings,
     Findings,
+    Judgement,
     ProfileFindings,
     RunTimeFindings,
+    published_better,
 )
-from ib_core.reproduction.verdicts import Judgement
-from ib_core.sweep.presets import PRESETS
+from ib_core.sweep import PRESETS
 from ib_core.tasks import find_task
 
-RULES = {
-    "text": verdicts.TEXT_RULE,
-    "recorded": verdicts.RECORDED_RULE,
-    "uci_text": uci.TEXT_RULE,
-    "uci": uci.AGREEMENT_RULE,
-}
 NUMBERS = ("best_mean", "best_lr", "divergence_rate", "headroom", "robust_range")
 
 
@@ -237,7 +233,7 @@ def _run_time(row: RunTimeFindings) -> RunTimeRead:
     )
 
 
-def _uci_cells(cells: Sequence[uci.Cell]) -> list[UciCellsRead]:
+def _uci_cells(cells: Sequence[Cell]) -> list[UciCellsRead]:
     rates = sorted({cell.lr for cell in cells})
     return [
         UciCellsRead(

@@ -25,13 +25,10 @@ from ib_core.datasets import DATASETS, has_card
 from ib_core.errors import CorruptData, MissingData
 from ib_core.methods import METHODS
 from ib_core.metrics import METRICS
-from ib_core.solvable import SOLVABLE
-from ib_core.sweep.fingerprint import ENGINE_VERSION
-from ib_core.sweep.grid import count_seeds
-from ib_core.sweep.presets import PRESETS, Preset
+from ib_core.sweep import ENGINE_VERSION, PRESETS, Preset, count_seeds, specs_of
 from ib_core.sweep.request import PROFILES, RATE_COUNT, SEED_COUNT
-from ib_core.sweep.spec import specs_of
 from ib_core.tasks import TASKS, Task, find_task, parameter_count
+from ib_core.updates import SOLVABLE
 
 #: Reading all data sets there are takes seconds; what takes longer than this is read here.
 CARD_SECONDS = 120
@@ -49,12 +46,12 @@ def get() -> CatalogRead:
         tasks=[_task(task, present=present[task.dataset]) for task in TASKS.values()],
         methods=[
             MethodRead(
-                name=method.name,
+                name=name,
                 title=method.title,
                 summary=method.summary,
                 implicit=method.implicit,
             )
-            for method in METHODS.values()
+            for name, method in METHODS.items()
         ],
         activations=[
             ActivationRead(name=name, approximation_error=approximation_error(name))

@@ -24,25 +24,32 @@ from backend.services import studies
 from backend.services.trials import COUNTED, curve_row, ids_at, result_columns, spec_of
 from ib_core.datasets import DATASETS
 from ib_core.errors import CorruptData
-from ib_core.reproduction.bundle import Bundle, shipped_run_times
-from ib_core.reproduction.evidence import (
+from ib_core.reproduction import (
     SETTINGS,
+    Body,
+    Bundle,
     Evidence,
+    Portion,
     Run,
+    Study,
     experiment_of,
+    experiments,
+    find,
     on_the_grid,
-)
-from ib_core.reproduction.findings import find
-from ib_core.reproduction.plan import experiments
-from ib_core.reproduction.recorded import (
     recorded_evidence,
     recorded_file,
     recorded_overheads,
+    shipped_run_times,
 )
-from ib_core.reproduction.studies import Body, Portion, Study
-from ib_core.sweep.fingerprint import ENGINE_VERSION, fingerprint
-from ib_core.sweep.result import TrialResult
-from ib_core.sweep.spec import Options, TrialSpec, read_options, specs_of
+from ib_core.sweep import (
+    ENGINE_VERSION,
+    Options,
+    TrialResult,
+    TrialSpec,
+    fingerprint,
+    read_options,
+    specs_of,
+)
 
 TAG = "paper"
 #: A bundle's results that may be stored, by trial.

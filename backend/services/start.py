@@ -21,11 +21,8 @@ from backend.services.accounts import Caller
 from backend.services.studies import of_bundle
 from backend.settings import Settings
 from ib_core.errors import CorruptData
-from ib_core.reproduction.bundle import SHIPPED, Bundle
-from ib_core.reproduction.race import RACE, race_folder
-from ib_core.sweep.fingerprint import ENGINE_VERSION
-from ib_core.sweep.presets import PRESETS
-from ib_core.sweep.result import Outcome, TrialResult
+from ib_core.reproduction import RACE, SHIPPED, Bundle, race_folder
+from ib_core.sweep import ENGINE_VERSION, PRESETS, Outcome, TrialResult
 
 #: How a method fares at a rate, judged on its runs.
 Fate = Literal["breaks", "recovers", "falters", "struggles", "crawls", "learns"]

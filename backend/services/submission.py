@@ -15,9 +15,8 @@ from backend.services import accounts, catalog, studies, sweeps
 from backend.services.accounts import Caller
 from ib_core.datasets import data_hash
 from ib_core.errors import MissingData
+from ib_core.sweep import SweepSpec, plan_shards, specs_of
 from ib_core.sweep.request import read_body
-from ib_core.sweep.shard import plan_shards
-from ib_core.sweep.spec import SweepSpec, specs_of
 from ib_core.tasks import find_task
 
 

@@ -13,11 +13,8 @@ from torch import Tensor
 from ib_core.bench.measure import race
 from ib_core.bench.steps import StepCase, engine_steps, trials_of
 from ib_core.methods import Member, build_optimizer
-from ib_core.sweep.cost import stack_memory
-from ib_core.sweep.engine import run_trials
-from ib_core.sweep.spec import SweepSpec
-from ib_core.tasks.losses import LOSSES
-from ib_core.tasks.networks import StackedRNN
+from ib_core.sweep import SweepSpec, run_trials, stack_memory
+from ib_core.tasks import LOSSES, StackedRNN
 
 
 @dataclass(frozen=True, slots=True)

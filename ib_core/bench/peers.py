@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any
 
 from ib_core.bench.measure import Ratio
-from ib_core.sweep.spec import SweepSpec, TrialSpec
+from ib_core.sweep import SweepSpec, TrialSpec
 
 #: What each tool's process may take before it is given up, in seconds.
 PATIENCE = 900
@@ -49,7 +49,7 @@ class PeerCase:
         return SweepSpec.create(**self.sweep()).expand()
 
 
-CASES = (
+PEER_CASES = (
     PeerCase("UCI car, 100 EB", "uci/car", 10, 20, 5),
     PeerCase("UCI letter, 20 EB", "uci/letter", 2, 10, 2),
     PeerCase("Digits autoencoder, 20 EB", "digits_autoencoder", 5, 10, 2),
@@ -59,7 +59,7 @@ CASES = (
 
 def ours(case: PeerCase) -> None:
     """Train the grid as `etascope sweep` does."""
-    from ib_core.sweep.processes import run_all
+    from ib_core.sweep import run_all
 
     run_all(case.trials())
 
@@ -138,7 +138,7 @@ def race_peers(
     from ib_core.datasets import DATASETS
     from ib_core.tasks import find_task
 
-    for case in CASES[:1] if quick else CASES:
+    for case in PEER_CASES[:1] if quick else PEER_CASES:
         if DATASETS[find_task(case.task).dataset].present():
             yield from _race(case, rounds=1 if quick else 3, slow=not quick, tell=tell)
 

@@ -9,9 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ib_core.datasets import Pieces, Split, load_dataset
-from ib_core.sweep.spec import TrialSpec
-from ib_core.tasks import CONV_FILTERS, Task, find_task
-from ib_core.tasks.rows import feed
+from ib_core.sweep import TrialSpec
+from ib_core.tasks import CONV_FILTERS, Task, feed, find_task
 from ib_core.updates import ACTIVATIONS
 
 

@@ -18,11 +18,9 @@ from ib_core.implicit_sgd import ImplicitSGD
 from ib_core.kernels import torch_formulas
 from ib_core.layers import ImplicitLinear
 from ib_core.methods import build_optimizer
-from ib_core.metrics.cost import PRINTED_OVERHEADS
-from ib_core.sweep.engine import member_of
-from ib_core.sweep.spec import SweepSpec, TrialSpec
-from ib_core.tasks import build_workload, find_task
-from ib_core.tasks.losses import LOSSES
+from ib_core.metrics import PRINTED_OVERHEADS
+from ib_core.sweep import SweepSpec, TrialSpec, member_of
+from ib_core.tasks import LOSSES, build_workload, find_task
 from ib_core.updates import ALPHA_RULES
 
 Steps = Callable[[], object]

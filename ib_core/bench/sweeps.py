@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from ib_core.bench.measure import Ratio, race
 from ib_core.bench.plain import train_one
 from ib_core.datasets import DATASETS
-from ib_core.sweep.processes import lanes_here, run_all
-from ib_core.sweep.shard import plan_shards
-from ib_core.sweep.spec import SweepSpec, TrialSpec
-from ib_core.sweep.speed import calibrate
+from ib_core.sweep import SweepSpec, TrialSpec, calibrate, lanes_here, plan_shards, run_all
 from ib_core.tasks import find_task
 
 

@@ -95,7 +95,7 @@ def known_hashes() -> Mapping[str, str]:
     return hashes
 
 
-def check(name: str) -> Checked:
+def check_dataset(name: str) -> Checked:
     """Read a data set from disk, past any cache, and compare it with what was published.
 
     Raises:
@@ -126,7 +126,9 @@ def _compare(dataset: Dataset, paths: tuple[Path, ...]) -> None:
     )
 
 
-def fetch(name: str, progress: OnProgress = ignore, *, mirror: str | None = None) -> Checked:
+def fetch_dataset(
+    name: str, progress: OnProgress = ignore, *, mirror: str | None = None
+) -> Checked:
     """Download a data set unless an intact one is here already.
 
     Safe to run twice at once: the second waits, then finds the data in place.
@@ -143,7 +145,7 @@ def fetch(name: str, progress: OnProgress = ignore, *, mirror: str | None = None
     """
     info = lookup("dataset", name, DATASETS)
     if not info.downloads:
-        return check(name)
+        return check_dataset(name)
     mirror, folder = _mirror(mirror), data_dir()
     if here := _already_here(info, folder):  # asked without the lock: the folder may be read-only
         return here

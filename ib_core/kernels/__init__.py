@@ -4,8 +4,9 @@
 | --- | --- |
 | `solves` | the rules' solves, with numba |
 | `along_time` | a recurrent layer's two loops, with numba |
-| `arctan_start` | the constants that the arctan's two twins share |
-| `c_function` | a Python loop as a C function, kept on disk |
+
+Others call what stands here: `solved` and `solved_layer` for alphas, `time_loops` for a recurrent
+layer, `compilable` to ask whether tensors fit, `torch_formulas` to do without.
 
 Written with torch calls, the arctan solve reads and writes memory some 25 times, the relu rule 6
 times and a piecewise cubic 40 times a piece. Compiled they take one pass and give the same alphas
@@ -13,15 +14,31 @@ to rounding. The compiled code is kept on disk. Without numba, on a GPU, in floa
 and with `ETASCOPE_COMPILED=off` the torch formulas are used.
 """
 
+import ctypes
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+
+__all__ = [
+    "CUBICS",
+    "OFF_BY",
+    "ONE_AS_INTEGER",
+    "SCALE",
+    "SHARE_OF_M",
+    "SHARE_OF_U",
+    "compilable",
+    "find_kernel",
+    "solved",
+    "solved_layer",
+    "time_loops",
+    "torch_formulas",
+]
 
 Scalar = float | Tensor
 
@@ -32,6 +49,19 @@ Kernel = Callable[[int, int, int, int, int, int, int, int], None]
 #: Piecewise cubics by the name of their rule, as `PiecewiseCubic.table` describes them; the rules
 #: (`ib_core.updates`) put them here, since kernels know none of them.
 CUBICS: dict[str, tuple[tuple[float, ...], ...]] = {}
+
+#: Where the arctan's two twins start, as `updates/arctan.py` derives it: at
+#: ``SCALE*sqrt(T/2 / (t + SHARE_OF_M*m + SHARE_OF_U*max(u, 0)/t))``, t^3 = T/2.
+SCALE, SHARE_OF_M, SHARE_OF_U = 1.29574, 2.33739, 2.55336
+#: A float's bits, read as an integer, are nearly linear in its logarithm; this centres the error.
+OFF_BY = 0.0389
+#: The bits of 1. Twice this and a number's bits, divided by three, are the bits of its cube root
+#: to 3 %.
+ONE_AS_INTEGER = 2**23 * (127 - OFF_BY)
+
+#: What compiled loops take: a name for numba, a type for ctypes.
+ADDRESS, LENGTH = ("CPointer(float32)", ctypes.c_void_p), ("int64", ctypes.c_int64)
+NUMBER = ("float32", ctypes.c_float)
 
 Built = TypeVar("Built")
 
@@ -124,10 +154,22 @@ def find_kernel(rule: str) -> Kernel | None:
 
         return solves.build(rule)
 
-    return built(build)
+    return _built(build)
 
 
-def built(build: Callable[[], Built]) -> Built | None:
+@cache
+def time_loops() -> tuple[Callable[..., None], Callable[..., None]] | None:
+    """Return a recurrent layer's loops forward and back in time; None if they are not here."""
+
+    def build() -> tuple[Callable[..., None], Callable[..., None]]:
+        from ib_core.kernels import along_time
+
+        return along_time.states(), along_time.deltas()
+
+    return _built(build)
+
+
+def _built(build: Callable[[], Built]) -> Built | None:
     """Return what `build` compiles; None without numba, a place to keep it, or if switched off."""
     if os.environ.get("ETASCOPE_COMPILED", "on") == "off":
         return None
@@ -135,3 +177,23 @@ def built(build: Callable[[], Built]) -> Built | None:
         return build()
     except (ImportError, RuntimeError):
         return None
+
+
+@cache
+def as_c_function(
+    body: Callable[..., None], arguments: tuple[tuple[str, Any], ...]
+) -> Callable[..., None]:
+    """Return a loop as a C function, compiled by numba for this processor, then read from disk.
+
+    Called through ctypes it takes addresses and costs a microsecond; called as a numba function
+    it takes arrays and costs ten, as much as the work itself for a small layer.
+    """
+    import numba  # a second that whoever solves with torch alone need not wait
+
+    signature = f"void({', '.join(name for name, _ in arguments)})"
+    in_c = numba.cfunc(signature, cache=True, error_model="numpy", fastmath={"contract"})
+    compiled: Any = in_c(body)
+    function: Any = ctypes.CFUNCTYPE(None, *(kind for _, kind in arguments))(compiled.address)
+    function.code = compiled  # which lives as long as somebody holds it
+    called: Callable[..., None] = function
+    return called

@@ -15,7 +15,7 @@ import numba
 import numpy as np
 from numba.np.numpy_support import carray
 
-from ib_core.kernels.c_function import ADDRESS, LENGTH, as_c_function
+from ib_core.kernels import ADDRESS, LENGTH, as_c_function
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _HALF_PI, _QUARTER_PI = np.float32(math.pi / 2), np.float32(math.pi / 4)

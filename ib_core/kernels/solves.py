@@ -18,9 +18,17 @@ import numpy as np
 import torch
 from numba.np.numpy_support import carray
 
-from ib_core.kernels import CUBICS
-from ib_core.kernels.arctan_start import ONE_AS_INTEGER, SCALE, SHARE_OF_M, SHARE_OF_U
-from ib_core.kernels.c_function import ADDRESS, LENGTH, NUMBER, as_c_function
+from ib_core.kernels import (
+    ADDRESS,
+    CUBICS,
+    LENGTH,
+    NUMBER,
+    ONE_AS_INTEGER,
+    SCALE,
+    SHARE_OF_M,
+    SHARE_OF_U,
+    as_c_function,
+)
 
 _LIMITS = torch.finfo(torch.float32)
 _LARGEST, _TINY_HALF = np.float32(_LIMITS.max), np.float32(_LIMITS.tiny**0.5)
@@ -208,7 +216,7 @@ def _rows(s: Any, b: Any, k: Any, out: Any, table: Any, work: Any) -> None:
 def cubic_layer(
     s: Any, b: Any, k: Any, out: Any, a: int, o: int, r: int, r_of_k: int, table: Any, rows: int
 ) -> None:
-    """Solve all nodes of a layer, as `compiled.Kernel` says, given the function's table."""
+    """Solve all nodes of a layer, as `kernels.Kernel` says, given the function's table."""
     nodes, gradients, alphas = carray(s, (a, o, r)), carray(b, (a, o, r)), carray(out, (a, o, r))
     travels, pieces = carray(k, (a, r_of_k)), carray(table, (rows, _COLUMNS))
     work = np.empty((7, _BLOCK), np.float32)

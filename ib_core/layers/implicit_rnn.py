@@ -1,7 +1,6 @@
 """A simple recurrent layer whose time steps are solved together after the backward pass."""
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import torch
@@ -9,7 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ib_core.errors import InvalidSpec
-from ib_core.kernels import built, compilable
+from ib_core.kernels import compilable, time_loops
 from ib_core.layers.record import ImplicitLayer, Record
 from ib_core.updates import Activation
 
@@ -241,14 +240,4 @@ def deltas(b: Tensor, slope: Tensor, recurrent: Tensor) -> Tensor:
 def _loops(s: Tensor, recurrent: Tensor) -> tuple[Callable[..., None], Callable[..., None]] | None:
     """Return the compiled loops if they are to go through these tensors."""
     fits = s.shape[2] <= MOST_PIECES and s.is_contiguous()
-    return _build() if fits and compilable(s, recurrent) else None
-
-
-@cache
-def _build() -> tuple[Callable[..., None], Callable[..., None]] | None:
-    def build() -> tuple[Callable[..., None], Callable[..., None]]:
-        from ib_core.kernels import along_time as time_kernels
-
-        return time_kernels.states(), time_kernels.deltas()
-
-    return built(build)
+    return time_loops() if fits and compilable(s, recurrent) else None

@@ -80,13 +80,13 @@ class Slots:
         """Parameters of one model."""
         return sum(slot.parameter[0].numel() for slot in self)
 
-    def grad_norms(self) -> Tensor:
-        """Return every member's gradient norm over all parameters together, [members]."""
-        return _norms([slot.rows for slot in self])
+    def grad_norms(self) -> list[Tensor]:
+        """Return every parameter's gradient norms, [members] each."""
+        return [torch.linalg.vector_norm(slot.rows, dim=1) for slot in self]
 
-    def theta_norms(self) -> Tensor:
-        """Return every member's weight norm over all parameters together, [members]."""
-        return _norms([slot.theta for slot in self])
+    def theta_norms(self) -> list[Tensor]:
+        """Return every parameter's norms, [members] each."""
+        return [torch.linalg.vector_norm(slot.theta, dim=1) for slot in self]
 
     def keep(self, kept: Tensor) -> None:
         """Keep only these members (indices, rising)."""
@@ -95,10 +95,3 @@ class Slots:
             slot.parameter.grad = None
             slot.grad = slot.grad[kept]
             slot.alpha = None if slot.alpha is None else slot.alpha[kept]
-
-
-def _norms(blocks: list[Tensor]) -> Tensor:
-    """Return the norm of every member's row over all blocks together, [members]."""
-    parts = [torch.linalg.vector_norm(block, dim=1) for block in blocks]
-    norms: Tensor = torch.linalg.vector_norm(torch.stack(parts), dim=0)
-    return norms

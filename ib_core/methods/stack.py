@@ -7,8 +7,9 @@ step depends on the layers and on the methods present, never on the number of me
 """
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from itertools import groupby
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -17,14 +18,58 @@ from ib_core.errors import MisuseError, lookup
 from ib_core.kernels import solved_layer
 from ib_core.layers import ImplicitLayer, Record, merge
 from ib_core.methods.base import METHODS, Member
-from ib_core.methods.moving import Mover, Plain, mover_kind
 from ib_core.methods.slots import Slots
-from ib_core.updates import OUTPUT_ALPHAS, alpha_rule, batch_alpha
+from ib_core.updates import (
+    OUTPUT_ALPHAS,
+    alpha_rule,
+    batch_alpha,
+    clip_factor,
+    global_norm,
+    rows_scale,
+)
 
 T = TypeVar("T")
 
 #: Runs one forward and backward pass; returns every member's loss, [members].
 Closure = Callable[[], Tensor]
+#: How a stack's losses are reduced over rows.
+REDUCTION = "mean"
+
+
+class Mover(Protocol):
+    """Moves the rows it was made for: one parameter of a run of neighbouring members."""
+
+    def move(self, theta: Tensor, grad: Tensor, lr: Tensor) -> None:
+        """Change theta [rows, numbers] in place, given lr [rows, 1]."""
+
+    def keep(self, rows: Tensor) -> None:
+        """Forget the state of all rows but these."""
+
+
+#: Makes a mover of a parameter's rows [members, numbers] and their members.
+MoverKind = Callable[[Tensor, Sequence[Member]], Mover]
+
+
+class Plain:
+    """`theta' = theta - lr * g`: EB and IB alike."""
+
+    def __init__(self, theta: Tensor, members: Sequence[Member]) -> None:
+        del theta, members  # no state
+
+    def move(self, theta: Tensor, grad: Tensor, lr: Tensor) -> None:
+        """Take one step."""
+        theta.addcmul_(grad, lr, value=-1.0)
+
+    def keep(self, rows: Tensor) -> None:
+        """Nothing is remembered."""
+
+
+def mover_kind(member: Member) -> MoverKind:
+    """Return what moves this member: the mover of its method's module, if it has one."""
+    if not METHODS[member.method].own_step:
+        return Plain
+    kind: MoverKind = import_module(f"ib_core.methods.{member.method}").MOVER
+    return kind
 
 
 class StackOptimizer:
@@ -150,7 +195,7 @@ class StackOptimizer:
         """Scale down the gradients of members whose norm over all parameters exceeds the clip."""
         if self._clip is None:
             return
-        factor = (self._clip / (self.slots.grad_norms() + 1e-6)).clamp(max=1.0).unsqueeze(1)
+        factor = clip_factor(self.slots.grad_norms(), self._clip).unsqueeze(1)
         for slot in self.slots:
             slot.rows.mul_(factor)
 
@@ -158,7 +203,8 @@ class StackOptimizer:
         """Set members outside the level set |theta|^2 <= 2*loss(0)/mu to zero (App. C)."""
         if self._level_set is None:
             return
-        outside = (self.slots.theta_norms().square() > self._level_set).unsqueeze(1)
+        size = global_norm(self.slots.theta_norms()).square()
+        outside = (size > self._level_set).unsqueeze(1)
         for slot in self.slots:
             slot.theta.masked_fill_(outside, 0.0)
 
@@ -203,8 +249,8 @@ class StackOptimizer:
         """Return `rows_scale` of a run: a number where all its members use one batch rule."""
         rule = self._batch_rules[run.start]
         if rule is not None:
-            return float(rows) if rule == "own" else 1.0
-        scales = [float(rows) if m.batch_rule == "own" else 1.0 for m in self.members[run]]
+            return rows_scale(rule, REDUCTION, rows)
+        scales = [rows_scale(member.batch_rule, REDUCTION, rows) for member in self.members[run]]
         return self._tensor(scales).view(-1, 1, 1)
 
     def _add_ridge(self, lr: Tensor, mu: Tensor) -> None:

@@ -23,9 +23,15 @@ from filelock import FileLock
 
 from ib_core.errors import CorruptData, IBError, InvalidSpec
 from ib_core.reproduction.studies import FORMAT, Body, Study, read_list, read_studies
-from ib_core.sweep.fingerprint import ENGINE_VERSION
-from ib_core.sweep.result import CurvePoint, Divergence, Outcome, TrialResult
-from ib_core.sweep.spec import Options, TrialSpec
+from ib_core.sweep import (
+    ENGINE_VERSION,
+    CurvePoint,
+    Divergence,
+    Options,
+    Outcome,
+    TrialResult,
+    TrialSpec,
+)
 
 #: The name of the bundle that comes with the program.
 SHIPPED = "paper"

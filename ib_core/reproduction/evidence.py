@@ -12,9 +12,7 @@ from io import StringIO
 from typing import Any
 
 from ib_core.metrics import RateCurve, SeedResult
-from ib_core.sweep.presets import PRESETS
-from ib_core.sweep.result import TrialResult
-from ib_core.sweep.spec import specs_of
+from ib_core.sweep import PRESETS, TrialResult, specs_of
 
 #: Settings that, besides rate and seed, decide which experiment a trial belongs to.
 SETTINGS = (

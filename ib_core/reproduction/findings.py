@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ib_core.metrics import MetricValue, RateCurve
-from ib_core.reproduction import uci
+from ib_core.reproduction import uci, verdicts
 from ib_core.reproduction.claims import CLAIMS, Claim
 from ib_core.reproduction.evidence import (
     TIMED,
@@ -17,10 +17,16 @@ from ib_core.reproduction.evidence import (
 from ib_core.reproduction.plan import Experiment, experiments
 from ib_core.reproduction.timing import bounds
 from ib_core.reproduction.verdicts import Judgement, judge_recorded, judge_text, robustness
-from ib_core.sweep.presets import PRESETS
-from ib_core.sweep.spec import specs_of
+from ib_core.sweep import PRESETS, specs_of
 
 PROFILES = ("text", "authors")
+#: By what a verdict was reached, as people read it.
+RULES = {
+    "text": verdicts.TEXT_RULE,
+    "recorded": verdicts.RECORDED_RULE,
+    "uci_text": uci.TEXT_RULE,
+    "uci": uci.AGREEMENT_RULE,
+}
 
 
 @dataclass(frozen=True, slots=True)

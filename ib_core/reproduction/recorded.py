@@ -14,7 +14,7 @@ from pathlib import Path
 from ib_core.datasets import data_dir
 from ib_core.errors import CorruptData, MissingData
 from ib_core.reproduction.evidence import Evidence, Run, on_the_grid
-from ib_core.sweep.presets import PRESETS
+from ib_core.sweep import PRESETS
 
 METHOD_NAMES = {"EB": "eb", "IB": "ib", "exact": "isgd"}
 MUSIC_NAMES = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from ib_core.datasets import UCI_NAMES
 from ib_core.errors import CorruptData, IBError, InvalidSpec
-from ib_core.sweep.spec import TrialSpec, specs_of
+from ib_core.sweep import TrialSpec, specs_of
 from ib_core.tasks import MUSIC_RATES, UCI_RATES
 
 Body = dict[str, Any]

@@ -39,7 +39,7 @@ def measure_overheads(said: Callable[[str], None] = lambda _: None) -> dict[str,
     """Return IB's overheads as shares, by the paper's name of the data, and on what machine."""
     import torch
 
-    from ib_core.bench.measure import surroundings
+    from ib_core.bench import surroundings
 
     found: dict[str, tuple[float, float, float]] = {}
     threads = torch.get_num_threads()

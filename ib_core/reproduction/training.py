@@ -3,15 +3,21 @@
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ib_core.datasets import DATASETS, data_hash
 from ib_core.reproduction.bundle import Bundle
+from ib_core.reproduction.plan import RACE
 from ib_core.reproduction.studies import Study
-from ib_core.sweep.fingerprint import fingerprint
-from ib_core.sweep.processes import lanes_here, run_all
-from ib_core.sweep.result import Observer, TrialResult
-from ib_core.sweep.shard import plan_shards
-from ib_core.sweep.spec import TrialSpec
+from ib_core.sweep import (
+    Observer,
+    TrialResult,
+    TrialSpec,
+    fingerprint,
+    lanes_here,
+    plan_shards,
+    run_all,
+)
 from ib_core.tasks import find_task
 
 #: Finds results elsewhere, by content address: a database, another bundle.
@@ -222,3 +228,14 @@ def train(
             continue
         progress.end(unit, time.monotonic() - began)
     return left
+
+
+def train_race(folder: Path) -> Bundle:
+    """Train what a folder lacks of the start page's race, and pack it."""
+    bundle = Bundle(folder)
+    wanted = [trial for _, trial in RACE.trials() if trial not in bundle.results]
+    for result in run_all(wanted):
+        if result is not None:
+            bundle.append(result)
+    bundle.pack([RACE])
+    return bundle

@@ -9,7 +9,7 @@ from statistics import fmean
 from ib_core.metrics import MetricValue, RateCurve, SeedResult
 from ib_core.reproduction.evidence import Evidence, Run, printed_uci_losses, published_claims
 from ib_core.reproduction.verdicts import Judgement, Verdict, far_robustness, not_tested, verdict_of
-from ib_core.sweep.result import TrialResult
+from ib_core.sweep import TrialResult
 
 #: A cell agrees to this, absolute or relative: the tables print two decimals.
 TOLERANCE = 0.01

@@ -14,7 +14,7 @@ from ib_core.reproduction.evidence import (
     published_better,
     published_claims,
 )
-from ib_core.sweep.presets import PRESETS
+from ib_core.sweep import PRESETS
 
 
 class Verdict(StrEnum):

@@ -15,11 +15,7 @@ from statistics import fmean
 
 from ib_core.datasets import DATASETS, Card, data_card
 from ib_core.reproduction.bundle import Bundle
-from ib_core.sweep.fingerprint import fingerprint
-from ib_core.sweep.processes import run_all
-from ib_core.sweep.result import Outcome, TrialResult
-from ib_core.sweep.shard import plan_shards
-from ib_core.sweep.spec import TrialSpec
+from ib_core.sweep import Outcome, TrialResult, TrialSpec, fingerprint, plan_shards, run_all
 from ib_core.tasks import find_task
 
 #: Two numbers are the same up to rounding if they differ by no more than this share.

@@ -5,17 +5,24 @@ implicit solves, parameters touched, and weights streamed through a recurrent lo
 come from seconds of measuring (`ib_core.sweep.speed`), kept between runs.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from ib_core.datasets import data_card
-from ib_core.methods.base import METHODS
+from ib_core.methods import METHODS
 from ib_core.sweep.spec import TrialSpec
 from ib_core.sweep.speed import Speed, machine_speed
-from ib_core.tasks import CONV_FILTERS, Recipe, Task, find_task, parameter_count
-from ib_core.tasks.base import EVALUATION_OUTPUTS, EVALUATION_ROWS, EVALUATION_STATES
+from ib_core.tasks import (
+    CONV_FILTERS,
+    EVALUATION_OUTPUTS,
+    EVALUATION_ROWS,
+    EVALUATION_STATES,
+    Recipe,
+    Task,
+    find_task,
+    parameter_count,
+)
 
 __all__ = ["Speed", "machine_speed", "stack_memory", "stack_seconds"]
 
@@ -101,8 +108,7 @@ def stack_memory(members: Sequence[TrialSpec]) -> int:
     """
     first, count = members[0], len(members)
     shape = _shape_of(first)
-    states = Counter(member.method for member in members)
-    copies = 2 * count + states["momentum"] + 2 * states["adam"] + 2 * states["isgd"]
+    copies = 2 * count + sum(METHODS[member.method].copies for member in members)
     rows = max(shape.batch, shape.longest)
     per_output = REMEMBERED.get(first.activation, MOST_REMEMBERED)
     remembered = count * rows * (shape.widths[0] + per_output * shape.outputs)

@@ -9,16 +9,22 @@ from torch import Tensor
 
 from ib_core.datasets import load_dataset
 from ib_core.errors import MisuseError
-from ib_core.methods import Member, build_optimizer
-from ib_core.methods.slots import Slots
+from ib_core.methods import Member, Slots, build_optimizer
 from ib_core.seeding import tensor_hash
 from ib_core.sweep.environment import choose_device, environment
-from ib_core.sweep.fingerprint import ENGINE_VERSION, fingerprint
-from ib_core.sweep.result import SILENT, CurvePoint, Divergence, Observer, Outcome, TrialResult
+from ib_core.sweep.result import (
+    ENGINE_VERSION,
+    SILENT,
+    CurvePoint,
+    Divergence,
+    Observer,
+    Outcome,
+    TrialResult,
+    fingerprint,
+)
 from ib_core.sweep.shard import stack_key
 from ib_core.sweep.spec import TrialSpec
-from ib_core.tasks import build_workload, find_task
-from ib_core.tasks.losses import LOSSES
+from ib_core.tasks import LOSSES, build_workload, find_task
 
 #: A trial has diverged when its loss exceeds so many times its initial value
 #: (docs/method.md, section 6).

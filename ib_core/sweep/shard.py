@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from ib_core.methods.base import METHODS
+from ib_core.methods import METHODS
 from ib_core.sweep.cost import Speed, machine_speed, stack_memory, stack_seconds
 from ib_core.sweep.spec import TrialSpec
 

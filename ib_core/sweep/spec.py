@@ -7,11 +7,11 @@ from typing import Any
 
 from ib_core.errors import InvalidSpec, lookup
 from ib_core.methods import METHODS
-from ib_core.solvable import SOLVABLE
 from ib_core.sweep import request
 from ib_core.sweep.grid import check_rates, check_seeds, count_seeds, log_grid
 from ib_core.sweep.presets import PRESETS
 from ib_core.tasks import Task, find_task
+from ib_core.updates import SOLVABLE
 
 MOST_TRIALS = 20_000
 

@@ -114,7 +114,7 @@ def measure_speed() -> Speed:
     import torch
     import torch.nn.functional as F
 
-    from ib_core.layers.implicit_rnn import states
+    from ib_core.layers import states
     from ib_core.updates import ACTIVATIONS, ALPHA_RULES
 
     draw = torch.Generator().manual_seed(1)

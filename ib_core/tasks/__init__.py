@@ -1,33 +1,71 @@
-"""Tasks by name: what is learnt, on which data, by which network."""
+"""Tasks by name: what is learnt, on which data, by which network.
+
+| module | holds |
+| --- | --- |
+| `base` | `Task`, `Recipe`, `Defaults`: what a task is; `Workload`: what feeds a stack |
+| `catalogue` | `TASKS`: every task there is |
+| `losses` | `LOSSES`, and accuracies |
+| `networks` | stacked networks: dense, convolutional, recurrent |
+| `rows`, `pieces` | workloads of tables and images, and of music |
+
+Names that need torch are imported when first used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ib_core.datasets import Dataset
 from ib_core.errors import UnknownName
-from ib_core.tasks.base import CONV_FILTERS, Defaults, Evaluation, Recipe, Task, Workload
+from ib_core.tasks.base import (
+    CONV_FILTERS,
+    EVALUATION_OUTPUTS,
+    EVALUATION_ROWS,
+    EVALUATION_STATES,
+    Defaults,
+    Evaluation,
+    Recipe,
+    Task,
+    Workload,
+)
 from ib_core.tasks.catalogue import MUSIC_RATES, TASKS, UCI_RATES
 
 if TYPE_CHECKING:
     import torch
 
+    from ib_core.tasks.losses import LOSSES
+    from ib_core.tasks.networks import StackedRNN
+    from ib_core.tasks.rows import feed
+
 __all__ = [
     "CONV_FILTERS",
+    "EVALUATION_OUTPUTS",
+    "EVALUATION_ROWS",
+    "EVALUATION_STATES",
+    "LOSSES",
     "MUSIC_RATES",
     "TASKS",
     "UCI_RATES",
     "Defaults",
     "Evaluation",
     "Recipe",
+    "StackedRNN",
     "Task",
     "Workload",
     "build_workload",
+    "feed",
     "find_task",
     "parameter_count",
 ]
+
+_HOMES = {
+    "losses": "LOSSES",
+    "networks": "StackedRNN",
+    "rows": "feed",
+}
 
 
 def find_task(name: str) -> Task:
@@ -66,3 +104,10 @@ def parameter_count(task: Task, recipe: Recipe) -> int:
     channels = (1, *CONV_FILTERS[:-1])
     convolutions = zip(channels, CONV_FILTERS, task.filter_sizes, strict=False)
     return dense + sum(m * (n * size * size + 1) for n, m, size in convolutions)
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names.split():
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

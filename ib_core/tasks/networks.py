@@ -11,8 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ib_core.layers import ImplicitLinear, ImplicitRNN
-from ib_core.layers.record import ImplicitLayer
+from ib_core.layers import ImplicitLayer, ImplicitLinear, ImplicitRNN
 
 
 class StackedMLP(nn.Module):

@@ -5,29 +5,25 @@
 | `linear`, `relu`, `leaky_relu`, `arctan`, `hardtanh`, `smoothstep` | one activation each: value, slope and alpha, in closed form |
 | `approximations` | the smooth activations, whose rule solves for a piecewise cubic beside them |
 | `piecewise_cubic` | the rule for any piecewise cubic |
+| `registry` | `ACTIVATIONS` and `ALPHA_RULES`: those of all names in `SOLVABLE` |
 | `node` | what an activation is, and what a rule reads |
-| `output_layer` | the rule of a linear output layer with its loss |
-| `step` | eq. (7): the alphas of a batch into new weights |
+| `output_layer` | the rules of a linear output layer with its loss |
+| `step` | eq. (7): the alphas of a batch into new weights; clipping |
 | `reference` | the slow twin of every rule |
 
-An activation is listed once, in `ib_core.solvable`, which needs no torch: one that is solved
-exactly is the module of its name here.
+An activation is listed once, in `SOLVABLE` here, which needs no torch: one that is solved exactly
+is the module of its name. Names that need torch are imported when first used.
 """  # noqa: E501  a table is a table
 
 from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ib_core.errors import lookup
-from ib_core.solvable import SOLVABLE
-from ib_core.updates.approximations import APPROXIMATION_ERROR, APPROXIMATIONS, SMOOTH
-from ib_core.updates.node import Activation, AlphaRule, Scalar
-from ib_core.updates.step import (
-    OUTPUT_ALPHAS,
-    batch_alpha,
-    cross_entropy_output,
-    refuse_soft_targets,
-    rows_scale,
-    squared_output,
-)
+if TYPE_CHECKING:
+    from ib_core.updates.approximations import APPROXIMATION_ERROR, APPROXIMATIONS
+    from ib_core.updates.node import Activation, AlphaRule
+    from ib_core.updates.output_layer import OUTPUT_ALPHAS, refuse_soft_targets
+    from ib_core.updates.registry import ACTIVATIONS, ALPHA_RULES, alpha_rule
+    from ib_core.updates.step import batch_alpha, clip_factor, global_norm, rows_scale
 
 __all__ = [
     "ACTIVATIONS",
@@ -35,24 +31,54 @@ __all__ = [
     "APPROXIMATIONS",
     "APPROXIMATION_ERROR",
     "OUTPUT_ALPHAS",
+    "SOLVABLE",
     "Activation",
     "AlphaRule",
-    "Scalar",
+    "ErrorBound",
     "alpha_rule",
     "batch_alpha",
-    "cross_entropy_output",
+    "clip_factor",
+    "global_norm",
     "refuse_soft_targets",
     "rows_scale",
-    "squared_output",
 ]
 
-ACTIVATIONS: dict[str, Activation] = {
-    name: SMOOTH[name] if bound else import_module(f"ib_core.updates.{name}").ACTIVATION
-    for name, bound in SOLVABLE.items()
+_HOMES = {
+    "approximations": "APPROXIMATIONS APPROXIMATION_ERROR",
+    "node": "Activation AlphaRule",
+    "output_layer": "OUTPUT_ALPHAS refuse_soft_targets",
+    "registry": "ACTIVATIONS ALPHA_RULES alpha_rule",
+    "step": "batch_alpha clip_factor global_norm rows_scale",
 }
-ALPHA_RULES: dict[str, AlphaRule] = {name: one.alpha for name, one in ACTIVATIONS.items()}
 
 
-def alpha_rule(name: str) -> AlphaRule:
-    """Return the rule of an activation, or raise `UnknownName` listing those that have one."""
-    return lookup("activation", name, ALPHA_RULES)
+class ErrorBound(NamedTuple):
+    """The largest error of a rule's stand-in for its activation, on the whole line."""
+
+    value: float
+    slope: float
+
+
+#: Activations for which eq. (8) can be solved; None where the rule solves for the activation
+#: itself, else how far its stand-in is from it.
+SOLVABLE: dict[str, ErrorBound | None] = {
+    "linear": None,
+    "relu": None,
+    "leaky_relu": None,
+    "arctan": None,
+    "hardtanh": None,
+    "smoothstep": None,
+    "tanh": ErrorBound(value=5.2e-4, slope=5.6e-3),
+    "sigmoid": ErrorBound(value=5.8e-4, slope=5.7e-3),
+    "gelu": ErrorBound(value=7.2e-4, slope=5.4e-3),
+    "silu": ErrorBound(value=6.7e-4, slope=6.9e-3),
+    "softplus": ErrorBound(value=8.4e-4, slope=4.2e-3),
+    "elu": ErrorBound(value=8.1e-4, slope=4.8e-3),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names.split():
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ib_core.kernels import CUBICS, solved
-from ib_core.solvable import SOLVABLE, ErrorBound
+from ib_core.updates import SOLVABLE, ErrorBound
 from ib_core.updates.node import Activation, AlphaRule, Scalar
 from ib_core.updates.piecewise_cubic import Knot, PiecewiseCubic
 

@@ -24,8 +24,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ib_core.kernels import solved
-from ib_core.kernels.arctan_start import OFF_BY, ONE_AS_INTEGER, SCALE, SHARE_OF_M, SHARE_OF_U
+from ib_core.kernels import OFF_BY, ONE_AS_INTEGER, SCALE, SHARE_OF_M, SHARE_OF_U, solved
 from ib_core.updates.node import Activation, Scalar, divided_, read_node
 
 #: Above twice this many elements the solve runs in blocks, whose scratch stays in the cache.

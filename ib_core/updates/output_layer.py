@@ -4,13 +4,18 @@ The paper linearises the loss above every layer, so its last layer still takes e
 Under a linear output layer the loss itself can stay: with ``k = lr*|z|^2`` and ``h = 1 + lr*mu``
 a row of outputs moves from s to the q that minimises ``k*loss(q) + h/2*|q - s/h|^2``, and
 ``alpha = loss'(q)/h``.
+
+`OUTPUT_ALPHAS` solves whole batches under torch's losses, whose targets are recovered from the
+gradient; the two `_alpha` functions solve rows whose targets are known.
 """
 
 import math
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from ib_core.errors import MisuseError
 from ib_core.updates.node import Scalar
 
 #: Newton steps for few classes, and how many more each factor of ten in their number takes.
@@ -131,3 +136,75 @@ def _excess(c: Tensor, y: Tensor, rho: Tensor, log_p: Tensor) -> Tensor:
     difference = p.sub_(y)
     difference.addcmul_(steep, difference, value=-1)
     return difference.addcmul_(c.sub_(log_p), steep.div_(rho))
+
+
+class OutputAlpha(Protocol):
+    """The exact alpha of a linear output layer under one loss (docs/method.md, section 3)."""
+
+    def __call__(
+        self,
+        s: Tensor,
+        b: Tensor,
+        z_sq: Tensor,
+        lr: Scalar,
+        mu: Scalar,
+        *,
+        divisor: int,
+        scale: Scalar,
+    ) -> Tensor:
+        """Return alphas whose plain sum over rows is the batch's step.
+
+        `divisor` is what the loss divides every row's own loss by: the rows for a mean, else 1.
+        """
+        ...
+
+
+def cross_entropy_output(
+    s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar, *, divisor: int, scale: Scalar
+) -> Tensor:
+    """Return the exact alphas of a linear layer under torch's softmax cross-entropy.
+
+    The targets are recovered from the gradient: `y = softmax(s) - divisor * b`.
+    """
+    y = torch.softmax(s, dim=-1).sub_(b * divisor)
+    return softmax_cross_entropy_alpha(s, y, z_sq, lr, mu, scale / divisor) / scale
+
+
+def squared_output(w: float | None) -> OutputAlpha:
+    """Return the exact alphas' function under `w/2 |y - s|^2` per row, `y = s - divisor*b/w`.
+
+    `w = None` stands for 2/outputs, which is torch's `mse_loss`.
+    """
+
+    def alpha(
+        s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar, *, divisor: int, scale: Scalar
+    ) -> Tensor:
+        weight = 2.0 / s.shape[-1] if w is None else w
+        y = s - b * (divisor / weight)
+        return squared_error_alpha(s, y, z_sq, lr, mu, weight * scale / divisor) / scale
+
+    return alpha
+
+
+OUTPUT_ALPHAS: dict[str, OutputAlpha] = {
+    "cross_entropy": cross_entropy_output,
+    "squared_error": squared_output(None),
+    "summed_squared_error": squared_output(2.0),
+    "half_squared_error": squared_output(1.0),
+}
+
+
+def refuse_soft_targets(s: Tensor, b: Tensor, divisor: int) -> None:
+    """Raise if the loss above `s` is not a plain cross-entropy with whole-number classes.
+
+    A weighted or smoothed loss would be recovered as a wrong target and solved silently.
+    Rows that are not finite say nothing and pass.
+    """
+    y = torch.softmax(s, dim=-1) - b * divisor
+    off = (y - y.round()).abs().nan_to_num(0.0, 0.0, 0.0)
+    if bool((off > 0.01).any()) or bool((y.nan_to_num(0.0, 0.0, 0.0).abs() > 1.01).any()):
+        raise MisuseError(
+            "output_loss='cross_entropy' needs a plain F.cross_entropy with class targets; the "
+            "gradient here is that of a weighted, smoothed, scaled or differently reduced loss.",
+            hint="Use output_loss=None, or the plain loss with the matching reduction.",
+        )

@@ -1,4 +1,4 @@
-"""From one layer's record to the step of its weights: eq. (7) for a batch.
+"""From one layer's record to the step of its weights: eq. (7) for a batch, and its clipping.
 
 The paper defines the step for one data point. Two rules extend it to many rows, and because
 alpha is not linear in b they differ:
@@ -16,37 +16,15 @@ scale * b * sigma(c - a k) + h k a^2 / 2 is scale times the same problem with b 
 rules are given b as it is and |z|^2 times the scale, which is a number a row instead of one a node.
 """
 
-from typing import Protocol
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from ib_core.errors import MisuseError
-from ib_core.updates.node import AlphaRule
-from ib_core.updates.output_layer import softmax_cross_entropy_alpha, squared_error_alpha
+from ib_core.updates.node import AlphaRule, Scalar
 
-Number = float | Tensor
-
-
-class OutputAlpha(Protocol):
-    """The exact alpha of a linear output layer under one loss (docs/method.md, section 3)."""
-
-    def __call__(
-        self,
-        s: Tensor,
-        b: Tensor,
-        z_sq: Tensor,
-        lr: Number,
-        mu: Number,
-        *,
-        divisor: int,
-        scale: Number,
-    ) -> Tensor:
-        """Return alphas whose plain sum over rows is the batch's step.
-
-        `divisor` is what the loss divides every row's own loss by: the rows for a mean, else 1.
-        """
-        ...
+#: Added to a norm before it is divided by, as torch's own clipping does.
+ALMOST_NOTHING = 1e-6
 
 
 def rows_scale(batch_rule: str, reduction: str, rows: int) -> float:
@@ -55,7 +33,7 @@ def rows_scale(batch_rule: str, reduction: str, rows: int) -> float:
 
 
 def batch_alpha(
-    rule: AlphaRule, s: Tensor, b: Tensor, z_sq: Tensor, lr: Number, mu: Number, *, scale: Number
+    rule: AlphaRule, s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar, *, scale: Scalar
 ) -> Tensor:
     """Return alphas whose plain sum over rows is the batch's step, [..., rows, out].
 
@@ -71,52 +49,12 @@ def batch_alpha(
     return rule(s, b, z_sq * scale, lr, mu)
 
 
-def cross_entropy_output(
-    s: Tensor, b: Tensor, z_sq: Tensor, lr: Number, mu: Number, *, divisor: int, scale: Number
-) -> Tensor:
-    """Return the exact alphas of a linear layer under torch's softmax cross-entropy.
-
-    The targets are recovered from the gradient: `y = softmax(s) - divisor * b`.
-    """
-    y = torch.softmax(s, dim=-1).sub_(b * divisor)
-    return softmax_cross_entropy_alpha(s, y, z_sq, lr, mu, scale / divisor) / scale
+def global_norm(norms: Sequence[Tensor]) -> Tensor:
+    """Return the norm over all parameters together, given each one's: [] or [members]."""
+    norm: Tensor = torch.linalg.vector_norm(torch.stack(list(norms)), dim=0)
+    return norm
 
 
-def squared_output(w: float | None) -> OutputAlpha:
-    """Return the exact alphas' function under `w/2 |y - s|^2` per row, `y = s - divisor*b/w`.
-
-    `w = None` stands for 2/outputs, which is torch's `mse_loss`.
-    """
-
-    def alpha(
-        s: Tensor, b: Tensor, z_sq: Tensor, lr: Number, mu: Number, *, divisor: int, scale: Number
-    ) -> Tensor:
-        weight = 2.0 / s.shape[-1] if w is None else w
-        y = s - b * (divisor / weight)
-        return squared_error_alpha(s, y, z_sq, lr, mu, weight * scale / divisor) / scale
-
-    return alpha
-
-
-OUTPUT_ALPHAS: dict[str, OutputAlpha] = {
-    "cross_entropy": cross_entropy_output,
-    "squared_error": squared_output(None),
-    "summed_squared_error": squared_output(2.0),
-    "half_squared_error": squared_output(1.0),
-}
-
-
-def refuse_soft_targets(s: Tensor, b: Tensor, divisor: int) -> None:
-    """Raise if the loss above `s` is not a plain cross-entropy with whole-number classes.
-
-    A weighted or smoothed loss would be recovered as a wrong target and solved silently.
-    Rows that are not finite say nothing and pass.
-    """
-    y = torch.softmax(s, dim=-1) - b * divisor
-    off = (y - y.round()).abs().nan_to_num(0.0, 0.0, 0.0)
-    if bool((off > 0.01).any()) or bool((y.nan_to_num(0.0, 0.0, 0.0).abs() > 1.01).any()):
-        raise MisuseError(
-            "output_loss='cross_entropy' needs a plain F.cross_entropy with class targets; the "
-            "gradient here is that of a weighted, smoothed, scaled or differently reduced loss.",
-            hint="Use output_loss=None, or the plain loss with the matching reduction.",
-        )
+def clip_factor(norms: Sequence[Tensor], clip: Scalar) -> Tensor:
+    """Return what a step is multiplied with so that its global norm is at most `clip`."""
+    return (clip / (global_norm(norms) + ALMOST_NOTHING)).clamp(max=1.0)

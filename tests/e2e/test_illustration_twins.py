@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page
 from backend.services.illustrations import descent, node_update
 from backend.services.illustrations.toy_descent import TOY_LOSSES
 from dashboard.pages import toy, updates
-from ib_core.solvable import SOLVABLE
+from ib_core.updates import SOLVABLE
 from tests.e2e.test_scripts import ASSETS, DASH
 
 #: Numbers agree to this share of themselves, or to rounding of the largest they are made of.

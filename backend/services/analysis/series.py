@@ -17,14 +17,12 @@ from sqlalchemy.orm import Session
 
 from backend.models import CurveRow, StudyRow, SweepRow, SweepTrialRow, TrialRow
 from backend.services.trials import COUNTED, UNFINISHED
-from ib_core.methods import METHODS
+from ib_core.methods import METHODS, place
 
 #: The wide rows of ten thousand trials are not all held at once.
 ROWS_AT_A_TIME = 500
 #: Options that belong to one method; EB has none of them and is the baseline all the same.
-OF_A_METHOD = ("isgd_form", "inner_steps", "momentum")
-#: As the methods are listed, EB first.
-METHOD_ORDER = {name: place for place, name in enumerate(METHODS)}
+OF_A_METHOD = tuple(name for method in METHODS.values() for name in method.options)
 #: What decides a result besides rate and seed, as columns; `key_of` reads them.
 KEY_COLUMNS = (
     TrialRow.task,
@@ -229,7 +227,7 @@ def series_order(key: Key) -> tuple[Any, ...]:
         key.profile,
         key.clip is not None,
         key.clip or 0.0,
-        METHOD_ORDER.get(key.method, len(METHOD_ORDER)),
+        place(key.method),
         key.method,
         key.batch_rule or "",
         key.activation or "",

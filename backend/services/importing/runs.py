@@ -22,7 +22,7 @@ from backend.services import studies
 from backend.services.importing.files import Cells, RawRow, not_finite
 from backend.services.trials import chunks, curve_row, delete_orphans, finite, ids_at, readable
 from ib_core.datasets import UCI_NAMES
-from ib_core.sweep.result import CurvePoint
+from ib_core.sweep import CurvePoint
 from ib_core.tasks import TASKS
 
 METHODS = {"exact": "isgd", "exact_isgd": "isgd", "ib+": "ib_plus"}

@@ -21,7 +21,7 @@ from backend.services.trials import (
     spec_of,
 )
 from backend.settings import get_settings
-from ib_core.sweep.result import CurvePoint, TrialResult
+from ib_core.sweep import CurvePoint, TrialResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,14 @@ from backend.services.trials import (
 )
 from backend.settings import get_settings
 from ib_core.datasets import data_hash
-from ib_core.sweep.fingerprint import ENGINE_VERSION, fingerprint
-from ib_core.sweep.shard import PlannedShard, plan_shards
-from ib_core.sweep.spec import SweepSpec, TrialSpec
+from ib_core.sweep import (
+    ENGINE_VERSION,
+    PlannedShard,
+    SweepSpec,
+    TrialSpec,
+    fingerprint,
+    plan_shards,
+)
 from ib_core.tasks import find_task
 
 #: Trials vanish between insert and lock only if somebody deletes a study right then.

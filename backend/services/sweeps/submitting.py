@@ -18,8 +18,7 @@ from backend.services import shards, trials, workers
 from backend.services.sweeps.following import get, row_of
 from backend.services.trials import RETRIABLE, UNFINISHED
 from backend.settings import get_settings
-from ib_core.sweep.fingerprint import ENGINE_VERSION
-from ib_core.sweep.spec import SweepSpec
+from ib_core.sweep import ENGINE_VERSION, SweepSpec
 
 
 @dataclass(frozen=True, slots=True)

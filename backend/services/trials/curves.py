@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from backend.errors import InvalidInput, NotFound
 from backend.models import CurveRow, TrialRow
 from backend.schemas import CurvePointRead, CurveRead
-from ib_core.sweep.result import CurvePoint
+from ib_core.sweep import CurvePoint
 
 COLUMNS = ("step", "epoch", "train_loss", "test_loss", "train_accuracy", "test_accuracy")
 

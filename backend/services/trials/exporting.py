@@ -24,9 +24,8 @@ from backend.schemas import TrialRead
 from backend.services.trials.curves import unpack
 from backend.services.trials.rows import COUNTED, chunks, spec_of, to_read
 from backend.settings import get_settings
-from ib_core.sweep.result import COLUMNS as COMMAND_LINE_COLUMNS
-from ib_core.sweep.result import CurvePoint, Divergence, Outcome, TrialResult
-from ib_core.sweep.spec import TrialSpec
+from ib_core.sweep import COLUMNS as COMMAND_LINE_COLUMNS
+from ib_core.sweep import CurvePoint, Divergence, Outcome, TrialResult, TrialSpec
 
 Format = Literal["csv", "json", "parquet"]
 

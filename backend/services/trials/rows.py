@@ -21,8 +21,7 @@ from backend.errors import NotFound
 from backend.models import ShardRow, ShardState, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import OutcomeName, Page, TrialEvent, TrialRead, TrialState
 from backend.services.paging import read_cursor, write_cursor
-from ib_core.sweep.result import TrialResult
-from ib_core.sweep.spec import TrialSpec
+from ib_core.sweep import TrialResult, TrialSpec
 
 T = TypeVar("T")
 

@@ -2,26 +2,7 @@
 
 from backend.schemas import CatalogRead
 from dashboard.pages.guide.prose import Section, Term, prose, terms
-
-#: What a reader of a curve should know beyond the catalogue's one sentence.
-FURTHER = {
-    "eb": "The yardstick: headroom and threshold are measured against it.",
-    "ib": (
-        "It costs a little more time a step than EB, and as the rate goes to 0 it becomes EB. "
-        "Convolutions have no implicit step and are trained explicitly."
-    ),
-    "ib_plus": (
-        "IB linearises the loss above every layer, so its last layer still takes steps of "
-        "explicit size; IB+ solves that layer with its loss. Only for a linear last layer under "
-        "squared error or softmax cross-entropy."
-    ),
-    "isgd": (
-        "By default 100 inner gradient steps at a tenth of the rate. `text` pulls back with "
-        "weight 1/rate, as the paper writes; `authors` with weight 1, as its runs did."
-    ),
-    "momentum": "For comparison; torch's own.",
-    "adam": "For comparison; torch's own.",
-}
+from ib_core.methods import METHODS
 
 
 def sections(catalog: CatalogRead) -> list[Section]:
@@ -38,7 +19,7 @@ def _methods(catalog: CatalogRead) -> Section:
                 Term(
                     f"method-{method.name}",
                     method.title,
-                    f"{method.summary} {FURTHER.get(method.name, '')}".strip(),
+                    f"{method.summary} {_further(method.name)}".strip(),
                 )
                 for method in catalog.methods
             ),
@@ -48,6 +29,11 @@ def _methods(catalog: CatalogRead) -> Section:
             ),
         ),
     )
+
+
+def _further(method: str) -> str:
+    """Return what a reader of a curve should know beyond the catalogue's one sentence."""
+    return METHODS[method].further if method in METHODS else ""
 
 
 def _batch_rules() -> Section:

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from ib_core.reproduction.bundle import Bundle
 from ib_core.reproduction.plan import PLAN
-from ib_core.sweep.fingerprint import ENGINE_VERSION, fingerprint
-from ib_core.sweep.result import CurvePoint, Outcome, TrialResult
+from ib_core.sweep.result import ENGINE_VERSION, CurvePoint, Outcome, TrialResult, fingerprint
 
 DATA = "d" * 64
 

@@ -177,7 +177,7 @@ def test_an_engine_is_compared_with_the_one_before(
     for version, better in (("9", 0.0), ("10", 0.25)):
         monkeypatch.setattr("backend.services.shards.planning.ENGINE_VERSION", version)
         monkeypatch.setattr("backend.services.sweeps.submitting.ENGINE_VERSION", version)
-        monkeypatch.setattr("ib_core.sweep.fingerprint.ENGINE_VERSION", version)
+        monkeypatch.setattr("ib_core.sweep.result.ENGINE_VERSION", version)
         assert submit()["reused"] == 0
         train(lambda t, better=better: improved(t, better))
     asked = {"kind": "engine"}

@@ -11,7 +11,7 @@ from backend.schemas import RaceRead
 from backend.services.start import LEARNT, NUMBERS, race, race_of
 from ib_core.errors import CorruptData
 from ib_core.reproduction.bundle import Bundle
-from ib_core.reproduction.race import RACE, race_folder
+from ib_core.reproduction.plan import RACE, race_folder
 from ib_core.sweep.result import Outcome, TrialResult
 
 STEPS = {"explicit": "eb", "implicit": "ib", "IB+": "ib_plus"}

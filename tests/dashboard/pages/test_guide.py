@@ -11,7 +11,7 @@ from dashboard.components.controls import BANDS
 from dashboard.components.elements import with_code
 from dashboard.figures.wording import BAND_WORDS
 from dashboard.pages import guide
-from ib_core.methods.base import METHODS
+from ib_core.methods import METHODS
 from ib_core.metrics import METRICS
 from tests.dashboard.component_tree import nodes, said
 
@@ -24,8 +24,8 @@ def catalog() -> CatalogRead:
         engine_version="1.2",
         tasks=[],
         methods=[
-            MethodRead(name=m.name, title=m.title, summary=m.summary, implicit=m.implicit)
-            for m in METHODS.values()
+            MethodRead(name=name, title=m.title, summary=m.summary, implicit=m.implicit)
+            for name, m in METHODS.items()
         ],
         activations=[
             ActivationRead(name="relu"),

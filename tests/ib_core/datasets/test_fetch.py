@@ -12,7 +12,7 @@ import scipy.io
 
 from ib_core.datasets import DATASETS, fetch, load_dataset
 from ib_core.datasets import download as download_module
-from ib_core.datasets.fetch import check, known_hashes, list_datasets
+from ib_core.datasets.fetch import check_dataset, known_hashes, list_datasets
 from ib_core.errors import CorruptData, InvalidSpec, MissingData, UnknownName
 
 MAT = "/music/JSB_Chorales.mat"
@@ -65,7 +65,7 @@ def test_known_hashes_are_those_of_registered_data_sets():
 def test_a_fetched_set_lies_in_place_loads_and_leaves_no_litter(folder, server, mat, published):
     server.files[MAT] = mat
     seen = []
-    fetched = fetch.fetch("jsb_chorales", seen.append, mirror=server.address + "/")
+    fetched = fetch.fetch_dataset("jsb_chorales", seen.append, mirror=server.address + "/")
     assert fetched.verified
     assert fetched.sha256 == published == load_dataset("jsb_chorales").sha256
     assert fetched.files == (folder / MAT[1:],)
@@ -76,13 +76,13 @@ def test_a_fetched_set_lies_in_place_loads_and_leaves_no_litter(folder, server, 
 def test_the_mirror_can_be_set_for_the_whole_process(folder, server, mat, published, monkeypatch):
     monkeypatch.setenv("ETASCOPE_DATA_MIRROR", server.address)
     server.files[MAT] = mat
-    assert fetch.fetch("jsb_chorales").verified
+    assert fetch.fetch_dataset("jsb_chorales").verified
 
 
 def test_what_is_here_and_intact_is_not_fetched_again(folder, server, mat, published):
     server.files[MAT] = mat
     for _ in range(2):
-        fetch.fetch("jsb_chorales", mirror=server.address)
+        fetch.fetch_dataset("jsb_chorales", mirror=server.address)
     assert len(server.requests) == 1
 
 
@@ -90,7 +90,7 @@ def test_a_damaged_file_is_replaced(folder, server, mat, published):
     (folder / "music").mkdir()
     (folder / MAT[1:]).write_bytes(mat[:500])
     server.files[MAT] = mat
-    fetch.fetch("jsb_chorales", mirror=server.address)
+    fetch.fetch_dataset("jsb_chorales", mirror=server.address)
     assert (folder / MAT[1:]).read_bytes() == mat
 
 
@@ -98,14 +98,14 @@ def test_a_damaged_file_that_would_hide_the_fetched_one_is_named(folder, server,
     (folder / "music").mkdir()
     (folder / "music" / "jsb_chorales.npz").write_bytes(b"damaged")
     with pytest.raises(CorruptData, match=r"jsb_chorales\.npz"):
-        fetch.fetch("jsb_chorales", mirror=server.address)
+        fetch.fetch_dataset("jsb_chorales", mirror=server.address)
     assert server.requests == []
 
 
 def test_wrong_but_readable_content_is_refused_and_removed(folder, server, mat):
     server.files[MAT] = mat  # reads well, but these are not the chorales
     with pytest.raises(CorruptData, match="not the published one"):
-        fetch.fetch("jsb_chorales", mirror=server.address)
+        fetch.fetch_dataset("jsb_chorales", mirror=server.address)
     assert files_in(folder) == {".incoming/jsb_chorales.lock"}
 
 
@@ -114,21 +114,21 @@ def test_unreadable_content_is_refused_and_removed_and_a_second_try_works(
 ):
     server.files[MAT] = b"<html>please log in</html>"
     with pytest.raises(CorruptData, match="JSB_Chorales"):
-        fetch.fetch("jsb_chorales", mirror=server.address)
+        fetch.fetch_dataset("jsb_chorales", mirror=server.address)
     assert files_in(folder) == {".incoming/jsb_chorales.lock"}
     server.files[MAT] = mat
-    assert fetch.fetch("jsb_chorales", mirror=server.address).verified
+    assert fetch.fetch_dataset("jsb_chorales", mirror=server.address).verified
 
 
 def test_a_set_nobody_has_verified_need_only_load(folder, server, mat):
     server.files["/music/Nottingham.mat"] = mat
-    assert not fetch.fetch("nottingham", mirror=server.address).verified
+    assert not fetch.fetch_dataset("nottingham", mirror=server.address).verified
 
 
 def test_uci_tables_come_as_two_files(folder, server):
     server.files["/uci/lenses/lenses_py.dat"] = b"0.5,1\n" * 10
     server.files["/uci/lenses/labels_py.dat"] = b"0\n1\n" * 5
-    fetched = fetch.fetch("uci/lenses", mirror=server.address)
+    fetched = fetch.fetch_dataset("uci/lenses", mirror=server.address)
     assert [path.name for path in fetched.files] == ["lenses_py.dat", "labels_py.dat"]
     assert len(load_dataset("uci/lenses").train) == 8
 
@@ -136,10 +136,10 @@ def test_uci_tables_come_as_two_files(folder, server):
 def test_the_half_that_arrived_is_kept_for_the_next_try(folder, server):
     server.files["/uci/lenses/lenses_py.dat"] = b"0.5,1\n" * 10
     with pytest.raises(MissingData, match="answered HTTP 404"):
-        fetch.fetch("uci/lenses", mirror=server.address)
+        fetch.fetch_dataset("uci/lenses", mirror=server.address)
     assert not DATASETS["uci/lenses"].present()
     server.files["/uci/lenses/labels_py.dat"] = b"0\n1\n" * 5
-    fetch.fetch("uci/lenses", mirror=server.address)
+    fetch.fetch_dataset("uci/lenses", mirror=server.address)
     assert [path for path, _ in server.requests].count("/uci/lenses/lenses_py.dat") == 1
 
 
@@ -147,7 +147,7 @@ def test_mnist_is_refused_by_the_published_hash_of_the_file_at_fault(folder, ser
     for item in DATASETS["mnist"].downloads:
         server.files[f"/{item.file}"] = gzip.compress(b"not the original")
     with pytest.raises(CorruptData, match=r"train-images-idx3-ubyte\.gz"):
-        fetch.fetch("mnist", mirror=server.address)
+        fetch.fetch_dataset("mnist", mirror=server.address)
 
 
 def test_without_a_network_the_message_says_what_else_to_do(folder):
@@ -155,7 +155,7 @@ def test_without_a_network_the_message_says_what_else_to_do(folder):
         unused.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
         mirror = f"http://127.0.0.1:{unused.getsockname()[1]}"
         with pytest.raises(MissingData) as caught:
-            fetch.fetch("jsb_chorales", mirror=mirror)
+            fetch.fetch_dataset("jsb_chorales", mirror=mirror)
     message = caught.value.message
     assert "Could not reach 127.0.0.1" in message
     assert "On a machine with a connection run `etascope data fetch jsb_chorales`" in message
@@ -167,29 +167,29 @@ def test_without_a_network_the_message_says_what_else_to_do(folder):
 )
 def test_a_mirror_that_is_no_web_address_is_refused(folder, mirror):
     with pytest.raises(InvalidSpec, match="ETASCOPE_DATA_MIRROR"):
-        fetch.fetch("jsb_chorales", mirror=mirror)
+        fetch.fetch_dataset("jsb_chorales", mirror=mirror)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch, server):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ETASCOPE_DATA_DIR", str(tmp_path / "file" / "data"))
     with pytest.raises(MissingData, match="Set ETASCOPE_DATA_DIR"):
-        fetch.fetch("jsb_chorales", mirror=server.address)
+        fetch.fetch_dataset("jsb_chorales", mirror=server.address)
 
 
 def test_data_in_a_read_only_folder_counts_as_fetched(folder, mat, published):
     (folder / "music").mkdir()
     (folder / MAT[1:]).write_bytes(mat)
     (folder / ".incoming").write_text("in the way, so that nothing can be staged")
-    assert fetch.fetch("jsb_chorales", mirror="http://127.0.0.1:9").verified
+    assert fetch.fetch_dataset("jsb_chorales", mirror="http://127.0.0.1:9").verified
 
 
 def test_built_in_data_is_never_fetched(folder: Path):
-    assert fetch.fetch("toy_moons", mirror="http://127.0.0.1:9").verified
+    assert fetch.fetch_dataset("toy_moons", mirror="http://127.0.0.1:9").verified
     assert files_in(folder) == set()
 
 
-@pytest.mark.parametrize("call", [check, fetch.fetch])
+@pytest.mark.parametrize("call", [check_dataset, fetch.fetch_dataset])
 def test_unknown_names_are_refused(call):
     with pytest.raises(UnknownName):
         call("cifar")
@@ -197,13 +197,13 @@ def test_unknown_names_are_refused(call):
 
 def test_check_reads_the_disk_and_not_the_memory(folder, server, mat, published):
     server.files[MAT] = mat
-    path = fetch.fetch("jsb_chorales", mirror=server.address).files[0]
+    path = fetch.fetch_dataset("jsb_chorales", mirror=server.address).files[0]
     load_dataset("jsb_chorales")
     stat = path.stat()
     path.write_bytes(bytes(len(mat)))
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     with pytest.raises(CorruptData, match="JSB_Chorales"):
-        check("jsb_chorales")
+        check_dataset("jsb_chorales")
 
 
 def test_processes_that_fetch_at_once_download_once_and_agree(folder, server, mat, music):
@@ -211,7 +211,7 @@ def test_processes_that_fetch_at_once_download_once_and_agree(folder, server, ma
     server.cuts = [len(mat) // 2]  # the first is interrupted, which gives the other time
     code = (
         "import sys; from ib_core.datasets import fetch;"
-        "print(fetch.fetch('nottingham', mirror=sys.argv[1]).sha256)"
+        "print(fetch.fetch_dataset('nottingham', mirror=sys.argv[1]).sha256)"
     )
     command = [sys.executable, "-c", code, server.address]
     root = Path(fetch.__file__).parents[2]
@@ -228,7 +228,9 @@ def test_threads_that_fetch_at_once_download_once(folder, server, mat):
     server.files["/music/Nottingham.mat"] = mat
     server.cuts = [len(mat) // 3] * 2
     with ThreadPoolExecutor(4) as pool:
-        tasks = [pool.submit(fetch.fetch, "nottingham", mirror=server.address) for _ in range(4)]
+        tasks = [
+            pool.submit(fetch.fetch_dataset, "nottingham", mirror=server.address) for _ in range(4)
+        ]
     assert len({task.result().sha256 for task in tasks}) == 1
     assert len(server.requests) == 3
 
@@ -236,4 +238,4 @@ def test_threads_that_fetch_at_once_download_once(folder, server, mat):
 @pytest.mark.parametrize("name", ["mnist", "jsb_chorales", "uci/wine"])
 def test_supplied_data_is_verified(need, name):
     need(name)
-    assert check(name).verified
+    assert check_dataset(name).verified

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ib_core import Member, build_optimizer
+from ib_core import METHODS, Member, build_optimizer
 from ib_core.errors import MisuseError
 from ib_core.tasks.losses import LOSSES
 from ib_core.tasks.networks import StackedMLP
@@ -55,6 +55,11 @@ EVERY_KIND = [
     Member("ib_plus", 100.0, mu=0.5, restart=True),
     Member("momentum", 0.1, momentum=0.8),
 ]
+
+
+def test_every_method_is_among_the_cases():
+    alone = {name for name, method in METHODS.items() if method.exact}  # test_isgd.py
+    assert {member.method for member in EVERY_KIND} | alone == set(METHODS)
 
 
 def test_a_stack_of_k_equals_k_single_runs():

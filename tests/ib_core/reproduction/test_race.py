@@ -6,9 +6,10 @@ from itertools import pairwise
 import pytest
 
 from ib_core.reproduction.bundle import Bundle
-from ib_core.reproduction.race import RACE, RATES, race_folder, train_race
+from ib_core.reproduction.plan import RACE, RACE_RATES, race_folder
+from ib_core.reproduction.training import train_race
 from ib_core.reproduction.verify import check
-from ib_core.sweep.fingerprint import ENGINE_VERSION, fingerprint
+from ib_core.sweep.result import ENGINE_VERSION, fingerprint
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def test_it_is_small_enough_to_come_along(stored):
 
 
 def test_the_slider_moves_evenly_on_a_logarithmic_scale():
-    ratios = [after / before for before, after in pairwise(RATES)]
+    ratios = [after / before for before, after in pairwise(RACE_RATES)]
     assert min(ratios) > 1.3
     assert max(ratios) < 1.7
 

@@ -7,7 +7,7 @@ from ib_core.reproduction.evidence import Evidence, runs_of
 from ib_core.reproduction.findings import find
 from ib_core.reproduction.plan import PLAN
 from ib_core.reproduction.verdicts import Verdict
-from ib_core.sweep.fingerprint import ENGINE_VERSION, fingerprint
+from ib_core.sweep.result import ENGINE_VERSION, fingerprint
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from ib_core.errors import IBError, MisuseError
+from ib_core.methods import METHODS
 from ib_core.sweep.engine import run_trials
 from ib_core.sweep.processes import run_sweep
 from ib_core.sweep.result import Observer, Outcome
@@ -166,7 +167,7 @@ def test_a_device_that_is_not_there_is_said_in_one_sentence():
         run_trials(trials_of(), device="tpu")
 
 
-@pytest.mark.parametrize("method", ["eb", "ib", "ib_plus", "isgd", "momentum", "adam"])
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("profile", ["text", "authors"])
 def test_every_method_learns_something_on_wine(method, profile):
     (result,) = run_trials(

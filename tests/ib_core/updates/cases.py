@@ -4,10 +4,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from hypothesis import strategies as st
 from torch import Tensor
 
 from ib_core.updates import ACTIVATIONS, ALPHA_RULES, APPROXIMATION_ERROR, APPROXIMATIONS, AlphaRule
+
+Function = Callable[[Tensor], Tensor]
 
 DTYPES = (torch.float32, torch.float64)
 
@@ -17,8 +20,10 @@ class RuleCase(NamedTuple):
 
     name: str
     rule: AlphaRule
-    sigma: Callable[[Tensor], Tensor]
+    sigma: Function
     slope_range: tuple[float, float]
+    #: The activation as torch has it, or in the plainest words.
+    torchs: Function
     kinks: tuple[float, ...] = ()
     #: How far the slopes are from the activation's own, and the size of the numbers that the
     #: pieces' values are made of; both 0 if the rule is the activation's own.
@@ -26,30 +31,34 @@ class RuleCase(NamedTuple):
     height: float = 0.0
 
 
-def _case(name: str, kinks: tuple[float, ...] = ()) -> RuleCase:
+def _case(name: str, torchs: Function, kinks: tuple[float, ...] = ()) -> RuleCase:
     if name in APPROXIMATIONS:
         curve, error = APPROXIMATIONS[name], APPROXIMATION_ERROR[name]
         rule, slopes = ALPHA_RULES[name], curve.slope_range
-        return RuleCase(name, rule, curve.value, slopes, slope_error=error.slope, height=1.0)
+        return RuleCase(
+            name, rule, curve.value, slopes, torchs, slope_error=error.slope, height=1.0
+        )
     activation = ACTIVATIONS[name]
-    return RuleCase(name, ALPHA_RULES[name], activation.value, activation.slope_range, kinks)
+    return RuleCase(
+        name, ALPHA_RULES[name], activation.value, activation.slope_range, torchs, kinks
+    )
 
 
 #: Rules that reach the lowest value of eq. (8); arctan's takes the root nearest zero instead.
 LOWEST = (
-    _case("linear"),
-    _case("relu", kinks=(0.0,)),
-    _case("leaky_relu", kinks=(0.0,)),
-    _case("hardtanh", kinks=(-1.0, 1.0)),
-    _case("smoothstep"),
-    _case("tanh"),
-    _case("sigmoid"),
-    _case("gelu"),
-    _case("silu"),
-    _case("softplus"),
-    _case("elu"),
+    _case("linear", lambda s: s),
+    _case("relu", F.relu, kinks=(0.0,)),
+    _case("leaky_relu", F.leaky_relu, kinks=(0.0,)),
+    _case("hardtanh", F.hardtanh, kinks=(-1.0, 1.0)),
+    _case("smoothstep", lambda s: (3 * s.clamp(-1, 1) - s.clamp(-1, 1) ** 3) / 2),
+    _case("tanh", F.tanh),
+    _case("sigmoid", F.sigmoid),
+    _case("gelu", F.gelu),
+    _case("silu", F.silu),
+    _case("softplus", F.softplus),
+    _case("elu", F.elu),
 )
-EVERY = (*LOWEST, _case("arctan"))
+EVERY = (*LOWEST, _case("arctan", torch.arctan))
 
 
 class Nodes(NamedTuple):

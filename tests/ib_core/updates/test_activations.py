@@ -2,24 +2,11 @@
 
 import pytest
 import torch
-import torch.nn.functional as F
 
 from ib_core.updates import ACTIVATIONS
+from tests.ib_core.updates.cases import EVERY
 
-TORCH = {
-    "linear": lambda s: s,
-    "relu": F.relu,
-    "leaky_relu": F.leaky_relu,
-    "arctan": torch.arctan,
-    "hardtanh": F.hardtanh,
-    "smoothstep": lambda s: (3 * s.clamp(-1, 1) - s.clamp(-1, 1) ** 3) / 2,
-    "tanh": F.tanh,
-    "sigmoid": F.sigmoid,
-    "gelu": F.gelu,
-    "silu": F.silu,
-    "softplus": F.softplus,
-    "elu": F.elu,
-}
+TORCH = {case.name: case.torchs for case in EVERY}
 
 every_activation = pytest.mark.parametrize("name", ACTIVATIONS)
 every_dtype = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

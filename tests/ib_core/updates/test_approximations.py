@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from ib_core.solvable import SOLVABLE
-from ib_core.updates import ACTIVATIONS, ALPHA_RULES, APPROXIMATION_ERROR, APPROXIMATIONS
+from ib_core.updates import ACTIVATIONS, ALPHA_RULES, APPROXIMATION_ERROR, APPROXIMATIONS, SOLVABLE
 
 approximations = pytest.mark.parametrize("name", APPROXIMATIONS)
 

@@ -157,6 +157,7 @@ def test_a_transposed_layer_is_solved_like_a_contiguous_one(case):
 
 def test_every_activation_has_a_rule_and_every_rule_an_activation():
     assert list(ALPHA_RULES) == list(ACTIVATIONS)
+    assert {case.name for case in EVERY} == set(ACTIVATIONS)
 
 
 def test_an_unknown_activation_is_answered_with_the_known_ones():

@@ -13,8 +13,7 @@ from backend.schemas import SweepState, TrialState
 from backend.services import shards, sweeps
 from backend.settings import get_settings
 from ib_core.datasets import data_hash
-from ib_core.sweep.fingerprint import fingerprint
-from ib_core.sweep.result import Outcome
+from ib_core.sweep.result import Outcome, fingerprint
 from ib_core.sweep.spec import TrialSpec
 from ib_core.tasks import find_task
 from tests.factories import TASK, claim, new_study, result, submit, sweep_spec, train_all

@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from backend.models import TrialRow
 from backend.schemas import TrialEvent, TrialRead
-from backend.services.trials import SETTINGS
-from backend.services.trials.rows import RESULTS, exporting, rows
+from backend.services.trials import SETTINGS, exporting, rows
+from backend.services.trials.rows import RESULTS
 from ib_core.sweep.result import COLUMNS
 
 ROOT = Path(__file__).resolve().parents[4]
