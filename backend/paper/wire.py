@@ -19,13 +19,13 @@ from backend.schemas import (
 )
 from ib_core.datasets import DATASETS
 from ib_core.metrics import (
+    PAPER,
     MetricValue,
     RateCurve,
     RatePoint,
     divergence_probability,
     paper_threshold,
 )
-from ib_core.metrics.registry import PAPER
 from ib_core.reproduction import (
     RULES,
     UNCLIPPED,

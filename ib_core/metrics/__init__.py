@@ -52,7 +52,7 @@ from ib_core.metrics.paired import (
     paired_differences,
 )
 from ib_core.metrics.reading import MetricValue, number_text
-from ib_core.metrics.registry import METRICS, Metric
+from ib_core.metrics.registry import METRICS, PAPER, Metric
 from ib_core.metrics.scorecard import scorecard
 from ib_core.metrics.sensitivity import recommendation
 
@@ -60,6 +60,7 @@ __all__ = [
     "ALPHA_FLOPS",
     "BAND_DEFINITIONS",
     "METRICS",
+    "PAPER",
     "PRINTED_OVERHEADS",
     "Band",
     "BandKind",

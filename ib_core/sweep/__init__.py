@@ -3,8 +3,8 @@
 | module | holds |
 | --- | --- |
 | `request` | a sweep as people write it: the one reader of bodies, command words and forms |
+| `settings` | everything a sweep can say, each setting once |
 | `spec` | `SweepSpec`, `TrialSpec`: validated once, frozen afterwards; `specs_of` a body |
-| `grid` | log-spaced rates, counted seeds |
 | `presets` | sweeps by name: the paper's experiments, and first ones |
 | `shard` | which trials train as one stack |
 | `cost`, `speed` | what a stack will take: work counted, speeds measured on this machine |
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ib_core.sweep.cost import stack_memory, stack_seconds
     from ib_core.sweep.engine import member_of, run_trials
     from ib_core.sweep.environment import choose_device
-    from ib_core.sweep.grid import count_seeds, log_grid
     from ib_core.sweep.presets import PRESETS, Preset
     from ib_core.sweep.processes import lanes_here, run_all, run_sweep
     from ib_core.sweep.request import PROFILES
@@ -42,7 +41,15 @@ if TYPE_CHECKING:
         write_json,
     )
     from ib_core.sweep.shard import PlannedShard, plan_shards
-    from ib_core.sweep.spec import Options, SweepSpec, TrialSpec, read_options, specs_of
+    from ib_core.sweep.spec import (
+        Options,
+        SweepSpec,
+        TrialSpec,
+        count_seeds,
+        log_grid,
+        read_options,
+        specs_of,
+    )
     from ib_core.sweep.speed import calibrate
 
 __all__ = [
@@ -85,7 +92,6 @@ _HOMES = {
     "cost": "stack_memory stack_seconds",
     "engine": "member_of run_trials",
     "environment": "choose_device",
-    "grid": "count_seeds log_grid",
     "presets": "PRESETS Preset",
     "processes": "lanes_here run_all run_sweep",
     "result": (
@@ -94,7 +100,7 @@ _HOMES = {
     ),
     "shard": "PlannedShard plan_shards",
     "request": "PROFILES",
-    "spec": "Options SweepSpec TrialSpec read_options specs_of",
+    "spec": "Options SweepSpec TrialSpec count_seeds log_grid read_options specs_of",
     "speed": "calibrate",
 }
 

@@ -1,6 +1,7 @@
 """What to train: validated once, frozen afterwards. If a `SweepSpec` exists, it is runnable."""
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
@@ -8,7 +9,6 @@ from typing import Any
 from ib_core.errors import InvalidSpec, lookup
 from ib_core.methods import METHODS
 from ib_core.sweep import request
-from ib_core.sweep.grid import check_rates, check_seeds, count_seeds, log_grid
 from ib_core.sweep.presets import PRESETS
 from ib_core.tasks import Task, find_task
 from ib_core.updates import SOLVABLE
@@ -200,6 +200,55 @@ def _spec(body: Mapping[str, Any]) -> SweepSpec:
     clip = body.get("clip")
     settings["clips"] = tuple(clip) if isinstance(clip, list | tuple) else (clip,)
     return SweepSpec.create(body["task"], **settings)
+
+
+def log_grid(low: float, high: float, count: int) -> tuple[float, ...]:
+    """Return `count` log-spaced rates from `low` to `high`, both included.
+
+    Inner rates are rounded to four significant digits, so that a rate reads well, can be typed
+    again, and is the same trial when two grids meet in it.
+    """
+    request.check("learning_rates", {"from": low, "to": high, "count": count})
+    if count == 1 and low != high:
+        raise InvalidSpec(
+            "A grid of one learning rate must start and end at it.", field="learning_rates"
+        )
+    if low >= high and count > 1:
+        raise InvalidSpec(f"A grid must rise; got {low:g} to {high:g}.", field="learning_rates")
+    start, ratio = math.log10(low), math.log10(high / low)
+    inner = (10 ** (start + ratio * i / (count - 1)) for i in range(1, count - 1))
+    ends = (low,) if count == 1 else (low, high)
+    return check_rates((ends[0], *(float(f"{rate:.4g}") for rate in inner), *ends[1:]))
+
+
+def count_seeds(count: int) -> tuple[int, ...]:
+    """Return the seeds 1 to `count`."""
+    request.check("seeds", count)
+    return tuple(range(1, count + 1))
+
+
+def check_rates(rates: Iterable[float]) -> tuple[float, ...]:
+    """Return the rates in rising order, or say which one cannot be used."""
+    found = tuple(rates)
+    request.check("learning_rates", found)
+    _refuse_repeats(found, "learning rate", "learning_rates")
+    return tuple(sorted(float(rate) for rate in found))
+
+
+def check_seeds(seeds: Iterable[int]) -> tuple[int, ...]:
+    """Return the seeds as given, or say which one cannot be used."""
+    found = tuple(seeds)
+    request.check("seeds", found)
+    _refuse_repeats(found, "seed", "seeds")
+    return found
+
+
+def _refuse_repeats(values: Sequence[float], what: str, field: str) -> None:
+    seen: set[float] = set()
+    for value in values:
+        if value in seen:
+            raise InvalidSpec(f"The {what} {value:g} is given twice.", field=field)
+        seen.add(value)
 
 
 def read_options(options: "Options | Mapping[str, Any] | None") -> Options:

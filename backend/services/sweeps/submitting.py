@@ -11,8 +11,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import changed_rows, clock, insert_for, insert_many
 from backend.errors import Conflict, InvalidInput, NotFound, TooLarge
-from backend.models import StudyRow, SweepRow, SweepTrialRow, TrialRow
-from backend.models.shards import DEVICES
+from backend.models import DEVICES, StudyRow, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import DryRunRead, SweepRead, TrialState
 from backend.services import shards, trials, workers
 from backend.services.sweeps.following import get, row_of

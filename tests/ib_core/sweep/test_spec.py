@@ -1,10 +1,9 @@
 import pytest
 
 from ib_core.errors import IBError
-from ib_core.sweep.grid import log_grid
 from ib_core.sweep.presets import PRESETS
 from ib_core.sweep.result import fingerprint
-from ib_core.sweep.spec import SweepSpec, TrialSpec, specs_of
+from ib_core.sweep.spec import SweepSpec, TrialSpec, log_grid, specs_of
 
 
 def create(**changes):
