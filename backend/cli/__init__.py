@@ -32,6 +32,8 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 #: Errors about this machine rather than about what was typed.
 FAULTS = (LaunchError, Unavailable)
+#: A module of these that is missing is a fault of ours, any other one a part not installed.
+OURS = ("ib_core", "backend", "worker", "dashboard", "migrations")
 
 app = typer.Typer(
     name="etascope",
@@ -84,6 +86,11 @@ def main() -> None:
     """Run the command; an error is one sentence on stderr, exit code 2 if the input was bad."""
     try:
         app()
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] in OURS:
+            raise
+        typer.echo(f"This needs {error.name}: pip install 'etascope[server]'.", err=True)
+        sys.exit(1)
     except IBError as error:
         hint = f" {error.hint}" if error.hint and error.hint not in error.message else ""
         typer.echo(f"{error.message}{hint}", err=True)

@@ -6,40 +6,28 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean
 
-from sqlalchemy.orm import Session
-
 from backend.schemas import (
-    Band,
-    CompareRead,
-    CompareStudy,
     DifferenceKind,
-    DifferencesRead,
-    Metric,
     MetricRead,
     PairedPointRead,
     PairedRead,
     PairRead,
-    Reducer,
-    ScorecardRead,
     ScorecardRow,
 )
-from backend.services.analysis.rate_curves import Measure, Plotted, key_fields, to_plots, to_series
+from backend.services.analysis.rate_curves import Measure, Plotted, key_fields
 from backend.services.analysis.series import (
     Key,
     Series,
     labels,
-    load_series,
     series_id,
     version_order,
 )
 from ib_core.metrics import (
-    BAND_DEFINITIONS,
     METRICS,
     MetricValue,
     PairedComparison,
     PairedDifference,
     RateCurve,
-    paired_differences,
     recommendation,
 )
 from ib_core.metrics import scorecard as score
@@ -54,25 +42,6 @@ OVERHEAD = (
     "divided by the same mean of EB's, minus 1."
 )
 Seconds = dict[tuple[float, int], float]
-
-
-def scorecard(
-    session: Session,
-    *,
-    study_id: int,
-    metric: Metric = "train_loss",
-    reducer: Reducer = "final",
-) -> ScorecardRead:
-    """Return a study's robustness numbers; the caller has checked that the study exists."""
-    measure = Measure(metric, reducer)
-    found = load_series(
-        session,
-        study_ids=[study_id],
-        value=measure.column,
-        with_curves=measure.needs_curves(initial=True),
-    )
-    rows = to_rows(to_plots(found, measure, initial=True), measure)
-    return ScorecardRead(study_id=study_id, metric=metric, reducer=reducer, rows=rows)
 
 
 def to_rows(
@@ -208,44 +177,7 @@ def _time_metric(
     )
 
 
-def differences(
-    session: Session,
-    *,
-    study_id: int,
-    kind: DifferenceKind,
-    metric: Metric = "train_loss",
-    reducer: Reducer = "final",
-) -> DifferencesRead:
-    """Return a study's paired differences; the caller has checked that the study exists.
-
-    An accuracy is compared as an error, 1 - accuracy, so that negative always means better.
-    """
-    measure = Measure(metric, reducer)
-    found = load_series(
-        session,
-        study_ids=[study_id],
-        value=measure.column,
-        with_curves=measure.needs_curves(initial=False),
-    )
-    keys = [series.key for series in found]
-    named = dict(zip(keys, labels(keys), strict=True))
-    curves = {plot.series.key: plot.curve for plot in to_plots(found, measure)}
-    items = [
-        _pair_to_read(first, second, named, paired_differences(one, two))
-        for first, second in _pairs(keys, kind)
-        if (one := curves[first]) is not None and (two := curves[second]) is not None
-    ]
-    return DifferencesRead(
-        study_id=study_id,
-        metric=metric,
-        reducer=reducer,
-        kind=kind,
-        definition=METRICS["paired_difference"].definition,
-        items=[item for item in items if item.points],
-    )
-
-
-def _pairs(keys: Sequence[Key], kind: DifferenceKind) -> Iterator[tuple[Key, Key]]:
+def pairs_of(keys: Sequence[Key], kind: DifferenceKind) -> Iterator[tuple[Key, Key]]:
     """Yield the series to compare, each with what it is compared to."""
     if kind == "engine":
         yield from _engines(keys)
@@ -274,9 +206,10 @@ def _engines(keys: Sequence[Key]) -> Iterator[tuple[Key, Key]]:
         yield from ((later, earlier) for earlier, later in pairwise(ordered))
 
 
-def _pair_to_read(
+def pair_to_read(
     first: Key, second: Key, named: Mapping[Key, str], found: PairedComparison
 ) -> PairedRead:
+    """Return a comparison as it is answered."""
     return PairedRead(
         first=series_id(first),
         second=series_id(second),
@@ -303,44 +236,4 @@ def _point_to_read(found: PairedDifference) -> PairedPointRead:
         higher=found.higher,
         wilcoxon_p=found.test.p,
         note=found.test.note,
-    )
-
-
-def compare(
-    session: Session,
-    *,
-    studies: Mapping[int, str],
-    metric: Metric = "train_loss",
-    reducer: Reducer = "final",
-    band: Band = "std",
-) -> CompareRead:
-    """Return the curves and numbers of several studies, labelled by what tells them apart.
-
-    Args:
-        session: For reading.
-        studies: Names by id, in the order of the answer.
-        metric: Which number.
-        reducer: Final or best.
-        band: What is drawn around the means.
-    """
-    measure = Measure(metric, reducer)
-    found = load_series(
-        session,
-        study_ids=list(studies),
-        value=measure.column,
-        with_curves=measure.needs_curves(initial=True),
-    )
-    names = dict(studies) if len(studies) > 1 else {}
-    plots = to_plots(found, measure, initial=True)
-    series = to_series(plots, measure, band, names)
-    thresholds = [line.threshold for line in series if line.threshold is not None]
-    return CompareRead(
-        studies=[CompareStudy(id=id_, name=name) for id_, name in studies.items()],
-        metric=metric,
-        reducer=reducer,
-        band=band,
-        band_definition=BAND_DEFINITIONS[band],
-        series=series,
-        rows=to_rows(plots, measure, names),
-        threshold=thresholds[0] if thresholds else None,
     )

@@ -4,23 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy.orm import Session
-
-from backend.models import TrialRow
 from backend.schemas import (
     Band,
     Metric,
     RatePointRead,
     Reducer,
-    SensitivityRead,
     SeriesRead,
     TrialState,
 )
-from backend.services.analysis.series import Finished, Key, Series, labels, load_series, series_id
-from backend.services.trials import first_and_best
+from backend.services.analysis.series import Finished, Key, Series, labels, series_id
 from ib_core.metrics import (
-    BAND_DEFINITIONS,
-    METRICS,
     RateCurve,
     RatePoint,
     SeedResult,
@@ -35,11 +28,6 @@ class Measure:
 
     metric: Metric
     reducer: Reducer = "final"
-
-    @property
-    def column(self) -> Any:
-        """The column of the final value."""
-        return getattr(TrialRow, self.metric).label("final")
 
     @property
     def higher_is_better(self) -> bool:
@@ -100,6 +88,9 @@ def _numbers(
     values: list[float | None] = [row.final for row in rows]
     starts: list[float | None] = [row.initial_loss for row in rows]
     if measure.needs_curves(initial=initial):
+        # Only stored trials have packed curves; a sweep on the command line needs no database.
+        from backend.services.trials import first_and_best
+
         first, best = first_and_best(
             [row.curve for row in rows], measure.metric, highest=measure.higher_is_better
         )
@@ -154,36 +145,6 @@ def to_plots(found: Sequence[Series], measure: Measure, *, initial: bool = False
         dots = to_dots(series, measure, initial=initial)
         plots.append(Plotted(series, dots, rate_curve(dots, measure)))
     return plots
-
-
-def sensitivity(
-    session: Session,
-    *,
-    study_id: int,
-    metric: Metric = "train_loss",
-    reducer: Reducer = "final",
-    band: Band = "std",
-) -> SensitivityRead:
-    """Return a study's curves; the caller has checked that the study exists."""
-    measure = Measure(metric, reducer)
-    found = load_series(
-        session,
-        study_ids=[study_id],
-        value=measure.column,
-        with_curves=measure.needs_curves(initial=False),
-    )
-    series = to_series(to_plots(found, measure), measure, band)
-    thresholds = [line.threshold for line in series if line.threshold is not None]
-    return SensitivityRead(
-        study_id=study_id,
-        metric=metric,
-        reducer=reducer,
-        band=band,
-        band_definition=BAND_DEFINITIONS[band],
-        series=series,
-        threshold=thresholds[0] if thresholds else None,
-        threshold_definition=METRICS["divergence_threshold"].definition,
-    )
 
 
 def to_series(

@@ -1,44 +1,15 @@
-"""A study's trials as series: nothing is in one series that differs in more than rate and seed.
-
-Also what tells series apart, in words, and whether a study's may have changed.
-"""
+"""Series: nothing is in one that differs in more than rate and seed; and what tells them apart."""
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain
-from operator import attrgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, Select, Text, cast, func, null, select, type_coerce
-from sqlalchemy.orm import Session
-
-from backend.models import CurveRow, StudyRow, SweepRow, SweepTrialRow, TrialRow
-from backend.services.trials import COUNTED, UNFINISHED
 from ib_core.methods import METHODS, place
 
-#: The wide rows of ten thousand trials are not all held at once.
-ROWS_AT_A_TIME = 500
 #: Options that belong to one method; EB has none of them and is the baseline all the same.
 OF_A_METHOD = tuple(name for method in METHODS.values() for name in method.options)
-#: What decides a result besides rate and seed, as columns; `key_of` reads them.
-KEY_COLUMNS = (
-    TrialRow.task,
-    TrialRow.profile,
-    TrialRow.method,
-    TrialRow.batch_rule,
-    TrialRow.activation,
-    TrialRow.clip,
-    TrialRow.mu,
-    TrialRow.epochs,
-    TrialRow.batch_size,
-    cast(TrialRow.options, Text).label("options"),
-    TrialRow.imported,
-    TrialRow.engine_version,
-    TrialRow.data_hash,
-)
 #: Fields whose absence only means that the method has no use for them.
 METHOD_DEPENDENT = ("batch_rule", *(f"options.{name}" for name in OF_A_METHOD))
 #: Values that go without saying; everywhere else that is nothing at all.
@@ -141,82 +112,6 @@ def canonical(options: dict[str, Any]) -> str:
     return json.dumps(given, sort_keys=True)
 
 
-def load_series(
-    session: Session, *, study_ids: Sequence[int], value: Any, with_curves: bool = False
-) -> list[Series]:
-    """Return the series of some studies, by one query a study, whatever their size.
-
-    Args:
-        session: For reading.
-        study_ids: Which studies.
-        value: A column of `TrialRow`, the trials' `final` number.
-        with_curves: Whether trials carry their packed curve too.
-    """
-    found: dict[Key, Series] = {}
-    for study_id in study_ids:
-        query = _query(study_id, value, with_curves=with_curves)
-        # Through the connection: the session's own machinery is for rows that are entities.
-        pieces = session.connection().execute(query).partitions(ROWS_AT_A_TIME)
-        _add_study(found, study_id, chain.from_iterable(pieces))
-    return sorted(found.values(), key=lambda series: series_order(series.key))
-
-
-def _query(study_id: int, value: Any, *, with_curves: bool) -> Select[*tuple[Any, ...]]:
-    members = (
-        select(SweepTrialRow.trial_id)
-        .join(SweepRow, SweepRow.id == SweepTrialRow.sweep_id)
-        .where(SweepRow.study_id == study_id)
-    )
-    # As plain text: ten thousand look-ups of an enum's member would take as long as the query.
-    state = type_coerce(TrialRow.state, Text).label("state")
-    own = (TrialRow.id, TrialRow.lr, TrialRow.seed, state, TrialRow.initial_loss)
-    curve = CurveRow.data if with_curves else null()
-    query: Select[*tuple[Any, ...]] = select(*own, TrialRow.seconds, value, curve, *KEY_COLUMNS)
-    if with_curves:
-        query = query.outerjoin(CurveRow, CurveRow.trial_id == TrialRow.id)
-    return query.where(TrialRow.id.in_(members))
-
-
-def _add_study(found: dict[Key, Series], study_id: int, rows: Iterable[Row[Any]]) -> None:
-    # By the raw settings: hashing a `Key` for every row would cost more than reading it.
-    alike: dict[tuple[Any, ...], list[Finished]] = {}
-    width = len(Finished._fields)
-    for row in rows:
-        alike.setdefault(row[width:], []).append(Finished._make(row[:width]))
-    for settings, trials in alike.items():
-        # Here, because the database would carry every row's settings through its sorting.
-        trials.sort(key=attrgetter("lr", "seed", "id"))
-        _add_trials(found, key_of(study_id, settings), trials)
-
-
-def _add_trials(found: dict[Key, Series], key: Key, trials: Iterable[Finished]) -> None:
-    first = found.setdefault(key, Series(key))
-    seen: Counter[tuple[float, int]] = Counter()
-    for trial in trials:
-        if trial.state in COUNTED:
-            cell = (trial.lr, trial.seed)
-            series = _repeated(found, key, seen[cell]) if seen[cell] else first
-            seen[cell] += 1
-            series.rows.append(trial)
-        elif trial.state in UNFINISHED:
-            first.unfinished += 1
-        else:
-            first.failed += 1
-
-
-def _repeated(found: dict[Key, Series], key: Key, times: int) -> Series:
-    again = replace(key, repeat=times)
-    return found.setdefault(again, Series(again))
-
-
-def key_of(study_id: int, settings: Sequence[Any]) -> Key:
-    """Return the key of a row's `SETTINGS`."""
-    names = [column.key for column in KEY_COLUMNS]
-    values = dict(zip(names, settings, strict=True))
-    values["options"] = canonical(json.loads(values["options"] or "{}"))
-    return Key(study_id=study_id, **values)
-
-
 def series_order(key: Key) -> tuple[Any, ...]:
     """Order by study and group, EB first within a group: the order of legends and tables."""
     return (
@@ -295,31 +190,3 @@ def _differs(name: str, flat: Sequence[dict[str, Any]]) -> bool:
 def _say(name: str, value: Any) -> str:
     say = SAYINGS.get(name)
     return say(value) if say else f"{name.removeprefix('options.')} {value}"
-
-
-def studies_version(session: Session, *, study_ids: Sequence[int]) -> str:
-    """Return a text that changes whenever an analysis of these studies could.
-
-    A trial's numbers change only when it ends, which its state and time tell; names matter
-    because labels and comparisons show them.
-    """
-    trials = (
-        select(
-            SweepRow.study_id,
-            TrialRow.state,
-            func.count(),
-            func.sum(TrialRow.id),
-            func.max(TrialRow.finished_at, type_=TrialRow.finished_at.type),
-        )
-        .select_from(SweepTrialRow)
-        .join(SweepRow, SweepRow.id == SweepTrialRow.sweep_id)
-        .join(TrialRow, TrialRow.id == SweepTrialRow.trial_id)
-        .where(SweepRow.study_id.in_(study_ids))
-        .group_by(SweepRow.study_id, TrialRow.state)
-        .order_by(SweepRow.study_id, TrialRow.state)
-    )
-    names = (
-        select(StudyRow.id, StudyRow.name).where(StudyRow.id.in_(study_ids)).order_by(StudyRow.id)
-    )
-    facts = [tuple(row) for query in (trials, names) for row in session.execute(query)]
-    return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]

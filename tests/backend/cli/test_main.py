@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from backend.cli import app
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def etascope(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

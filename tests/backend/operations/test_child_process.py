@@ -14,7 +14,7 @@ import pytest
 from backend.operations import child_process as module
 from backend.operations.child_process import Child, LaunchError, stop_all
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SLEEP = "import time; time.sleep(60)"
 STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('deaf', flush=True); "
 

@@ -22,7 +22,7 @@ from backend.operations.child_process import LaunchError, die_with_parent
 from backend.operations.launcher import StopSignals, address, free_port, only_one, why_not_ready
 from backend.settings import Settings
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 START_SECONDS = 90.0
 
 

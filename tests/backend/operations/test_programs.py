@@ -11,7 +11,7 @@ import pytest
 
 from backend.operations import programs
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def program(place: Path, body: str = "exit 0") -> Path:

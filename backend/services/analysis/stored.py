@@ -1,0 +1,275 @@
+"""What is stored, as series, and the answers about studies that are made of them.
+
+The only module here that knows the database: the others serve a sweep on the command line as well.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import Row, Select, Text, cast, func, null, select, type_coerce
+from sqlalchemy.orm import Session
+
+from backend.models import CurveRow, StudyRow, SweepRow, SweepTrialRow, TrialRow
+from backend.schemas import (
+    Band,
+    CompareRead,
+    CompareStudy,
+    DifferenceKind,
+    DifferencesRead,
+    Metric,
+    Reducer,
+    ScorecardRead,
+    SensitivityRead,
+)
+from backend.services.analysis.comparisons import pair_to_read, pairs_of, to_rows
+from backend.services.analysis.rate_curves import Measure, to_plots, to_series
+from backend.services.analysis.series import Finished, Key, Series, canonical, labels, series_order
+from backend.services.trials import COUNTED, UNFINISHED
+from ib_core.metrics import BAND_DEFINITIONS, METRICS, paired_differences
+
+#: The wide rows of ten thousand trials are not all held at once.
+ROWS_AT_A_TIME = 500
+#: What decides a result besides rate and seed, as columns; `key_of` reads them.
+KEY_COLUMNS = (
+    TrialRow.task,
+    TrialRow.profile,
+    TrialRow.method,
+    TrialRow.batch_rule,
+    TrialRow.activation,
+    TrialRow.clip,
+    TrialRow.mu,
+    TrialRow.epochs,
+    TrialRow.batch_size,
+    cast(TrialRow.options, Text).label("options"),
+    TrialRow.imported,
+    TrialRow.engine_version,
+    TrialRow.data_hash,
+)
+
+
+def load_series(
+    session: Session, *, study_ids: Sequence[int], value: Any, with_curves: bool = False
+) -> list[Series]:
+    """Return the series of some studies, by one query a study, whatever their size.
+
+    Args:
+        session: For reading.
+        study_ids: Which studies.
+        value: A column of `TrialRow`, the trials' `final` number.
+        with_curves: Whether trials carry their packed curve too.
+    """
+    found: dict[Key, Series] = {}
+    for study_id in study_ids:
+        query = _query(study_id, value, with_curves=with_curves)
+        # Through the connection: the session's own machinery is for rows that are entities.
+        pieces = session.connection().execute(query).partitions(ROWS_AT_A_TIME)
+        _add_study(found, study_id, chain.from_iterable(pieces))
+    return sorted(found.values(), key=lambda series: series_order(series.key))
+
+
+def _query(study_id: int, value: Any, *, with_curves: bool) -> Select[*tuple[Any, ...]]:
+    members = (
+        select(SweepTrialRow.trial_id)
+        .join(SweepRow, SweepRow.id == SweepTrialRow.sweep_id)
+        .where(SweepRow.study_id == study_id)
+    )
+    # As plain text: ten thousand look-ups of an enum's member would take as long as the query.
+    state = type_coerce(TrialRow.state, Text).label("state")
+    own = (TrialRow.id, TrialRow.lr, TrialRow.seed, state, TrialRow.initial_loss)
+    curve = CurveRow.data if with_curves else null()
+    query: Select[*tuple[Any, ...]] = select(*own, TrialRow.seconds, value, curve, *KEY_COLUMNS)
+    if with_curves:
+        query = query.outerjoin(CurveRow, CurveRow.trial_id == TrialRow.id)
+    return query.where(TrialRow.id.in_(members))
+
+
+def _add_study(found: dict[Key, Series], study_id: int, rows: Iterable[Row[Any]]) -> None:
+    # By the raw settings: hashing a `Key` for every row would cost more than reading it.
+    alike: dict[tuple[Any, ...], list[Finished]] = {}
+    width = len(Finished._fields)
+    for row in rows:
+        alike.setdefault(row[width:], []).append(Finished._make(row[:width]))
+    for settings, trials in alike.items():
+        # Here, because the database would carry every row's settings through its sorting.
+        trials.sort(key=attrgetter("lr", "seed", "id"))
+        _add_trials(found, key_of(study_id, settings), trials)
+
+
+def _add_trials(found: dict[Key, Series], key: Key, trials: Iterable[Finished]) -> None:
+    first = found.setdefault(key, Series(key))
+    seen: Counter[tuple[float, int]] = Counter()
+    for trial in trials:
+        if trial.state in COUNTED:
+            cell = (trial.lr, trial.seed)
+            series = _repeated(found, key, seen[cell]) if seen[cell] else first
+            seen[cell] += 1
+            series.rows.append(trial)
+        elif trial.state in UNFINISHED:
+            first.unfinished += 1
+        else:
+            first.failed += 1
+
+
+def _repeated(found: dict[Key, Series], key: Key, times: int) -> Series:
+    again = replace(key, repeat=times)
+    return found.setdefault(again, Series(again))
+
+
+def key_of(study_id: int, settings: Sequence[Any]) -> Key:
+    """Return the key of a row's `SETTINGS`."""
+    names = [column.key for column in KEY_COLUMNS]
+    values = dict(zip(names, settings, strict=True))
+    values["options"] = canonical(json.loads(values["options"] or "{}"))
+    return Key(study_id=study_id, **values)
+
+
+def _measured(
+    session: Session, study_ids: Sequence[int], measure: Measure, *, initial: bool = False
+) -> list[Series]:
+    """Return the series of some studies with what a measure needs of every trial."""
+    return load_series(
+        session,
+        study_ids=study_ids,
+        value=getattr(TrialRow, measure.metric).label("final"),
+        with_curves=measure.needs_curves(initial=initial),
+    )
+
+
+def sensitivity(
+    session: Session,
+    *,
+    study_id: int,
+    metric: Metric = "train_loss",
+    reducer: Reducer = "final",
+    band: Band = "std",
+) -> SensitivityRead:
+    """Return a study's curves; the caller has checked that the study exists."""
+    measure = Measure(metric, reducer)
+    found = _measured(session, [study_id], measure)
+    series = to_series(to_plots(found, measure), measure, band)
+    thresholds = [line.threshold for line in series if line.threshold is not None]
+    return SensitivityRead(
+        study_id=study_id,
+        metric=metric,
+        reducer=reducer,
+        band=band,
+        band_definition=BAND_DEFINITIONS[band],
+        series=series,
+        threshold=thresholds[0] if thresholds else None,
+        threshold_definition=METRICS["divergence_threshold"].definition,
+    )
+
+
+def scorecard(
+    session: Session,
+    *,
+    study_id: int,
+    metric: Metric = "train_loss",
+    reducer: Reducer = "final",
+) -> ScorecardRead:
+    """Return a study's robustness numbers; the caller has checked that the study exists."""
+    measure = Measure(metric, reducer)
+    found = _measured(session, [study_id], measure, initial=True)
+    rows = to_rows(to_plots(found, measure, initial=True), measure)
+    return ScorecardRead(study_id=study_id, metric=metric, reducer=reducer, rows=rows)
+
+
+def differences(
+    session: Session,
+    *,
+    study_id: int,
+    kind: DifferenceKind,
+    metric: Metric = "train_loss",
+    reducer: Reducer = "final",
+) -> DifferencesRead:
+    """Return a study's paired differences; the caller has checked that the study exists.
+
+    An accuracy is compared as an error, 1 - accuracy, so that negative always means better.
+    """
+    measure = Measure(metric, reducer)
+    found = _measured(session, [study_id], measure)
+    keys = [series.key for series in found]
+    named = dict(zip(keys, labels(keys), strict=True))
+    curves = {plot.series.key: plot.curve for plot in to_plots(found, measure)}
+    items = [
+        pair_to_read(first, second, named, paired_differences(one, two))
+        for first, second in pairs_of(keys, kind)
+        if (one := curves[first]) is not None and (two := curves[second]) is not None
+    ]
+    return DifferencesRead(
+        study_id=study_id,
+        metric=metric,
+        reducer=reducer,
+        kind=kind,
+        definition=METRICS["paired_difference"].definition,
+        items=[item for item in items if item.points],
+    )
+
+
+def compare(
+    session: Session,
+    *,
+    studies: Mapping[int, str],
+    metric: Metric = "train_loss",
+    reducer: Reducer = "final",
+    band: Band = "std",
+) -> CompareRead:
+    """Return the curves and numbers of several studies, labelled by what tells them apart.
+
+    Args:
+        session: For reading.
+        studies: Names by id, in the order of the answer.
+        metric: Which number.
+        reducer: Final or best.
+        band: What is drawn around the means.
+    """
+    measure = Measure(metric, reducer)
+    found = _measured(session, list(studies), measure, initial=True)
+    names = dict(studies) if len(studies) > 1 else {}
+    plots = to_plots(found, measure, initial=True)
+    series = to_series(plots, measure, band, names)
+    thresholds = [line.threshold for line in series if line.threshold is not None]
+    return CompareRead(
+        studies=[CompareStudy(id=id_, name=name) for id_, name in studies.items()],
+        metric=metric,
+        reducer=reducer,
+        band=band,
+        band_definition=BAND_DEFINITIONS[band],
+        series=series,
+        rows=to_rows(plots, measure, names),
+        threshold=thresholds[0] if thresholds else None,
+    )
+
+
+def studies_version(session: Session, *, study_ids: Sequence[int]) -> str:
+    """Return a text that changes whenever an analysis of these studies could.
+
+    A trial's numbers change only when it ends, which its state and time tell; names matter
+    because labels and comparisons show them.
+    """
+    trials = (
+        select(
+            SweepRow.study_id,
+            TrialRow.state,
+            func.count(),
+            func.sum(TrialRow.id),
+            func.max(TrialRow.finished_at, type_=TrialRow.finished_at.type),
+        )
+        .select_from(SweepTrialRow)
+        .join(SweepRow, SweepRow.id == SweepTrialRow.sweep_id)
+        .join(TrialRow, TrialRow.id == SweepTrialRow.trial_id)
+        .where(SweepRow.study_id.in_(study_ids))
+        .group_by(SweepRow.study_id, TrialRow.state)
+        .order_by(SweepRow.study_id, TrialRow.state)
+    )
+    names = (
+        select(StudyRow.id, StudyRow.name).where(StudyRow.id.in_(study_ids)).order_by(StudyRow.id)
+    )
+    facts = [tuple(row) for query in (trials, names) for row in session.execute(query)]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
