@@ -240,9 +240,9 @@ def test_postgresql_restarted_while_a_shard_trains(
 
 POISON = """
 import os, signal
-from worker import process
+from worker import app
 
-honest = process.TrainingProcess.run
+honest = app.TrainingProcess.run
 
 def run(self, shard_id):
     from worker import training
@@ -254,7 +254,7 @@ def run(self, shard_id):
     training.run_trials = run_trials
     honest(self, shard_id)
 
-process.TrainingProcess.run = run
+app.TrainingProcess.run = run
 
 from worker.main import serve
 serve()

@@ -202,7 +202,7 @@ def _from_bundle(wanted: bool) -> ColumnElement[bool]:
 
 
 def _in_state(state: SweepState) -> ColumnElement[bool]:
-    """The same rule as `progress.study_state`, in SQL.
+    """The same rule as `study_state`, in SQL.
 
     Unfinished, failed and cancelled trials are few, and found from the index on the state;
     the many finished ones are never counted.
