@@ -4,7 +4,7 @@
 | --- | --- |
 | `base` | `METHODS`: the list of all there are, with names, looks and places; `Member` |
 | `stack` | `StackOptimizer`: many models at once; plain steps, EB's and IB's |
-| `momentum`, `adam` | the steps of the methods of these names |
+| `momentum`, `adam` and so on | the step of the method of that name |
 | `isgd` | exact ISGD, an optimizer of its own |
 | `slots` | a stack's parameters and gradients |
 
