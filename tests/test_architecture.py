@@ -25,6 +25,7 @@ from tests.import_graph import (
     tree_of,
     within,
 )
+from tests.walk import WANTED, definitions
 
 #: What the two packages that speak HTTP stand on.
 BELOW_THE_WEB = (
@@ -259,6 +260,12 @@ def test_a_small_module_with_one_importer_says_why_it_is_one() -> None:
         if "of its own" not in told:
             found.append(f"{module} ({lines} lines) belongs into {min(importers()[module])}")
     assert found == []
+
+
+@pytest.mark.parametrize(("name", "package"), WANTED)
+def test_the_walk_finds_its_way(name: str, package: str) -> None:
+    """`python -m tests.walk` counts any division of the house, if these are defined once."""
+    assert len(definitions(name, package)) == 1
 
 
 def test_every_imported_package_is_declared() -> None:

@@ -3,8 +3,8 @@
 The first says how it is divided: modules, lines, and modules that only one other imports. The
 second follows one small sweep, once as `etascope sweep` and once from the browser's form to the
 curve, all in one process: which files of the project are entered (a function of theirs runs), and
-how often a function calls one of another file. What runs while a module is imported or the site is
-put together does not count.
+how often a function calls one of another file. What runs while a module is imported, by a face that
+hands on a name too, or while the site is put together, does not count.
 
 Modules are found by what they define, pages and callbacks by their addresses and ids: the counts
 can be taken of any division of the house.
@@ -38,6 +38,15 @@ TASK, METHODS, RATES, SEEDS, EPOCHS = "bundled/iris", "eb,ib", "0.01,0.1,1", "2"
 ADDRESS = "http://127.0.0.1:8050"
 #: Controls of the form that are not part of the sweep.
 BESIDE_THE_FORM = ("new-study", "new-name", "new-key")
+#: What is called by name, wherever it is defined.
+WANTED = (
+    ("create_site", "backend"),
+    ("get_settings", "backend"),
+    ("Worker", "backend"),
+    ("Heartbeat", "worker"),
+    ("StopFlag", "worker"),
+    ("train", "worker"),
+)
 RESUME = dis.opmap["RESUME"]
 
 
@@ -117,25 +126,29 @@ class Walk:
 
 
 def _starts(frame: FrameType) -> bool:
-    """Tell a function that starts from one that goes on after `yield` or `await`, or a module."""
+    """Tell a function that starts from one that goes on after `yield` or `await`, or an import."""
     code, at = frame.f_code, frame.f_lasti
-    if code.co_name == "<module>" or at < 0:
+    if code.co_qualname in ("<module>", "__getattr__") or at < 0:
         return False
     return code.co_code[at] != RESUME or code.co_code[at + 1] & 3 == 0
 
 
 def defined(name: str, package: str) -> Any:
     """Return what the one module of a package defines under a name, wherever it stands."""
+    (home,) = definitions(name, package)
+    return getattr(importlib.import_module(home), name)
+
+
+def definitions(name: str, package: str) -> list[str]:
+    """Return the modules of a package that define a function or a class of this name."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    homes = [
+    return [
         module
         for module, path in modules().items()
         if module.split(".")[0] == package
         for node in tree_of(path).body
         if isinstance(node, kinds) and node.name == name
     ]
-    assert len(homes) == 1, f"{package} defines {name} in {homes or 'no module'}"
-    return getattr(importlib.import_module(homes[0]), name)
 
 
 # --- the two ways of a sweep
