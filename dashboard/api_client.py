@@ -15,11 +15,7 @@ from backend.client import ApiError, AsyncClient, Call, ServerAway, calls
 from backend.schemas import (
     CSRF_HEADER,
     CatalogRead,
-    DifferenceKind,
-    DifferencesRead,
     MeRead,
-    Metric,
-    Reducer,
     StudyRead,
     TaskRead,
 )
@@ -94,14 +90,6 @@ def sentence(trouble: Exception) -> str:
     if isinstance(trouble, ServerAway | httpx.HTTPError):
         return "The API does not answer. This page tries again by itself."
     return "Something went wrong while drawing this page."
-
-
-def differences(
-    study_id: int, *, kind: DifferenceKind, metric: Metric, reducer: Reducer = "final"
-) -> Call[DifferencesRead]:
-    """Return the call for paired differences: methods minus EB, or clipped minus unclipped."""
-    query = {"kind": kind, "metric": metric, "reducer": reducer}
-    return Call("GET", f"/api/studies/{study_id}/differences", DifferencesRead, query=query)
 
 
 async def get_visitor() -> MeRead:

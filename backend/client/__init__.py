@@ -7,19 +7,18 @@
         client.wait(sweep.id, on_progress=lambda sweep: print(sweep.progress))
         curves = client.sensitivity(study.id)
 
-Needs httpx and pydantic only. Whatever `Client` has no method for is in `calls`:
-``client.send(calls.queue())``, and for `AsyncClient` ``await client.send(calls.queue())``.
+Needs httpx and pydantic only. `Client` has a method for every call of the API; with `AsyncClient`
+they are sent as values: ``await client.send(calls.queue())``.
 
 | module | what it is for |
 | --- | --- |
-| `calls` | every request as a value: what to send, and what the answer is |
+| `calls` | every request as a value |
 | `clients` | `Client` and `AsyncClient`, which send them |
-| `answers` | errors, and streams of events |
+| `answers` | what a request is, and what comes back: answers, errors, events |
 """
 
 from backend.client import calls
-from backend.client.answers import ApiError, Event, ServerAway, read_events
-from backend.client.calls import Call
+from backend.client.answers import ApiError, Call, Event, ServerAway, read_events
 from backend.client.clients import ENDED, AsyncClient, Client
 
 __all__ = [

@@ -1,9 +1,43 @@
-"""What comes back besides the answer asked for: refusals, silence, and streams of events."""
+"""A request as a value, and what comes back: its answer, a refusal, silence, or events."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 import httpx
+
+T = TypeVar("T")
+Query = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One request.
+
+    Attributes:
+        method: GET, POST, ...
+        path: Below the server's address.
+        answer: The type of the answer; None for no body.
+        query: Parameters; those that are None are left out.
+        json: The body.
+        content: A raw body instead.
+        headers: Further headers.
+        accepted: Statuses besides 2xx whose body is the answer all the same.
+    """
+
+    method: str
+    path: str
+    answer: type[T]
+    query: Query = field(default_factory=dict)
+    json: Any = None
+    content: bytes | Iterable[bytes] | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    accepted: tuple[int, ...] = ()
+
+    @property
+    def parameters(self) -> Query:
+        """The query without what was left out."""
+        return {name: value for name, value in self.query.items() if value is not None}
 
 
 class ApiError(Exception):

@@ -1,9 +1,9 @@
 """Every request a client can make, as a value: what to send, and what the answer is."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any
 
+from backend.client.answers import Call
 from backend.schemas import (
     AuditRead,
     Band,
@@ -11,10 +11,13 @@ from backend.schemas import (
     CatalogRead,
     CompareRead,
     CurveRead,
+    DifferenceKind,
+    DifferencesRead,
     DryRunRead,
     FirstStudyRead,
     HealthRead,
     ImportRead,
+    LoginCreate,
     MeRead,
     Metric,
     NoteCreate,
@@ -51,39 +54,6 @@ from backend.schemas import (
     ViewRead,
     WorkerRead,
 )
-
-T = TypeVar("T")
-Query = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Call(Generic[T]):
-    """One request.
-
-    Attributes:
-        method: GET, POST, ...
-        path: Below the server's address.
-        answer: The type of the answer; None for no body.
-        query: Parameters; those that are None are left out.
-        json: The body.
-        content: A raw body instead.
-        headers: Further headers.
-        accepted: Statuses besides 2xx whose body is the answer all the same.
-    """
-
-    method: str
-    path: str
-    answer: type[T]
-    query: Query = field(default_factory=dict)
-    json: Any = None
-    content: bytes | Iterable[bytes] | None = None
-    headers: dict[str, str] = field(default_factory=dict)
-    accepted: tuple[int, ...] = ()
-
-    @property
-    def parameters(self) -> Query:
-        """The query without what was left out."""
-        return {name: value for name, value in self.query.items() if value is not None}
 
 
 def health() -> Call[HealthRead]:
@@ -248,6 +218,18 @@ def scorecard(
     return Call("GET", f"/api/studies/{study_id}/scorecard", ScorecardRead, query=query)
 
 
+def differences(
+    study_id: int,
+    *,
+    kind: DifferenceKind = "method",
+    metric: Metric = "train_loss",
+    reducer: Reducer = "final",
+) -> Call[DifferencesRead]:
+    """Paired differences: methods minus EB, clipped minus unclipped, or engine by engine."""
+    query = {"kind": kind, "metric": metric, "reducer": reducer}
+    return Call("GET", f"/api/studies/{study_id}/differences", DifferencesRead, query=query)
+
+
 def compare(
     study_ids: Iterable[int],
     *,
@@ -303,6 +285,16 @@ def race() -> Call[RaceRead]:
     return Call("GET", "/api/illustrations/race", RaceRead)
 
 
+def log_in(body: LoginCreate) -> Call[MeRead]:
+    """Begin a login by cookie; programs do better with a token."""
+    return Call("POST", "/api/auth/login", MeRead, json=body.model_dump())
+
+
+def log_out() -> Call[None]:
+    """End the login."""
+    return Call("POST", "/api/auth/logout", type(None))
+
+
 def change_password(body: PasswordChange) -> Call[None]:
     """Change one's own password."""
     return Call("POST", "/api/auth/password", type(None), json=body.model_dump())
@@ -331,6 +323,11 @@ def revoke_token(token_id: int) -> Call[None]:
 def users() -> Call[Page[UserRead]]:
     """Every account."""
     return Call("GET", "/api/users", Page[UserRead])
+
+
+def user(user_id: int) -> Call[UserRead]:
+    """One account."""
+    return Call("GET", f"/api/users/{user_id}", UserRead)
 
 
 def create_user(body: UserCreate) -> Call[UserCreated]:

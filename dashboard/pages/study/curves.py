@@ -22,7 +22,7 @@ from backend.schemas import (
     StudyRead,
 )
 from dashboard import ids as shared
-from dashboard.api_client import Trouble, ask, asked_client, differences, task_title
+from dashboard.api_client import Trouble, ask, asked_client, task_title
 from dashboard.cache import Cache
 from dashboard.callbacks import callback
 from dashboard.components import advice, draw_from, fill_from, scorecard_table, unfinished
@@ -181,7 +181,7 @@ async def _differences(study: StudyRead, view: StudyView, picture: Picture) -> D
     kind: DifferenceKind = "method" if view.view == "curves" else view.view
     found = await asyncio.gather(
         *(
-            ask(differences(study.id, kind=kind, metric=metric, reducer=view.reducer))
+            ask(calls.differences(study.id, kind=kind, metric=metric, reducer=view.reducer))
             for metric in view.both_splits
         )
     )
