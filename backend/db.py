@@ -8,18 +8,21 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from enum import StrEnum
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from sqlalchemy import (
     JSON,
+    CheckConstraint,
     Connection,
     CursorResult,
     DateTime,
     Delete,
     Engine,
+    Enum,
     Insert,
     MetaData,
     String,
@@ -37,7 +40,7 @@ from sqlalchemy.engine import Dialect, make_url
 from sqlalchemy.exc import InterfaceError, InternalError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.orm import DeclarativeBase, Session
+from sqlalchemy.orm import DeclarativeBase, Session, mapped_column
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
@@ -298,3 +301,37 @@ def why_unusable(session: Session) -> str | None:
     if found is not None and found > needed:
         return f"The database belongs to a newer version (its tables are at {found})."
     return f"The database's tables are at {found}, not {needed}. Run: etascope db upgrade"
+
+
+#: Largest finite double: a stored number is never infinite, and PostgreSQL's NaN is above it.
+LARGEST = "1.7976931348623157e308"
+
+#: Ids are never given twice: a late result must not land in a row that took a deleted one's id.
+NO_SECOND_USE = {"sqlite_autoincrement": True}
+
+CreatedAt = Annotated[datetime, mapped_column(default=clock())]
+
+
+def enum_column(kind: type[StrEnum]) -> Enum:
+    """Return a VARCHAR that reads as `kind`; `one_of` adds the CHECK."""
+    return Enum(
+        kind,
+        native_enum=False,
+        create_constraint=False,
+        length=16,
+        values_callable=lambda members: [member.value for member in members],
+    )
+
+
+def one_of(column: str, values: type[StrEnum] | tuple[str, ...]) -> CheckConstraint:
+    """Return a CHECK that the column holds one of these values."""
+    listed = ", ".join(f"'{value}'" for value in values)
+    return CheckConstraint(f"{column} IN ({listed})", name=column)
+
+
+def finite(column: str) -> CheckConstraint:
+    """Return a CHECK that the column holds a finite number or none."""
+    return CheckConstraint(
+        f"{column} IS NULL OR ({column} >= -{LARGEST} AND {column} <= {LARGEST})",
+        name=f"{column}_finite",
+    )

@@ -2,8 +2,7 @@
 
 | module | what it is for |
 | --- | --- |
-| `installation` | a real installation and a real browser to measure with |
-| `synthetic` | finished trials without training |
+| `installation` | a real installation, a real browser, and finished trials without training |
 | `service` | submissions, reads and memory |
 | `ui` | how long a person waits at the dashboard |
 | `watchers` | what people who watch cost the worker |

@@ -1,9 +1,10 @@
 """What is measured with: a real installation in a folder of its own, and a real browser."""
 
+import math
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,18 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import psutil
-from sqlalchemy import Engine, func, select
+from sqlalchemy import Engine, func, select, update
 
-from backend.db import build_engine, reading
-from backend.models import SweepTrialRow, TrialRow
+from backend.db import build_engine, clock, reading, transaction
+from backend.models import ShardRow, ShardState, SweepTrialRow, TrialRow
 from backend.operations.broker import EmbeddedBroker, find_server
 from backend.operations.child_process import Child, LaunchError, environment, stop_all
 from backend.operations.database import upgrade
 from backend.operations.launcher import address, free_port
 from backend.operations.programs import find_browser
+from backend.services import shards
+from backend.services.shards import ClaimedTrial
 from backend.services.trials import UNFINISHED
 from backend.settings import Settings
 from ib_core.errors import IBError
+from ib_core.sweep import CurvePoint, Divergence, Outcome, TrialResult, TrialSpec
 
 if TYPE_CHECKING:  # comes with the test tools; `etascope` must start without it
     from playwright.sync_api import Browser
@@ -184,3 +188,66 @@ def open_browser() -> "Iterator[Browser]":
             yield browser
         finally:
             browser.close()
+
+
+#: Where the made-up EB begins to break, and how many evaluations a trial reports.
+BREAKING_RATE = 2.0
+POINTS = 11
+
+
+def finish_everything(engine: Engine) -> int:
+    """Claim every waiting shard and record made-up results; return how many trials that were."""
+    with transaction(engine) as session:
+        waiting: Sequence[int] = session.scalars(
+            select(ShardRow.id).where(ShardRow.state == ShardState.QUEUED)
+        ).all()
+    count = 0
+    for shard_id in waiting:
+        with transaction(engine) as session:
+            claim = shards.claim(session, shard_id=shard_id, worker="bench")
+            if claim is not None:
+                finished = {trial.id: made_up(trial) for trial in claim.trials}
+                count += len(shards.report(session, claim=claim, finished=finished))
+                shards.finish(session, claim=claim)
+    return count
+
+
+def touch(engine: Engine, *, sweep_id: int) -> None:
+    """Let one trial end once more, so that no kept answer about its study is true any longer."""
+    with transaction(engine) as session:
+        members = select(SweepTrialRow.trial_id).where(SweepTrialRow.sweep_id == sweep_id)
+        found = session.scalars(members.limit(1)).one()
+        session.execute(update(TrialRow).where(TrialRow.id == found).values(finished_at=clock()))
+
+
+def made_up(trial: ClaimedTrial) -> TrialResult:
+    """Return a result that depends on rate, method and seed roughly as real ones do."""
+    spec = TrialSpec.from_dict(trial.spec)
+    away = abs(math.log10(spec.lr))
+    noise = (hash((spec.seed, spec.lr)) % 1000) / 10_000
+    broken = spec.method == "eb" and spec.lr > BREAKING_RATE
+    lost = broken and spec.seed % 3 == 0
+    loss = math.nan if lost else 0.1 + 0.2 * away + noise + (50.0 if broken else 0.0)
+    return TrialResult(
+        spec=spec,
+        outcome=Outcome.DIVERGED if broken else Outcome.COMPLETED,
+        initial_loss=2.3,
+        train_loss=loss,
+        test_loss=loss * 1.05,
+        train_accuracy=0.1 if broken else 0.9 - noise,
+        test_accuracy=0.1 if broken else 0.88 - noise,
+        divergence=Divergence(2, "loss") if broken else None,
+        seconds=0.5 + noise,
+        curve=_curve(loss),
+        fingerprint=trial.fingerprint,
+        record={"engine": "bench", "note": "made up by etascope bench, never trained"},
+        error=None,
+    )
+
+
+def _curve(last: float) -> tuple[CurvePoint, ...]:
+    end = last if math.isfinite(last) else 1e6
+    return tuple(
+        CurvePoint(step, step / 2, 2.3 + (end - 2.3) * step / (POINTS - 1), 2.4, 0.5, 0.5)
+        for step in range(POINTS)
+    )

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from backend.bench.installation import WebProcess, web_process
-from backend.bench.synthetic import finish_everything, touch
+from backend.bench.installation import WebProcess, finish_everything, touch, web_process
 
 #: What is promised, in the unit of the row.
 SUBMISSION_MS, READ_MS, MEMORY_MB = 1000.0, 300.0, 400.0

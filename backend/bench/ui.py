@@ -8,9 +8,8 @@ watchers cost is in `watchers`.
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from backend.bench.installation import WebProcess, open_browser, web_process
+from backend.bench.installation import WebProcess, finish_everything, open_browser, web_process
 from backend.bench.service import Row
-from backend.bench.synthetic import finish_everything
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

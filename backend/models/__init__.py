@@ -7,7 +7,6 @@
 | `sweeps` | sweeps, their trials and summaries |
 | `trials` | trials and their curves |
 | `shards` | shards and workers |
-| `columns` | kinds of columns that several use |
 """
 
 from backend.models.accounts import AuditRow, LoginAttemptsRow, SessionRow, TokenRow, UserRow

@@ -7,8 +7,7 @@ from typing import Any
 from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from backend.db import Base
-from backend.models.columns import NO_SECOND_USE, CreatedAt, enum_column, finite, one_of
+from backend.db import NO_SECOND_USE, Base, CreatedAt, enum_column, finite, one_of
 
 DEVICES = ("auto", "cpu", "cuda")
 

@@ -6,8 +6,7 @@ from typing import Any
 from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from backend.db import Base
-from backend.models.columns import NO_SECOND_USE, CreatedAt
+from backend.db import NO_SECOND_USE, Base, CreatedAt
 
 
 class SweepRow(Base):

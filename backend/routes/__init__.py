@@ -5,7 +5,7 @@
 | `parameters` | what several routes share: ids, paging, documented errors |
 | `system` | the service itself, and what can be run |
 | `accounts` | logins, one's own tokens, everybody's accounts |
-| `studies`, `sweeps`, `trials` | the nouns themselves |
+| `studies`, `sweeps` | the nouns themselves; trials stand with their sweeps |
 | `events` | what happens in a sweep, as it happens |
 | `analysis` | curves, numbers, comparisons, the paper's verdicts |
 | `start` | what a new installation begins with |
@@ -27,7 +27,6 @@ from backend.routes import (
     system,
     team,
     transfer,
-    trials,
 )
 
 __all__ = ["ROUTERS"]
@@ -42,7 +41,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     studies.router,
     sweeps.router,
     events.router,
-    trials.router,
+    sweeps.trials_router,
     analysis.router,
     analysis.paper_router,
     start.router,

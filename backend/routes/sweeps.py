@@ -1,4 +1,4 @@
-"""Sweeps: submit, follow, cancel, retry."""
+"""Sweeps and their trials: submit, follow, cancel, retry; one trial and its curve."""
 
 import logging
 from typing import Annotated
@@ -12,8 +12,9 @@ from sqlalchemy.orm import Session
 from backend.db import reading, transaction
 from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep, SettingsDep, WriterDep
 from backend.queue import Queue
-from backend.routes.parameters import Paging, Query, StudyId, SweepId, Word, errors
+from backend.routes.parameters import Paging, Query, StudyId, SweepId, TrialId, Word, errors
 from backend.schemas import (
+    CurveRead,
     DryRunRead,
     NewStudySweep,
     Page,
@@ -233,3 +234,38 @@ def list_trials(
         limit=min(query.limit, settings.page_limit),
         cursor=query.cursor,
     )
+
+
+trials_router = APIRouter(prefix="/api/trials", tags=["trials"])
+
+
+class CurveQuery(Query):
+    """How much of a curve to show."""
+
+    after: int | None = Field(
+        None, ge=-1, le=2**53, description="Only points after this step; for following live."
+    )
+    max_points: int | None = Field(
+        None,
+        ge=8,
+        le=10_000,
+        description="Thin to so many points; ends, extremes and the first loss that is not "
+        "finite stay.",
+    )
+
+
+@trials_router.get("/{trial_id}", responses=errors(404))
+def get_trial(trial_id: TrialId, session: ReadDep, _: CallerDep) -> TrialRead:
+    """Return a trial with its outcome and its reproducibility record."""
+    return trials.get(session, trial_id=trial_id)
+
+
+@trials_router.get("/{trial_id}/curve", responses=errors(404))
+def get_curve(
+    trial_id: TrialId,
+    query: Annotated[CurveQuery, QueryParameters()],
+    session: ReadDep,
+    _: CallerDep,
+) -> CurveRead:
+    """Return a trial's losses by step, also while it runs."""
+    return trials.curve(session, trial_id=trial_id, after=query.after, points=query.max_points)

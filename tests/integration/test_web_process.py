@@ -12,7 +12,7 @@ import httpx
 import psutil
 import pytest
 
-from backend.bench.synthetic import finish_everything
+from backend.bench.installation import finish_everything
 from backend.db import get_engine, reading, transaction
 from backend.services import maintenance
 from tests import factories

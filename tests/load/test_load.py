@@ -7,7 +7,7 @@ import httpx
 import psutil
 import pytest
 
-from backend.bench.synthetic import finish_everything
+from backend.bench.installation import finish_everything
 from backend.db import get_engine, reading
 from backend.services import maintenance, sweeps
 from tests.coroutines import run

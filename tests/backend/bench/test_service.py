@@ -2,8 +2,8 @@
 
 import time
 
+from backend.bench.installation import finish_everything, touch
 from backend.bench.service import Row
-from backend.bench.synthetic import finish_everything, touch
 from backend.db import get_engine, reading, transaction
 from backend.services import analysis, maintenance, sweeps
 from tests import factories
