@@ -36,7 +36,7 @@ def sends(make: Callable[P, Call[T]]) -> Callable[Concatenate["Client", P], T]:
     """Return the method that makes a call and returns its answer, with the call's own types."""
 
     @wraps(make)
-    def method(self: "Client", *args: P.args, **kwargs: P.kwargs) -> T:
+    def method(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self.send(make(*args, **kwargs))
 
     return method
