@@ -30,6 +30,7 @@ class Start:
     PICTURE = "start-picture"
     INTERVAL = "start-interval"
     TICK = "start-tick"
+    BEGUN = "start-begun"
     STUDY = "start-study"
     CURVE = "start-curve"
     CHART = "start-chart"

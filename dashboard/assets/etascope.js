@@ -212,14 +212,20 @@
 
   /* --- Small questions pages ask ---------------------------------------------------------- */
 
-  const visibleTick = (count) => (document.hidden ? keep() : count);
+  /* So many ticks an answer is waited for; one that got lost must not stop the page for good. */
+  const PATIENCE = 15;
+
+  function nextTick(count, busy, asked) {
+    const waits = busy && count - (asked || 0) < PATIENCE;
+    return document.hidden || waits ? keep() : count;
+  }
 
   window.etascope = {
     syncUrl,
     askFirst,
     toggleMenu,
     arrive,
-    visibleTick,
+    nextTick,
     chooseScheme,
   };
 })();

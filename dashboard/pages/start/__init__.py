@@ -13,10 +13,11 @@ from dash import Input, Output, State, no_update
 
 from backend.client import calls
 from backend.schemas import RaceRead, StudyRead, SweepRead
-from dashboard.api_client import ask, get_visitor, may_write
-from dashboard.callbacks import browser_callback, callback
+from dashboard.api_client import Trouble, ask, get_visitor, may_write
+from dashboard.callbacks import browser_callback, callback, report
 from dashboard.components import (
     Control,
+    answering,
     bundle_offer,
     button_link,
     card,
@@ -25,6 +26,8 @@ from dashboard.components import (
     link,
     progress_bar,
     read_controls,
+    tick_from,
+    tick_stores,
     unfinished,
 )
 from dashboard.formats import counted, duration
@@ -40,6 +43,8 @@ LIVE_MS = 1000
 #: `up` loads the paper's bundle when the first study has ended: so long it is looked for.
 LOOK_MS, MOST_LOOKS = 4000, 45
 MOST_LATEST = 4
+#: Whether the first study, if it was due, is there; or nobody knows, since no answer came.
+SETTLED, UNKNOWN = "settled", "unknown"
 #: Where the slider stands at first: everything learns, and the next notch up breaks one.
 FIRST_RATE = 0.5
 CONTROLS = (Control("lr", ids.RATE, FIRST_RATE, "number", property="data"),)
@@ -56,12 +61,7 @@ browser_callback(
     Input(ids.CURVE, "data"),
     prevent_initial_call=True,
 )
-browser_callback(
-    "function(count) { return window.etascope.visibleTick(count); }",
-    Output(ids.TICK, "data"),
-    Input(ids.INTERVAL, "n_intervals"),
-    prevent_initial_call=True,
-)
+tick_from(ids.INTERVAL, ids.TICK)
 
 
 async def layout(**query: str) -> Component:
@@ -72,7 +72,8 @@ async def layout(**query: str) -> Component:
             dcc.Store(id=ids.RACE, data=race_picture(race, FIRST_RATE)),
             dcc.Store(id=ids.RATE, data=read_controls(CONTROLS, query)["lr"]),
             dcc.Store(id=ids.CURVE),
-            dcc.Store(id=ids.TICK),
+            *tick_stores(ids.TICK),
+            dcc.Store(id=ids.BEGUN),
             dcc.Store(id=Bundle.LOADED),
             dcc.Store(id=ids.JUDGED),
             dcc.Interval(id=ids.LOOK, interval=LOOK_MS, max_intervals=MOST_LOOKS),
@@ -175,22 +176,40 @@ def _cards() -> list[Component]:
     ]
 
 
+@callback(Output(ids.BEGUN, "data"), Input(ids.BEGUN, "storage_type"))
+async def begin(_arrival: Any) -> str:
+    """On arrival, give an empty history its first study; it takes seconds on a busy machine.
+
+    By itself: the page that follows meanwhile must neither end nor overtake it.
+    """
+    try:
+        if may_write(await get_visitor()):
+            await ask(calls.begin_first_study())
+    except Trouble as error:
+        report(error)
+        return UNKNOWN
+    return SETTLED
+
+
 @callback(
     Output(ids.STUDY, "children"),
     Output(ids.CURVE, "data"),
     Output(ids.LATEST, "children"),
     Output(ids.INTERVAL, "disabled"),
     Input(ids.TICK, "data"),
+    # No input: Dash would let whoever has studies wait until the first one is settled.
+    State(ids.BEGUN, "data"),
+    running=answering(ids.TICK),
 )
-async def follow(tick: int | None) -> tuple[Any, ...]:
-    """Show the study that changed last; on arrival an empty history gets its first one."""
-    writer = may_write(await get_visitor())
-    if tick is None and writer:
-        await ask(calls.begin_first_study())
+async def follow(_tick: int | None, begun: str | None) -> tuple[Any, ...]:
+    """Show the study that changed last, and go on while one runs or the first may still come."""
     page = await ask(calls.studies(bundle="false", spark="true", limit=MOST_LATEST))
     studies = page.items
     if not studies:
-        return _no_study(writer=writer), None, _no_latest(), True
+        if begun is None:
+            return no_update, no_update, no_update, False
+        writer = may_write(await get_visitor())
+        return _no_study(writer=writer), None, _no_latest(), begun == SETTLED
     shown = next((one for one in studies if unfinished(one.progress)), studies[0])
     sweep = None
     if shown.sweep_ids:
