@@ -11,7 +11,7 @@ from dashboard.figures.panels import TITLE_LINE, rate_range
 from dashboard.figures.scale import Scale
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import MOST_DOTS, dashes, scatter
-from dashboard.figures.wording import QUANTITY, title_lines, title_words
+from dashboard.figures.wording import QUANTITY, literal, title_lines, title_words
 from dashboard.formats import counted, number, signed
 from dashboard.theme import (
     METHOD_STYLE,
@@ -164,7 +164,7 @@ def _pairs(
         marker={"symbol": "circle-open", "size": 6, "color": style.ink},
         opacity=0.75,
         hovertext=[
-            f"<b>{name_of(item)}</b><br>learning rate {number(pair.lr)}, seed {pair.seed}<br>"
+            f"<b>{literal(name_of(item))}</b><br>learning rate {number(pair.lr)}, seed {pair.seed}<br>"
             f"{signed(pair.difference)}"
             for pair in pairs
         ],
@@ -181,7 +181,7 @@ def _mean(item: PairedRead, style: SeriesStyle, place: dict[str, Any], *, in_leg
         x=[point.lr for point in points],
         y=[point.mean for point in points],
         mode="lines+markers",
-        name=name_of(item),
+        name=literal(name_of(item)),
         line={"color": style.colour, "dash": style.dash, "width": style.width},
         marker={
             "symbol": style.marker,
@@ -236,7 +236,7 @@ def _edges(
             textposition="middle right",
             textfont={"size": 11, "color": style.ink},
             hovertext=[
-                f"<b>{name_of(item)}</b><br>learning rate {number(lr)}<br>"
+                f"<b>{literal(name_of(item))}</b><br>learning rate {number(lr)}<br>"
                 f"{counted(pairs, 'pair')} {words} than this scale shows, or not finite"
                 for lr, pairs in marked
             ],
@@ -249,7 +249,7 @@ def _edges(
 
 def _hover(item: PairedRead, point: PairedPointRead) -> str:
     lines = [
-        f"<b>{name_of(item)}</b>",
+        f"<b>{literal(name_of(item))}</b>",
         f"learning rate {number(point.lr)}",
         f"mean {signed(point.mean)} of {counted(point.n_finite, 'finite pair')} of {point.n}",
     ]

@@ -24,6 +24,7 @@ from dashboard.figures.traces import scatter
 from dashboard.figures.wording import (
     BAND_WORDS,
     axis_title,
+    literal,
     seeds_words,
     series_name,
     spoken,
@@ -140,7 +141,7 @@ def _curves(
     seeds = seeds_look(series, wanted=picture.seeds)
     few = len(series) <= MOST_BANDS
     for line in series:
-        name, style = series_name(line, line.label), styles[line.id]
+        name, style = literal(series_name(line, line.label)), styles[line.id]
         yield from curve_traces(line, name, style, scale, band=picture.band, seeds=seeds)
         yield from strip_traces(line, name, style, band=few)
         if rails[line.id]:

@@ -35,6 +35,14 @@ def test_the_legend_names_each_difference_once():
     assert name_of(paired()) == "IB − EB"
 
 
+def test_markup_in_a_label_is_shown_letter_by_letter():
+    item = paired().model_copy(update={"first_label": "ib, <b>mine</b>"})
+    figure = difference_figure([view().model_copy(update={"items": [item]})], Picture())
+    texts = [text for trace in figure.data for text in (trace.name, *(trace.hovertext or ()))]
+    assert any("&lt;b&gt;mine" in (text or "") for text in texts)
+    assert not any("<b>mine" in (text or "") for text in texts)
+
+
 def test_accuracies_are_compared_as_errors():
     figure = difference_figure([view("train_accuracy")], Picture())
     assert figure.layout.yaxis.title.text == "difference of training error"
