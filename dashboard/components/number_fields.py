@@ -23,7 +23,7 @@ class NumberField(Component):  # type: ignore[misc]  # Dash's classes are untype
     _namespace = "etascope_fields"
     _type = "NumberField"
     _prop_names: ClassVar[list[str]] = [
-        "id", "label", "text", "value", "kind", "placeholder", "small", "error", "understood",
+        "id", "label", "text", "value", "kind", "placeholder", "small", "error", "understood", "answers",
     ]  # fmt: skip
     _children_props: ClassVar[list[str]] = []
     _base_nodes: ClassVar[list[str]] = []
@@ -47,7 +47,7 @@ def number_field(
     Args:
         id: Its `text` is what was typed, right or wrong.
         kind: Which numbers it takes; None: a list, which the server reads and answers with
-            `error` or `understood`.
+            `error` or `understood`; `answers` is the text that is about.
         text: What it shows at first.
         label: Above it; without one, a label elsewhere must name it.
         value: If given, its `value` is the last number that was right.
