@@ -23,7 +23,8 @@ class NumberField(Component):  # type: ignore[misc]  # Dash's classes are untype
     _namespace = "etascope_fields"
     _type = "NumberField"
     _prop_names: ClassVar[list[str]] = [
-        "id", "label", "text", "value", "kind", "placeholder", "small", "error", "understood", "answers",
+        "id", "label", "text", "value", "kind", "placeholder", "small", "error", "understood",
+        "answers",
     ]  # fmt: skip
     _children_props: ClassVar[list[str]] = []
     _base_nodes: ClassVar[list[str]] = []

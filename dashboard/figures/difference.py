@@ -131,6 +131,10 @@ def _short(label: str) -> str:
     return f"{known.short if known else method}{comma}{rest}"
 
 
+def _bold(item: PairedRead) -> str:
+    return f"<b>{literal(name_of(item))}</b>"
+
+
 def _interval(item: PairedRead, style: SeriesStyle, place: dict[str, Any]) -> Iterator[Any]:
     edged = [p for p in item.points if p.lr and p.low is not None and p.high is not None]
     if len(edged) < 2:
@@ -164,7 +168,7 @@ def _pairs(
         marker={"symbol": "circle-open", "size": 6, "color": style.ink},
         opacity=0.75,
         hovertext=[
-            f"<b>{literal(name_of(item))}</b><br>learning rate {number(pair.lr)}, seed {pair.seed}<br>"
+            f"{_bold(item)}<br>learning rate {number(pair.lr)}, seed {pair.seed}<br>"
             f"{signed(pair.difference)}"
             for pair in pairs
         ],
@@ -236,7 +240,7 @@ def _edges(
             textposition="middle right",
             textfont={"size": 11, "color": style.ink},
             hovertext=[
-                f"<b>{literal(name_of(item))}</b><br>learning rate {number(lr)}<br>"
+                f"{_bold(item)}<br>learning rate {number(lr)}<br>"
                 f"{counted(pairs, 'pair')} {words} than this scale shows, or not finite"
                 for lr, pairs in marked
             ],
@@ -249,7 +253,7 @@ def _edges(
 
 def _hover(item: PairedRead, point: PairedPointRead) -> str:
     lines = [
-        f"<b>{literal(name_of(item))}</b>",
+        _bold(item),
         f"learning rate {number(point.lr)}",
         f"mean {signed(point.mean)} of {counted(point.n_finite, 'finite pair')} of {point.n}",
     ]
