@@ -90,8 +90,6 @@
     });
   }
 
-  /* --- The menu on a phone ---------------------------------------------------------------- */
-
   // Opens the confirmation for the button of a sweep that was pressed: [open, words, what to do].
   function askFirst(questions) {
     const nothing = window.dash_clientside.no_update;
@@ -105,18 +103,42 @@
     return [true, words, { do: action, sweep: id.key }];
   }
 
-  function toggleMenu() {
+  /* --- Menus ------------------------------------------------------------------------------ */
+
+  const menuIsOpen = () => document.body.classList.contains("menu-open");
+
+  function openMenu(open) {
     const button = document.getElementById("menu-button");
-    const pressed = (window.dash_clientside.callback_context.triggered || []).some((t) =>
-      t.prop_id.startsWith("menu-button")
-    );
-    const open = pressed && !document.body.classList.contains("menu-open");
     document.body.classList.toggle("menu-open", open);
     if (button) {
       button.setAttribute("aria-expanded", open ? "true" : "false");
     }
+    return button;
+  }
+
+  /* The main menu on a phone. */
+  function toggleMenu() {
+    const pressed = (window.dash_clientside.callback_context.triggered || []).some((t) =>
+      t.prop_id.startsWith("menu-button")
+    );
+    openMenu(pressed && !menuIsOpen());
     return keep();
   }
+
+  /* Escape closes whatever menu is open, wherever the focus is: Mantine closes its own only from
+     inside. The focus goes back to what opened it. */
+  function closeMenus(event) {
+    const opened = document.querySelector('[aria-haspopup="menu"][aria-expanded="true"]');
+    if (event.key !== "Escape" || !(opened || menuIsOpen())) {
+      return;
+    }
+    event.stopPropagation();
+    if (opened) {
+      opened.click();
+    }
+    (opened || openMenu(false)).focus();
+  }
+  document.addEventListener("keydown", closeMenus, true);
 
   /* A new page begins at its top, for eyes and for screen readers. */
   let arrivals = 0;
