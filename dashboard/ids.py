@@ -27,6 +27,7 @@ class Start:
 
     RATE = "start-rate"
     RACE = "start-race"
+    ASKED = "start-asked"
     PICTURE = "start-picture"
     INTERVAL = "start-interval"
     TICK = "start-tick"

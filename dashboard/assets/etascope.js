@@ -36,9 +36,20 @@
     return text ? "?" + text : "";
   }
 
+  /* A number field shows what it cannot hold as it stands in the address, and says why. */
+  function unreadable(control, text) {
+    const field = control.kind === "number" ? window.dash_component_api.getLayout(control.id) : null;
+    const kind = field && field.props.kind;
+    return Boolean(kind && window.etascope.readNumber(text, kind).wrong);
+  }
+
   function readControls(controls, search, values) {
     const query = new URLSearchParams(search);
     controls.forEach((control, index) => {
+      if (query.has(control.name) && unreadable(control, query.get(control.name))) {
+        window.dash_clientside.set_props(control.id, { text: query.get(control.name) });
+        return;
+      }
       const wanted = query.has(control.name)
         ? readers[control.kind](query.get(control.name))
         : control.fallback;

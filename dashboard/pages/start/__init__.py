@@ -36,6 +36,7 @@ from dashboard.ids import Start as ids
 from dashboard.markup import Component, dcc, html
 from dashboard.pages.start.charts import curve_chart, race_picture
 from dashboard.router import Page
+from ib_core.written import NumberKind, Unreadable, read_number
 
 __all__ = ["PAGE", "layout"]
 
@@ -90,13 +91,13 @@ async def layout(**query: str) -> Component:
                 ],
                 className="start-head",
             ),
-            html.Div([_race(race), _study()], className="start-main"),
+            html.Div([_race(race, query.get("lr")), _study()], className="start-main"),
             html.Div(_cards(), className="start-cards"),
         ]
     )
 
 
-def _race(race: RaceRead) -> Component:
+def _race(race: RaceRead, asked: str | None) -> Component:
     rates = [rate.lr for rate in race.rates]
     return card(
         html.Div(
@@ -114,6 +115,7 @@ def _race(race: RaceRead) -> Component:
             ],
             className="rate-control",
         ),
+        html.P(not_shown(rates, asked), id=ids.ASKED, className="rate-asked", role="status"),
         html.Div(
             [
                 html.P(id="start-words", className="start-words"),
@@ -133,6 +135,19 @@ def _race(race: RaceRead) -> Component:
         title="Turn the rate",
         className="start-race",
     )
+
+
+def not_shown(rates: Sequence[float], asked: str | None) -> str:
+    """Return why the rate an address asks for is not the one that is shown; nothing if it is."""
+    if asked is None:
+        return ""
+    kind = NumberKind("Learning rate", min(rates), max(rates), needed=True)
+    try:
+        lr = read_number(asked, kind)
+    except Unreadable as error:
+        return f"{error}"
+    known = any(math.isclose(lr or 0, rate, rel_tol=1e-9) for rate in rates)
+    return "" if known else f"Nothing was trained at {asked}: this is the nearest rate that was."
 
 
 def _whole(lr: float) -> bool:

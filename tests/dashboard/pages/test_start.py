@@ -37,6 +37,22 @@ def test_the_address_says_where_the_slider_stands(api, query, rate):
     assert by_id(run(start.layout(**query)), ids.RATE).data == rate
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (None, ""),
+        ("3", ""),
+        ("0.51", "Nothing was trained at 0.51: this is the nearest rate that was."),
+        ("500", "Learning rate must be a number from 0.01 to 100; got 500."),
+        ("-1", "Learning rate must be a number from 0.01 to 100; got -1."),
+        ("abc", "That is no number: write it as 0.01 or 1e-2; got abc."),
+    ],
+)
+def test_a_rate_that_cannot_be_shown_is_told(api, given, said):
+    page = run(start.layout(**({} if given is None else {"lr": given})))
+    assert by_id(page, ids.ASKED).children == said
+
+
 def asked(api) -> list[str]:
     return [f"{call.method} {call.path}" for call in api.sent]
 
