@@ -7,7 +7,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from backend.schemas import DifferenceKind, DifferencesRead, PairedPointRead, PairedRead
-from dashboard.figures.panels import TITLE_LINE, rate_range
+from dashboard.figures.panels import TITLE_LINE, rate_axis
 from dashboard.figures.scale import Scale
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import MOST_DOTS, dashes, scatter
@@ -16,7 +16,6 @@ from dashboard.formats import counted, number, signed
 from dashboard.theme import (
     METHOD_STYLE,
     PALETTE,
-    RATE_AXIS,
     Palette,
     SeriesStyle,
     faint,
@@ -102,9 +101,8 @@ def _add_panel(
     figure.update_layout(
         {
             f"xaxis{axis}": {
-                **RATE_AXIS,
+                **rate_axis(rates, narrow=picture.narrow),
                 "anchor": f"y{axis}",
-                "range": rate_range(rates),
                 "matches": "x" if axis else None,
             },
             f"yaxis{axis}": {

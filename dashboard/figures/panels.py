@@ -12,8 +12,8 @@ from dashboard.theme import RATE_AXIS, Palette
 # Pixels
 LANE, CROWDED_LANE, CAPTION, MAIN, STRIP, GAP = 22, 32, 17, 330, 64, 14
 TITLE, TITLE_LINE, LEGEND_ROW, AXIS = 44, 18, 24, 52
-LETTER, LEGEND_KEY = 7, 48
-WIDE = 640
+LETTER, LEGEND_KEY, LABEL_GAP = 7, 48, 8
+WIDE, PHONE = 640, 270
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Panels:
             legend=self._legend(inner),
             hovermode="closest",
             clickmode="event",
-            xaxis={**RATE_AXIS, "title": {"text": "learning rate"}, "anchor": "y3"},
+            xaxis={"title": {"text": "learning rate"}, "anchor": "y3"},
             yaxis={"domain": [main_low, main_top], "anchor": "x"},
             yaxis2={
                 "domain": [main_top, 1],
@@ -125,6 +125,22 @@ def rate_range(rates: Sequence[float]) -> list[float]:
         return [-2.0, 2.0]
     margin = max(0.06 * (max(logs) - min(logs)), 0.15)
     return [min(logs) - margin, max(logs) + margin]
+
+
+def rate_axis(rates: Sequence[float], *, narrow: bool) -> dict[str, Any]:
+    """Return the axis of learning rates: a tick a decade, or as many as stand level beside it.
+
+    Slanted, their labels would take the room of what stands below.
+    """
+    low, high = rate_range(rates)
+    decades = range(math.ceil(low), math.floor(high) + 1)
+    label = LETTER * max((len(f"{10.0**power:g}") for power in decades), default=0) + LABEL_GAP
+    every = max(1, math.ceil(label * (high - low) / (PHONE if narrow else WIDE)))
+    axis = {**RATE_AXIS, "range": [low, high], "tickangle": 0, "dtick": every}
+    if every > 1:
+        between = {"dtick": 1, "tick0": decades[-1]}
+        axis |= {"tick0": decades[-1], "minor": {**RATE_AXIS["minor"], **between}}
+    return axis
 
 
 def _rectangle(low: float, colour: str) -> dict[str, Any]:
