@@ -193,6 +193,7 @@ class Compare:
 class Paper:
     """The paper's experiments."""
 
+    OFFER = "paper-offer"
     PICTURE = "paper-picture"
     EXPERIMENT = "paper-experiment"
     PROFILE = "paper-profile"
