@@ -4,6 +4,7 @@
 | --- | --- |
 | `sensitivity` | the picture this product exists for: a value against the learning rate |
 | `difference` | two curves seed by seed: the first minus the second |
+| `pair_rails` | above and below differences: what left their scale |
 | `curve` | a trial's losses by step |
 | `thumbnails` | a study's curves in a table cell, the rates of a grid: without any script |
 | `scale` | the y axis: for the runs that learn, logarithmic, or for all |

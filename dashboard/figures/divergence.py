@@ -124,15 +124,20 @@ def _counts(
     entries: Sequence[tuple[RailEntry, int]], decades: float, *, short: bool
 ) -> dict[str, Any]:
     """Return the counts beside the markers, where there is room for them: "1/3", or "1" alone."""
-    room = (NARROW if short else WIDE) * _closest([entry.point.lr for entry, _ in entries], decades)
+    rates = [entry.point.lr for entry, _ in entries]
     alone = [str(k) for _, k in entries]
     of_all = [f"{k}/{entry.point.n}" for entry, k in entries]
-    texts = alone if short or room < _needed(of_all) else of_all
-    return {"text": texts, "mode": "markers+text" if room >= _needed(texts) else "markers"}
+    texts = of_all if not short and have_room(of_all, rates, decades, narrow=False) else alone
+    fits = have_room(texts, rates, decades, narrow=short)
+    return {"text": texts, "mode": "markers+text" if fits else "markers"}
 
 
-def _needed(texts: Sequence[str]) -> float:
-    return MARKER + LETTER * max(len(text) for text in texts)
+def have_room(
+    texts: Sequence[str], rates: Sequence[float], decades: float, *, narrow: bool
+) -> bool:
+    """Return whether texts beside markers at these rates end before the next marker."""
+    needed = MARKER + LETTER * max(len(text) for text in texts)
+    return (NARROW if narrow else WIDE) * _closest(rates, decades) >= needed
 
 
 def _closest(rates: Sequence[float], decades: float) -> float:

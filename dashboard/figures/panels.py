@@ -45,10 +45,7 @@ class Panels:
     @property
     def legend_rows(self) -> int:
         """How many rows the legend will take."""
-        if self.narrow:
-            return len(self.legend)
-        width = sum(LETTER * len(name) + LEGEND_KEY for name in self.legend)
-        return max(1, math.ceil(width / WIDE))
+        return legend_rows(self.legend, narrow=self.narrow)
 
     @property
     def rail(self) -> int:
@@ -105,7 +102,7 @@ class Panels:
                 "showgrid": False,
             },
         )
-        figure.add_shape(**_rectangle(main_top, palette.rail))
+        figure.add_shape(**ground(main_top, 1, palette.rail))
         if self.captions:
             figure.add_annotation(**_caption(self.caption_lines, palette))
 
@@ -116,6 +113,14 @@ class Panels:
             else {"x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom"}
         )
         return {"orientation": "h", "itemdoubleclick": "toggleothers", **place}
+
+
+def legend_rows(names: Sequence[str], *, narrow: bool) -> int:
+    """Return how many rows a legend of these names will take."""
+    if narrow:
+        return len(names)
+    width = sum(LETTER * len(name) + LEGEND_KEY for name in names)
+    return max(1, math.ceil(width / WIDE))
 
 
 def rate_range(rates: Sequence[float]) -> list[float]:
@@ -143,8 +148,9 @@ def rate_axis(rates: Sequence[float], *, narrow: bool) -> dict[str, Any]:
     return axis
 
 
-def _rectangle(low: float, colour: str) -> dict[str, Any]:
-    paper = {"xref": "paper", "yref": "paper", "x0": 0, "x1": 1, "y0": low, "y1": 1}
+def ground(low: float, high: float, colour: str) -> dict[str, Any]:
+    """Return the shade behind a rail, between two shares of the figure's height."""
+    paper = {"xref": "paper", "yref": "paper", "x0": 0, "x1": 1, "y0": low, "y1": high}
     return {"type": "rect", **paper, "fillcolor": colour, "line": {"width": 0}, "layer": "below"}
 
 
