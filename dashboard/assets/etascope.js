@@ -59,6 +59,13 @@
     });
   }
 
+  /* An address without what is no step for "back": every drawer that was opened would be one. */
+  function without(controls, search) {
+    const query = new URLSearchParams(search);
+    controls.filter((control) => control.quiet).forEach((control) => query.delete(control.name));
+    return query.toString();
+  }
+
   /* Only what has settled is written: a dragged slider must not fill the browser's history. */
   const SETTLE = 250;
   let settling = null;
@@ -94,8 +101,14 @@
     }
     whenSettled(() => {
       const wanted = writeSearch(controls, values);
-      if (here() && wanted !== window.location.search) {
-        written = wanted;
+      if (!here() || wanted === window.location.search) {
+        return;
+      }
+      written = wanted;
+      if (without(controls, wanted) === without(controls, window.location.search)) {
+        window.history.replaceState(window.history.state, "", window.location.pathname + wanted + window.location.hash);
+        window.dispatchEvent(new CustomEvent("_dashprivate_pushstate")); // so that Dash knows it too
+      } else {
         window.dash_clientside.set_props("location", { search: wanted });
       }
     });

@@ -30,7 +30,7 @@ from dashboard.components import (
     tick_stores,
     unfinished,
 )
-from dashboard.formats import counted, duration
+from dashboard.formats import counted, rough
 from dashboard.ids import Bundle
 from dashboard.ids import Start as ids
 from dashboard.markup import Component, dcc, html
@@ -255,7 +255,7 @@ def _how_far(study: StudyRead, sweep: SweepRead | None) -> str:
     if not unfinished(study.progress):
         return f"{runs}, {broken} of them broke."
     left = sweep.eta_seconds if sweep else None
-    soon = "" if left is None else f" About {duration(max(1.0, left))} left."
+    soon = "" if left is None else f" About {rough(left)} left."
     return f"{ended(study.progress)} of {runs} done.{soon}"
 
 
