@@ -63,6 +63,18 @@ def duration(seconds: float | None) -> str:
     return f"{whole} s"
 
 
+def rough(seconds: float) -> str:
+    """Return an estimated length of time, no finer than an estimate is: it would only flicker."""
+    if seconds < 7.5:
+        return "a few seconds"
+    if seconds < 55:
+        return f"{5 * round(seconds / 5)} s"
+    minutes = round(seconds / 60)
+    if minutes < 58:
+        return f"{minutes if minutes < 10 else 5 * round(minutes / 5)} min"
+    return duration(600 * round(seconds / 600))
+
+
 def size(count_of_bytes: float | None) -> str:
     """Return an amount of memory."""
     if count_of_bytes is None:

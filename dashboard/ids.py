@@ -27,9 +27,11 @@ class Start:
 
     RATE = "start-rate"
     RACE = "start-race"
+    ASKED = "start-asked"
     PICTURE = "start-picture"
     INTERVAL = "start-interval"
     TICK = "start-tick"
+    BEGUN = "start-begun"
     STUDY = "start-study"
     CURVE = "start-curve"
     CHART = "start-chart"
@@ -191,6 +193,7 @@ class Compare:
 class Paper:
     """The paper's experiments."""
 
+    OFFER = "paper-offer"
     PICTURE = "paper-picture"
     EXPERIMENT = "paper-experiment"
     PROFILE = "paper-profile"

@@ -43,8 +43,8 @@ class Page:
         path: Its address; `<name>` stands for a part that `layout` gets as an argument.
         title: Of the tab and the last breadcrumb.
         layout: Called with the path's parts and the query's, all text.
-        navigation: Its name in the navigation; None: not listed.
-        parent: The crumb before it: (label, address).
+        navigation: Its name in the navigation, which is all there is above it; None: not listed.
+        parent: The crumb before it, if it is not listed or shown for something: (label, address).
     """
 
     path: str
@@ -95,8 +95,9 @@ def crumbs_of(view: View, page: Page | None) -> tuple[tuple[str, str], ...]:
     """Return the way to a view."""
     if page is None:
         return (("History", "/history"), ("Not found", ""))
-    parent = () if page.parent is None else (page.parent,)
-    return (*parent, *(view.crumbs or ((page.title, ""),)))
+    own = view.crumbs or ((page.title, ""),)
+    hangs = page.parent is not None and (page.navigation is None or len(own) > 1)
+    return (page.parent, *own) if hangs and page.parent else own
 
 
 def route(app: Any, pages: Sequence[Page]) -> None:

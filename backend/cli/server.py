@@ -53,7 +53,10 @@ def up(
         bool, typer.Option(help="Load the paper's reproduction after the first study.")
     ] = True,
 ) -> None:
-    """Start everything on this machine: database, broker, worker, API and dashboard."""
+    """Start everything on this machine: database, broker, worker, API and dashboard.
+
+    The dashboard is at port 8050; ETASCOPE_PORT chooses another, as ETASCOPE_PORT=8060 etascope up.
+    """
     from rich.console import Console
 
     from backend.operations import launcher

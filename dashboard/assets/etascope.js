@@ -36,9 +36,20 @@
     return text ? "?" + text : "";
   }
 
+  /* A number field shows what it cannot hold as it stands in the address, and says why. */
+  function unreadable(control, text) {
+    const field = control.kind === "number" ? window.dash_component_api.getLayout(control.id) : null;
+    const kind = field && field.props.kind;
+    return Boolean(kind && window.etascope.readNumber(text, kind).wrong);
+  }
+
   function readControls(controls, search, values) {
     const query = new URLSearchParams(search);
     controls.forEach((control, index) => {
+      if (query.has(control.name) && unreadable(control, query.get(control.name))) {
+        window.dash_clientside.set_props(control.id, { text: query.get(control.name) });
+        return;
+      }
       const wanted = query.has(control.name)
         ? readers[control.kind](query.get(control.name))
         : control.fallback;
@@ -46,6 +57,13 @@
         window.dash_clientside.set_props(control.id, { [control.property]: wanted });
       }
     });
+  }
+
+  /* An address without what is no step for "back": every drawer that was opened would be one. */
+  function without(controls, search) {
+    const query = new URLSearchParams(search);
+    controls.filter((control) => control.quiet).forEach((control) => query.delete(control.name));
+    return query.toString();
   }
 
   /* Only what has settled is written: a dragged slider must not fill the browser's history. */
@@ -83,14 +101,18 @@
     }
     whenSettled(() => {
       const wanted = writeSearch(controls, values);
-      if (here() && wanted !== window.location.search) {
-        written = wanted;
+      if (!here() || wanted === window.location.search) {
+        return;
+      }
+      written = wanted;
+      if (without(controls, wanted) === without(controls, window.location.search)) {
+        window.history.replaceState(window.history.state, "", window.location.pathname + wanted + window.location.hash);
+        window.dispatchEvent(new CustomEvent("_dashprivate_pushstate")); // so that Dash knows it too
+      } else {
         window.dash_clientside.set_props("location", { search: wanted });
       }
     });
   }
-
-  /* --- The menu on a phone ---------------------------------------------------------------- */
 
   // Opens the confirmation for the button of a sweep that was pressed: [open, words, what to do].
   function askFirst(questions) {
@@ -105,18 +127,42 @@
     return [true, words, { do: action, sweep: id.key }];
   }
 
-  function toggleMenu() {
+  /* --- Menus ------------------------------------------------------------------------------ */
+
+  const menuIsOpen = () => document.body.classList.contains("menu-open");
+
+  function openMenu(open) {
     const button = document.getElementById("menu-button");
-    const pressed = (window.dash_clientside.callback_context.triggered || []).some((t) =>
-      t.prop_id.startsWith("menu-button")
-    );
-    const open = pressed && !document.body.classList.contains("menu-open");
     document.body.classList.toggle("menu-open", open);
     if (button) {
       button.setAttribute("aria-expanded", open ? "true" : "false");
     }
+    return button;
+  }
+
+  /* The main menu on a phone. */
+  function toggleMenu() {
+    const pressed = (window.dash_clientside.callback_context.triggered || []).some((t) =>
+      t.prop_id.startsWith("menu-button")
+    );
+    openMenu(pressed && !menuIsOpen());
     return keep();
   }
+
+  /* Escape closes whatever menu is open, wherever the focus is: Mantine closes its own only from
+     inside. The focus goes back to what opened it. */
+  function closeMenus(event) {
+    const opened = document.querySelector('[aria-haspopup="menu"][aria-expanded="true"]');
+    if (event.key !== "Escape" || !(opened || menuIsOpen())) {
+      return;
+    }
+    event.stopPropagation();
+    if (opened) {
+      opened.click();
+    }
+    (opened || openMenu(false)).focus();
+  }
+  document.addEventListener("keydown", closeMenus, true);
 
   /* A new page begins at its top, for eyes and for screen readers. */
   let arrivals = 0;
@@ -212,14 +258,20 @@
 
   /* --- Small questions pages ask ---------------------------------------------------------- */
 
-  const visibleTick = (count) => (document.hidden ? keep() : count);
+  /* So many ticks an answer is waited for; one that got lost must not stop the page for good. */
+  const PATIENCE = 15;
+
+  function nextTick(count, busy, asked) {
+    const waits = busy && count - (asked || 0) < PATIENCE;
+    return document.hidden || waits ? keep() : count;
+  }
 
   window.etascope = {
     syncUrl,
     askFirst,
     toggleMenu,
     arrive,
-    visibleTick,
+    nextTick,
     chooseScheme,
   };
 })();

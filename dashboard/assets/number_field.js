@@ -69,13 +69,16 @@
     event.preventDefault();
     const field = event.target;
     const list = text.split(/[\r\n]+/).join(", ");
-    field.setRangeText(list, field.selectionStart, field.selectionEnd, "end");
+    const { value, selectionStart: start, selectionEnd: end } = field;
+    /* Not by setRangeText: React would not know of it, and take a later deletion for no change. */
+    field.value = value.slice(0, start) + list + value.slice(end);
+    field.setSelectionRange(start + list.length, start + list.length);
     return field.value;
   }
 
   /* Props: `text` as typed; `value`, the last number that was right, if the field is given one;
      `kind`, what is taken (none: a list, which the server reads); `error` and `understood`, what
-     the server says to the text. */
+     the server says; `answers`, for a list, the text it says so about: not of what is there now. */
   function NumberField(props) {
     const React = window.React;
     const { id, kind, setProps } = props;
@@ -121,8 +124,9 @@
         typed(now);
       }
     };
-    const wrong = found.wrong || props.error;
-    const number = kind ? written(found.value) : props.understood;
+    const current = kind || props.answers === text;
+    const wrong = found.wrong || (current && props.error);
+    const number = kind ? written(found.value) : current && props.understood;
     const note = wrong || (number && number !== text.trim() ? "= " + number : "");
     const h = React.createElement;
     return h(

@@ -199,6 +199,7 @@
     const slider = sliderOn(track, given.race.rates.length);
     slider.oninput = () => {
       const rate = showRate(given, Number(slider.value));
+      document.getElementById("start-asked").textContent = "";
       window.dash_clientside.set_props("start-rate", { data: rate.lr });
     };
     showRate(given, nearest(given.race.rates, lr > 0 ? lr : given.first));

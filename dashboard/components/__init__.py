@@ -14,6 +14,7 @@
 | `people` | what somebody did, and what is shown only once |
 | `bundle` | the offer to load the paper's reproduction |
 | `copy_as` | a sweep as a command |
+| `ticks` | how often a page that follows something asks |
 """
 
 from dashboard.components.browser_drawn import draw_from, fill_from, plain_elements
@@ -70,6 +71,7 @@ from dashboard.components.progress import (
 )
 from dashboard.components.scorecard import advice, scorecard_table
 from dashboard.components.shell import account_links, breadcrumbs, navigation, page_shell
+from dashboard.components.ticks import answering, tick_from, tick_stores
 from dashboard.components.trial_words import (
     at_rate,
     facts,
@@ -94,6 +96,7 @@ __all__ = [
     "activity",
     "advice",
     "age",
+    "answering",
     "at_rate",
     "breadcrumbs",
     "bundle_offer",
@@ -137,6 +140,8 @@ __all__ = [
     "sliders_for_browser",
     "state_badge",
     "switch",
+    "tick_from",
+    "tick_stores",
     "trial_facts",
     "unfinished",
     "values_of",

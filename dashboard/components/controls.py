@@ -72,6 +72,7 @@ class Control:
         kind: How it is written.
         property: Which of the component's properties holds it.
         choices: What it may be; anything else in an address is ignored.
+        quiet: Whether a change of it alone is no step for the browser's "back".
     """
 
     name: str
@@ -80,6 +81,7 @@ class Control:
     kind: Kind = "text"
     property: str = "value"
     choices: tuple[str, ...] = ()
+    quiet: bool = False
 
     def read(self, query: Mapping[str, str]) -> Any:
         """Return the control's value for an address."""
@@ -120,6 +122,7 @@ def keep_in_url(path: str, controls: Sequence[Control]) -> None:
             "property": control.property,
             "kind": control.kind,
             "fallback": control.fallback,
+            "quiet": control.quiet,
         }
         for control in controls
     ]

@@ -11,7 +11,7 @@ from dash.development.base_component import Component
 
 from dashboard.callbacks import browser_callback
 from dashboard.formats import number
-from ib_core.written import NumberKind, written
+from ib_core.written import NumberKind, Unreadable, read_number, written
 
 
 class NumberField(Component):  # type: ignore[misc]  # Dash's classes are untyped
@@ -24,6 +24,7 @@ class NumberField(Component):  # type: ignore[misc]  # Dash's classes are untype
     _type = "NumberField"
     _prop_names: ClassVar[list[str]] = [
         "id", "label", "text", "value", "kind", "placeholder", "small", "error", "understood",
+        "answers",
     ]  # fmt: skip
     _children_props: ClassVar[list[str]] = []
     _base_nodes: ClassVar[list[str]] = []
@@ -47,7 +48,7 @@ def number_field(
     Args:
         id: Its `text` is what was typed, right or wrong.
         kind: Which numbers it takes; None: a list, which the server reads and answers with
-            `error` or `understood`.
+            `error` or `understood`; `answers` is the text that is about.
         text: What it shows at first.
         label: Above it; without one, a label elsewhere must name it.
         value: If given, its `value` is the last number that was right.
@@ -121,17 +122,30 @@ class NumberSlider:
         inside = min(max(value, self.low), self.high)
         return round(inside) if self.whole else inside
 
-    def draw(self, value: float, *, above: Component | None = None) -> Component:
+    def unread(self, asked: str | None) -> str | None:
+        """Return a text from an address if this control cannot hold what it says."""
+        try:
+            read_number(asked or "", self.kind)
+        except Unreadable:
+            return asked
+        return None
+
+    def draw(
+        self, value: float, *, asked: str | None = None, above: Component | None = None
+    ) -> Component:
         """Return the control, set to a value.
 
         Args:
             value: In the number's own units.
+            asked: What the address says; what cannot be held stays in the field, which says why.
             above: Something to stand above the track, such as a mark.
         """
+        unread = self.unread(asked)
+        text = written(value) if unread is None else unread
         return html.Div(
             [
                 html.Label(self.label, htmlFor=self.id, className="number-slider-label"),
-                number_field(self.id, self.kind, text=written(value), value=value, small=True),
+                number_field(self.id, self.kind, text=text, value=value, small=True),
                 html.Div(
                     [*([above] if above is not None else []), self._slider(value)],
                     className="number-slider-track",

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import dash_mantine_components as dmc
 
 from dashboard.components.elements import STATE_COLOUR
-from dashboard.formats import count, counted, duration
+from dashboard.formats import count, counted, rough
 from dashboard.markup import Component, html
 
 #: In the order of the bar, from done to to do.
@@ -65,7 +65,7 @@ def progress_panel(
     messages: Sequence[str] = (),
 ) -> Component:
     """Return bar, words, the time that is left and what is in the way."""
-    left = [html.Span(f"about {duration(eta)} left")] if eta is not None else []
+    left = [html.Span(f"about {rough(eta)} left")] if eta is not None else []
     return html.Div(
         [
             progress_bar(progress, total),

@@ -70,7 +70,7 @@ def scorecard_table(rows: Sequence[ScorecardRow]) -> Component:
         className="table scorecard",
     )
     return html.Div(
-        table, className="scroll", tabIndex=0, role="region", **{"aria-label": "Scorecard"}
+        table, className="scroll fading", tabIndex=0, role="region", **{"aria-label": "Scorecard"}
     )
 
 

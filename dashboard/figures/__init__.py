@@ -4,6 +4,7 @@
 | --- | --- |
 | `sensitivity` | the picture this product exists for: a value against the learning rate |
 | `difference` | two curves seed by seed: the first minus the second |
+| `pair_rails` | above and below differences: what left their scale |
 | `curve` | a trial's losses by step |
 | `thumbnails` | a study's curves in a table cell, the rates of a grid: without any script |
 | `scale` | the y axis: for the runs that learn, logarithmic, or for all |
@@ -21,7 +22,13 @@ from dashboard.figures.curve import TrialCurve, curve_figure
 from dashboard.figures.difference import difference_figure
 from dashboard.figures.scale import ScaleName
 from dashboard.figures.sensitivity import Picture, sensitivity_figure
-from dashboard.figures.thumbnails import rate_ticks, rates_words, spark_words, sparkline
+from dashboard.figures.thumbnails import (
+    SPARK_REACH,
+    rate_ticks,
+    rates_words,
+    spark_words,
+    sparkline,
+)
 from dashboard.figures.traces import MOST_OPENED, NOTHING_YET
 from dashboard.figures.wording import QUANTITY, series_name
 from dashboard.theme import METHOD_STYLE, PALETTE, Scheme, template
@@ -32,6 +39,7 @@ __all__ = [
     "NOTHING_YET",
     "PALETTE",
     "QUANTITY",
+    "SPARK_REACH",
     "Picture",
     "ScaleName",
     "Scheme",

@@ -2,21 +2,31 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import plotly.graph_objects as go
 
 from backend.schemas import DifferenceKind, DifferencesRead, PairedPointRead, PairedRead
-from dashboard.figures.panels import TITLE_LINE, rate_range
+from dashboard.figures.pair_rails import (
+    SIDES,
+    Lane,
+    height_of,
+    off_scale,
+    rail_axis,
+    rail_legend,
+    rail_traces,
+)
+from dashboard.figures.panels import LEGEND_ROW, TITLE, TITLE_LINE, ground, legend_rows, rate_axis
 from dashboard.figures.scale import Scale
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import MOST_DOTS, dashes, scatter
-from dashboard.figures.wording import QUANTITY, title_lines, title_words
+from dashboard.figures.wording import QUANTITY, literal, title_lines, title_words
 from dashboard.formats import counted, number, signed
 from dashboard.theme import (
     METHOD_STYLE,
     PALETTE,
-    RATE_AXIS,
     Palette,
     SeriesStyle,
     faint,
@@ -29,11 +39,32 @@ WORDS: dict[DifferenceKind, str] = {
     "clip": "clipped minus unclipped",
     "engine": "an engine minus the one before",
 }
-PANEL, GAP, TOP, AXIS, LEGEND_ROW = 260, 64, 60, 52, 22
+PANEL, GAP, AXIS = 260, 64, 52
 #: The focused scale reaches so many times the difference that this share stays within.
 REACH, HELD = 2.5, 0.6
-#: Where off-scale pairs are marked, as a share of the scale.
-EDGE, LANE = 0.93, 0.13
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """One view of the figure: its rails, and its place.
+
+    Attributes:
+        view: What it shows.
+        scale: How far its axis reaches either way.
+        styles: Of its differences, in their order.
+        higher: What is on the rail above.
+        lower: What is on the rail below.
+    """
+
+    view: DifferencesRead
+    scale: float
+    styles: list[SeriesStyle]
+    higher: list[Lane]
+    lower: list[Lane]
+
+    @property
+    def height(self) -> int:
+        return height_of(self.higher) + PANEL + height_of(self.lower)
 
 
 def difference_figure(
@@ -47,68 +78,116 @@ def difference_figure(
         initial: The loss before training: no run that learns is further from another.
     """
     figure = go.Figure(layout={"template": template(picture.scheme)})
-    inner = PANEL * len(views) + GAP * (len(views) - 1)
-    for row, view in enumerate(views):
-        top = 1 - row * (PANEL + GAP) / inner
-        _add_panel(
-            figure, view, picture, row=row, initial=initial, domain=[top - PANEL / inner, top]
-        )
-    last = "" if len(views) == 1 else str(len(views))
-    rows = len(views[0].items) if picture.narrow else 1
+    panels = [_panel(view, picture, initial) for view in views]
+    inner = sum(panel.height for panel in panels) + GAP * (len(panels) - 1)
+    top = float(inner)
+    for row, panel in enumerate(panels):
+        _add_panel(figure, panel, picture, row=row, top=top, inner=inner, of=len(panels))
+        top -= panel.height + GAP
+    for side in SIDES:
+        if any(getattr(panel, side) for panel in panels):
+            figure.add_trace(rail_legend(side, PALETTE[picture.scheme].muted))
+    _lay_out(figure, views, picture, inner)
+    return figure
+
+
+def _lay_out(
+    figure: go.Figure, views: Sequence[DifferencesRead], picture: Picture, inner: int
+) -> None:
+    """Give room to title and legend: above the panels, on a phone the legend below them."""
+    named = [trace.name for trace in figure.data if trace.showlegend is not False]
+    legend = LEGEND_ROW * legend_rows(named, narrow=picture.narrow)
     title = _title(views, picture)
-    above = TOP + TITLE_LINE * (title_lines(title) - 1)
+    above = TITLE + TITLE_LINE * (title_lines(title) - 1) + (0 if picture.narrow else legend)
+    below = AXIS + (legend if picture.narrow else 0)
+    place = {"y": -AXIS / inner, "yanchor": "top"} if picture.narrow else {"yanchor": "bottom"}
+    last = "" if len(views) == 1 else str(len(views))
     figure.update_layout(
         {
-            "height": inner + above + AXIS + LEGEND_ROW * rows,
-            "margin": {"l": 72, "r": 16, "t": above, "b": AXIS + LEGEND_ROW * rows},
+            "height": inner + above + below,
+            "margin": {"l": 72, "r": 16, "t": above, "b": below},
             "title": {"text": title, "y": 1, "yref": "container"},
             "meta": {"label": _spoken(views, picture)},
             "title_yanchor": "top",
             "title_pad": {"t": 12, "l": 4},
-            "legend": {"orientation": "h", "x": 0, "y": -AXIS / inner, "yanchor": "top"},
+            "legend": {"orientation": "h", "x": 0, "y": 1, **place},
             "hovermode": "closest",
             "uirevision": picture.revision or "same",
             f"xaxis{last}_title_text": "learning rate",
         }
     )
-    return figure
+
+
+def _panel(view: DifferencesRead, picture: Picture, initial: float | None) -> _Panel:
+    scale = focus(view, full=picture.scale == "full", initial=initial)
+    styles = _styles(view, picture)
+    found = [off_scale(item, scale) for item in view.items]
+    rails: dict[str, list[Lane]] = {}
+    for side, counted_at in (("lower", 1), ("higher", 2)):
+        marks = [[(one[0], one[counted_at]) for one in own if one[counted_at]] for own in found]
+        rails[side] = [
+            Lane(_method(item), literal(name_of(item)), style, marked, name_of(item))
+            for item, style, marked in zip(view.items, styles, marks, strict=True)
+            if marked
+        ]
+    return _Panel(view, scale, styles, rails["higher"], rails["lower"])
+
+
+def _styles(view: DifferencesRead, picture: Picture) -> list[SeriesStyle]:
+    seen: Counter[tuple[str, bool]] = Counter()
+    styles = []
+    for item in view.items:
+        look = (item.first_label.partition(", ")[0], "clip" in item.first_label)
+        method, clipped = look
+        styles.append(series_style(method, picture.scheme, clipped=clipped, variant=seen[look]))
+        seen[look] += 1
+    return styles
 
 
 def _add_panel(
     figure: go.Figure,
-    view: DifferencesRead,
+    panel: _Panel,
     picture: Picture,
     *,
     row: int,
-    domain: list[float],
-    initial: float | None,
+    top: float,
+    inner: int,
+    of: int,
 ) -> None:
     axis = "" if row == 0 else str(row + 1)
-    palette: Palette = PALETTE[picture.scheme]
-    scale = focus(view, full=picture.scale == "full", initial=initial)
-    seen: Counter[tuple[str, bool]] = Counter()
+    view, scale = panel.view, panel.scale
     many = sum(len(item.pairs) for item in view.items) > MOST_DOTS
-    for index, item in enumerate(view.items):
-        look = (item.first_label.partition(", ")[0], "clip" in item.first_label)
-        method, clipped = look
-        style = series_style(method, picture.scheme, clipped=clipped, variant=seen[look])
-        seen[look] += 1
+    for item, style in zip(view.items, panel.styles, strict=True):
         place = {"xaxis": f"x{axis}", "yaxis": f"y{axis}", "legendgroup": name_of(item)}
         pairs = _pairs(item, style, Scale(-scale, scale), place, many=many)
-        figure.add_traces([*_interval(item, style, place), *(pairs if picture.seeds else ())])
-        figure.add_trace(_mean(item, style, place, in_legend=row == 0))
-        figure.add_traces(list(_edges(item, style, scale, place, lane=index)))
+        bands = _interval(item, style, scale, place)
+        figure.add_traces([*bands, *(pairs if picture.seeds else ())])
+        figure.add_trace(_mean(item, style, scale, place, in_legend=row == 0))
     rates = [point.lr for item in view.items for point in item.points if point.lr]
+    x_axis = rate_axis(rates, narrow=picture.narrow)
+    low, high = x_axis["range"]
+    main = top - height_of(panel.higher)
+    bottom = main - PANEL - height_of(panel.lower)
+    palette: Palette = PALETTE[picture.scheme]
+    edges = {"higher": (main, top), "lower": (bottom, main - PANEL)}
+    anchor = f"y{axis}"
+    for index, side in enumerate(SIDES):
+        lanes = getattr(panel, side)
+        if not lanes:
+            continue
+        rail = of + 2 * row + index + 1
+        domain = [edge / inner for edge in edges[side]]
+        place = {"xaxis": f"x{axis}", "yaxis": f"y{rail}"}
+        narrow = picture.narrow
+        figure.add_traces(list(rail_traces(lanes, side, place, decades=high - low, narrow=narrow)))
+        figure.update_layout({f"yaxis{rail}": rail_axis(lanes, domain, f"x{axis}")})
+        figure.add_shape(**ground(*domain, palette.rail))
+        anchor = f"y{rail}" if side == "lower" else anchor
     figure.update_layout(
         {
-            f"xaxis{axis}": {
-                **RATE_AXIS,
-                "anchor": f"y{axis}",
-                "range": rate_range(rates),
-                "matches": "x" if axis else None,
-            },
+            f"xaxis{axis}": {**x_axis, "anchor": anchor, "matches": "x" if axis else None},
             f"yaxis{axis}": {
-                "domain": domain,
+                "domain": [(main - PANEL) / inner, main / inner],
                 "anchor": f"x{axis}",
                 "range": [-scale, scale],
                 "title": {"text": f"difference of {_quantity(view)}"},
@@ -131,22 +210,38 @@ def _short(label: str) -> str:
     return f"{known.short if known else method}{comma}{rest}"
 
 
-def _interval(item: PairedRead, style: SeriesStyle, place: dict[str, Any]) -> Iterator[Any]:
-    edged = [p for p in item.points if p.lr and p.low is not None and p.high is not None]
-    if len(edged) < 2:
-        return
-    yield scatter(
-        x=[p.lr for p in edged] + [p.lr for p in reversed(edged)],
-        y=[p.low for p in edged] + [p.high for p in reversed(edged)],
-        fill="toself",
-        fillcolor=faint(style.colour, 0.14),
-        line={"width": 0},
-        mode="lines",
-        hoverinfo="skip",
-        showlegend=False,
-        meta="interval",
-        **place,
-    )
+def _bold(item: PairedRead) -> str:
+    return f"<b>{literal(name_of(item))}</b>"
+
+
+def _method(item: PairedRead) -> str:
+    return literal(_short(item.first_label).partition(", ")[0])
+
+
+def _within(point: PairedPointRead, scale: float) -> bool:
+    return point.mean is not None and abs(point.mean) <= scale
+
+
+def _interval(
+    item: PairedRead, style: SeriesStyle, scale: float, place: dict[str, Any]
+) -> Iterator[Any]:
+    """Yield the bands between neighbours on the scale: to one far off it a band is a stripe."""
+    for within, points in groupby(item.points, key=lambda point: _within(point, scale)):
+        edged = [p for p in points if p.lr and p.low is not None and p.high is not None]
+        if not within or len(edged) < 2:
+            continue
+        yield scatter(
+            x=[p.lr for p in edged] + [p.lr for p in reversed(edged)],
+            y=[p.low for p in edged] + [p.high for p in reversed(edged)],
+            fill="toself",
+            fillcolor=faint(style.colour, 0.14),
+            line={"width": 0},
+            mode="lines",
+            hoverinfo="skip",
+            showlegend=False,
+            meta="interval",
+            **place,
+        )
 
 
 def _pairs(
@@ -164,7 +259,7 @@ def _pairs(
         marker={"symbol": "circle-open", "size": 6, "color": style.ink},
         opacity=0.75,
         hovertext=[
-            f"<b>{name_of(item)}</b><br>learning rate {number(pair.lr)}, seed {pair.seed}<br>"
+            f"{_bold(item)}<br>learning rate {number(pair.lr)}, seed {pair.seed}<br>"
             f"{signed(pair.difference)}"
             for pair in pairs
         ],
@@ -175,13 +270,33 @@ def _pairs(
     )
 
 
-def _mean(item: PairedRead, style: SeriesStyle, place: dict[str, Any], *, in_legend: bool) -> Any:
-    points = [point for point in item.points if point.lr is not None]
+def on_scale(points: Sequence[PairedPointRead], scale: float) -> list[PairedPointRead | None]:
+    """Return a line's points with a gap (None) between neighbours that are both off the scale.
+
+    A line from one point far above to one far below would cross the panel and mean nothing there.
+    """
+    drawn: list[PairedPointRead | None] = []
+    for point in points:
+        if drawn and drawn[-1] and not _within(point, scale) and not _within(drawn[-1], scale):
+            drawn.append(None)
+        drawn.append(point)
+    return drawn
+
+
+def _mean(
+    item: PairedRead,
+    style: SeriesStyle,
+    scale: float,
+    place: dict[str, Any],
+    *,
+    in_legend: bool,
+) -> Any:
+    points = on_scale([point for point in item.points if point.lr is not None], scale)
     return scatter(
-        x=[point.lr for point in points],
-        y=[point.mean for point in points],
+        x=[point and point.lr for point in points],
+        y=[point and point.mean for point in points],
         mode="lines+markers",
-        name=name_of(item),
+        name=literal(name_of(item)),
         line={"color": style.colour, "dash": style.dash, "width": style.width},
         marker={
             "symbol": style.marker,
@@ -189,7 +304,7 @@ def _mean(item: PairedRead, style: SeriesStyle, place: dict[str, Any], *, in_leg
             "color": style.colour,
             "line": {"color": style.ink, "width": 1},
         },
-        hovertext=[_hover(item, point) for point in points],
+        hovertext=[_hover(item, point) if point else "" for point in points],
         hoverinfo="text",
         showlegend=in_legend,
         meta="mean difference",
@@ -197,59 +312,9 @@ def _mean(item: PairedRead, style: SeriesStyle, place: dict[str, Any], *, in_leg
     )
 
 
-def off_scale(item: PairedRead, scale: float) -> list[tuple[float, int, int]]:
-    """Return per rate how many pairs are off the scale or not finite: (rate, below, above)."""
-    found = []
-    for point in item.points:
-        if point.lr is None:
-            continue
-        finite = [p.difference for p in item.pairs if p.lr == point.lr and p.difference is not None]
-        below = sum(value < -scale for value in finite)
-        above = sum(value > scale for value in finite)
-        # `lower` and `higher` also count pairs of which one is not finite.
-        below += max(0, point.lower - sum(value < 0 for value in finite))
-        above += max(0, point.higher - sum(value > 0 for value in finite))
-        if below or above:
-            found.append((point.lr, below, above))
-    return found
-
-
-def _edges(
-    item: PairedRead, style: SeriesStyle, scale: float, place: dict[str, Any], *, lane: int
-) -> Iterator[Any]:
-    height = scale * (EDGE - LANE * lane)
-    found = off_scale(item, scale)
-    lower = [(lr, below) for lr, below, _ in found if below]
-    higher = [(lr, above) for lr, _, above in found if above]
-    for symbol, sign, marked, words in (
-        ("triangle-down-open", -1, lower, "lower"),
-        ("triangle-up-open", 1, higher, "higher"),
-    ):
-        if not marked:
-            continue
-        yield scatter(
-            x=[lr for lr, _ in marked],
-            y=[sign * height] * len(marked),
-            mode="markers+text",
-            marker={"symbol": symbol, "size": 10, "color": style.ink},
-            text=[str(pairs) for _, pairs in marked],
-            textposition="middle right",
-            textfont={"size": 11, "color": style.ink},
-            hovertext=[
-                f"<b>{name_of(item)}</b><br>learning rate {number(lr)}<br>"
-                f"{counted(pairs, 'pair')} {words} than this scale shows, or not finite"
-                for lr, pairs in marked
-            ],
-            hoverinfo="text",
-            showlegend=False,
-            meta="edge",
-            **place,
-        )
-
-
 def _hover(item: PairedRead, point: PairedPointRead) -> str:
     lines = [
-        f"<b>{name_of(item)}</b>",
+        _bold(item),
         f"learning rate {number(point.lr)}",
         f"mean {signed(point.mean)} of {counted(point.n_finite, 'finite pair')} of {point.n}",
     ]

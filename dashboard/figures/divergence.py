@@ -60,6 +60,7 @@ def rail_traces(
     entries: Sequence[RailEntry],
     *,
     lane: int,
+    decades: float,
     short: bool,
 ) -> Iterator[Any]:
     """Yield the markers of one lane: filled for diverged, open for off the scale.
@@ -70,6 +71,7 @@ def rail_traces(
         style: Its looks.
         entries: What there is to mark.
         lane: Its height on the rail's axis.
+        decades: The length of the axis of rates, which may be longer than this curve.
         short: Whether there is room for the number of seeds alone, not for "1/3".
     """
     diverged = [entry for entry in entries if entry.diverged]
@@ -80,7 +82,7 @@ def rail_traces(
             x=[entry.point.lr for entry in diverged],
             y=[lane + (0.25 if entry.crowded else 0) for entry in diverged],
             **_look("triangle-up", style),
-            **_counts([(entry, entry.diverged) for entry in diverged], line, short=short),
+            **_counts([(entry, entry.diverged) for entry in diverged], decades, short=short),
             hovertext=[_diverged_hover(name, entry.point) for entry in diverged],
             hoverinfo="text",
             customdata=[
@@ -95,7 +97,7 @@ def rail_traces(
             x=[entry.point.lr for entry in off_scale],
             y=[lane - (0.25 if entry.crowded else 0) for entry in off_scale],
             **_look("arrow-bar-up-open", style),
-            **_counts([(entry, len(entry.off_scale)) for entry in off_scale], line, short=short),
+            **_counts([(one, len(one.off_scale)) for one in off_scale], decades, short=short),
             hovertext=[_off_scale_hover(name, entry) for entry in off_scale],
             hoverinfo="text",
             customdata=[opens(entry.off_scale) for entry in off_scale],
@@ -119,19 +121,28 @@ def _look(symbol: str, style: SeriesStyle) -> dict[str, Any]:
 
 
 def _counts(
-    entries: Sequence[tuple[RailEntry, int]], line: SeriesRead, *, short: bool
+    entries: Sequence[tuple[RailEntry, int]], decades: float, *, short: bool
 ) -> dict[str, Any]:
-    """Return the counts beside the markers, where there is room for them."""
-    texts = [str(k) if short else f"{k}/{entry.point.n}" for entry, k in entries]
+    """Return the counts beside the markers, where there is room for them: "1/3", or "1" alone."""
+    rates = [entry.point.lr for entry, _ in entries]
+    alone = [str(k) for _, k in entries]
+    of_all = [f"{k}/{entry.point.n}" for entry, k in entries]
+    texts = of_all if not short and have_room(of_all, rates, decades, narrow=False) else alone
+    fits = have_room(texts, rates, decades, narrow=short)
+    return {"text": texts, "mode": "markers+text" if fits else "markers"}
+
+
+def have_room(
+    texts: Sequence[str], rates: Sequence[float], decades: float, *, narrow: bool
+) -> bool:
+    """Return whether texts beside markers at these rates end before the next marker."""
     needed = MARKER + LETTER * max(len(text) for text in texts)
-    room = (NARROW if short else WIDE) * _closest([entry.point.lr for entry, _ in entries], line)
-    return {"text": texts, "mode": "markers+text" if room >= needed else "markers"}
+    return (NARROW if narrow else WIDE) * _closest(rates, decades) >= needed
 
 
-def _closest(rates: Sequence[float], line: SeriesRead) -> float:
-    """Return the smallest distance of neighbouring rates, as a share of the curve's width."""
-    ends = math.log(line.points[-1].lr / line.points[0].lr) or 1.0
-    return min((math.log(b / a) / ends for a, b in pairwise(rates)), default=1.0)
+def _closest(rates: Sequence[float], decades: float) -> float:
+    """Return the smallest distance of neighbouring rates, as a share of the axis."""
+    return min((math.log10(b / a) / decades for a, b in pairwise(rates)), default=1.0)
 
 
 def _diverged_hover(name: str, point: RatePointRead) -> str:

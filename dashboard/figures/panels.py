@@ -12,8 +12,8 @@ from dashboard.theme import RATE_AXIS, Palette
 # Pixels
 LANE, CROWDED_LANE, CAPTION, MAIN, STRIP, GAP = 22, 32, 17, 330, 64, 14
 TITLE, TITLE_LINE, LEGEND_ROW, AXIS = 44, 18, 24, 52
-LETTER, LEGEND_KEY = 7, 48
-WIDE = 640
+LETTER, LEGEND_KEY, LABEL_GAP = 7, 48, 8
+WIDE, PHONE = 640, 270
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,7 @@ class Panels:
     @property
     def legend_rows(self) -> int:
         """How many rows the legend will take."""
-        if self.narrow:
-            return len(self.legend)
-        width = sum(LETTER * len(name) + LEGEND_KEY for name in self.legend)
-        return max(1, math.ceil(width / WIDE))
+        return legend_rows(self.legend, narrow=self.narrow)
 
     @property
     def rail(self) -> int:
@@ -86,7 +83,7 @@ class Panels:
             legend=self._legend(inner),
             hovermode="closest",
             clickmode="event",
-            xaxis={**RATE_AXIS, "title": {"text": "learning rate"}, "anchor": "y3"},
+            xaxis={"title": {"text": "learning rate"}, "anchor": "y3"},
             yaxis={"domain": [main_low, main_top], "anchor": "x"},
             yaxis2={
                 "domain": [main_top, 1],
@@ -105,7 +102,7 @@ class Panels:
                 "showgrid": False,
             },
         )
-        figure.add_shape(**_rectangle(main_top, palette.rail))
+        figure.add_shape(**ground(main_top, 1, palette.rail))
         if self.captions:
             figure.add_annotation(**_caption(self.caption_lines, palette))
 
@@ -118,6 +115,14 @@ class Panels:
         return {"orientation": "h", "itemdoubleclick": "toggleothers", **place}
 
 
+def legend_rows(names: Sequence[str], *, narrow: bool) -> int:
+    """Return how many rows a legend of these names will take."""
+    if narrow:
+        return len(names)
+    width = sum(LETTER * len(name) + LEGEND_KEY for name in names)
+    return max(1, math.ceil(width / WIDE))
+
+
 def rate_range(rates: Sequence[float]) -> list[float]:
     """Return the ends of the axis of learning rates, as powers of ten."""
     logs = [math.log10(rate) for rate in rates]
@@ -127,8 +132,25 @@ def rate_range(rates: Sequence[float]) -> list[float]:
     return [min(logs) - margin, max(logs) + margin]
 
 
-def _rectangle(low: float, colour: str) -> dict[str, Any]:
-    paper = {"xref": "paper", "yref": "paper", "x0": 0, "x1": 1, "y0": low, "y1": 1}
+def rate_axis(rates: Sequence[float], *, narrow: bool) -> dict[str, Any]:
+    """Return the axis of learning rates: a tick a decade, or as many as stand level beside it.
+
+    Slanted, their labels would take the room of what stands below.
+    """
+    low, high = rate_range(rates)
+    decades = range(math.ceil(low), math.floor(high) + 1)
+    label = LETTER * max((len(f"{10.0**power:g}") for power in decades), default=0) + LABEL_GAP
+    every = max(1, math.ceil(label * (high - low) / (PHONE if narrow else WIDE)))
+    axis = {**RATE_AXIS, "range": [low, high], "tickangle": 0, "dtick": every}
+    if every > 1:
+        between = {"dtick": 1, "tick0": decades[-1]}
+        axis |= {"tick0": decades[-1], "minor": {**RATE_AXIS["minor"], **between}}
+    return axis
+
+
+def ground(low: float, high: float, colour: str) -> dict[str, Any]:
+    """Return the shade behind a rail, between two shares of the figure's height."""
+    paper = {"xref": "paper", "yref": "paper", "x0": 0, "x1": 1, "y0": low, "y1": high}
     return {"type": "rect", **paper, "fillcolor": colour, "line": {"width": 0}, "layer": "below"}
 
 

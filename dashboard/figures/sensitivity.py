@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from backend.schemas import Metric, Reducer, SeriesRead
 from dashboard.figures.divergence import RailEntry, rail_entries, rail_traces, strip_traces
-from dashboard.figures.panels import Panels, rate_range
+from dashboard.figures.panels import Panels, rate_axis, rate_range
 from dashboard.figures.references import (
     best_marker,
     best_point,
@@ -24,6 +24,7 @@ from dashboard.figures.traces import scatter
 from dashboard.figures.wording import (
     BAND_WORDS,
     axis_title,
+    literal,
     seeds_words,
     series_name,
     spoken,
@@ -100,7 +101,7 @@ def sensitivity_figure(
         title={"text": title},
         meta={"label": _spoken(drawn, picture)},
         uirevision=picture.revision or "same",
-        xaxis={"range": rate_range([point.lr for line in drawn for point in line.points])},
+        xaxis=rate_axis(_rates(drawn), narrow=picture.narrow),
         yaxis={
             "title": {"text": axis_title(drawn, picture.metric, picture.reducer)},
             "type": "log" if scale.log else "linear",
@@ -139,14 +140,20 @@ def _curves(
     lane = sum(1 for entries in rails.values() if entries)
     seeds = seeds_look(series, wanted=picture.seeds)
     few = len(series) <= MOST_BANDS
+    low, high = rate_range(_rates(series))
+    decades = high - low
     for line in series:
-        name, style = series_name(line, line.label), styles[line.id]
+        name, style = literal(series_name(line, line.label)), styles[line.id]
         yield from curve_traces(line, name, style, scale, band=picture.band, seeds=seeds)
         yield from strip_traces(line, name, style, band=few)
         if rails[line.id]:
             lane -= 1
-            short = picture.narrow
-            yield from rail_traces(line, name, style, rails[line.id], lane=lane, short=short)
+            own, short = rails[line.id], picture.narrow
+            yield from rail_traces(line, name, style, own, lane=lane, decades=decades, short=short)
+
+
+def _rates(series: Sequence[SeriesRead]) -> list[float]:
+    return [point.lr for line in series for point in line.points]
 
 
 def _add_references(

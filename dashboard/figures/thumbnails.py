@@ -11,8 +11,9 @@ from dashboard.theme import METHOD_STYLE, method_style
 
 #: Of a sparkline, small enough for a table cell.
 WIDTH, HEIGHT, PAD = 132, 36, 4
-#: Losses above so many times the best one are drawn at the top edge.
-REACH = 6.0
+#: Losses above so many times the best one are off the scale, and drawn at the top edge as those
+#: that are not finite; the highest on the scale stays so far below it.
+SPARK_REACH, ON_SCALE = 300.0, 0.86
 #: Opacity of a method's first, second, ... line: other widths, other clips.
 FADES = (1.0, 0.7, 0.5, 0.35)
 DASHES = {"dot": "1.5 3", "dash": "5 3", "longdash": "8 3", "dashdot": "6 3 1.5 3", "solid": ""}
@@ -28,8 +29,9 @@ def sparkline(sparks: Sequence[Spark]) -> str | None:
     rates = [math.log10(point.lr) for spark in sparks for point in spark.points]
     if not means or len(rates) < 2:
         return None
-    low = min(means)
-    high = min(max(means), low + (REACH - 1) * abs(low)) if low else max(means)
+    low, high = min(means), max(means)
+    if low > 0:  # as on the start page: one that learns less must not look like one that broke
+        high = min(high, SPARK_REACH * low)
     top = high if high > low else low + 1
     before: Counter[str] = Counter()
     paths = []
@@ -61,14 +63,22 @@ def _path(spark: Spark, left: float, right: float, low: float, high: float, opac
     pen_up = True
     for point in spark.points:
         x = PAD + (WIDTH - 2 * PAD) * (math.log10(point.lr) - left) / ((right - left) or 1)
-        share = 1.0 if point.mean is None else min(1.0, max(0.0, (point.mean - low) / (high - low)))
-        y = HEIGHT - PAD - (HEIGHT - 2 * PAD) * share
+        y = HEIGHT - PAD - (HEIGHT - 2 * PAD) * _share(point.mean, low, high)
         steps.append(f"{'M' if pen_up else 'L'}{x:.1f} {y:.1f}")
         pen_up = False
     dash = DASHES.get(style.dash, "")
     dashes = f' stroke-dasharray="{dash}"' if dash else ""
     faded = f' stroke-opacity="{opacity:g}"' if opacity < 1 else ""
     return f'<path d="{"".join(steps)}" stroke="{style.colour}"{dashes}{faded}/>'
+
+
+def _share(mean: float | None, low: float, high: float) -> float:
+    """Return how high a mean stands, from 0 to 1, on a logarithmic axis where there can be one."""
+    if mean is None or mean > high:
+        return 1.0
+    if low > 0:
+        return ON_SCALE * math.log(mean / low) / math.log(high / low)
+    return ON_SCALE * (mean - low) / (high - low)
 
 
 def rate_ticks(rates: Sequence[float], *, narrow: bool = False) -> str | None:

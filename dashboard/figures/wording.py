@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Sequence
+from html import escape
 
 from backend.schemas import Metric, RatePointRead, Reducer, SeriesKey, SeriesRead
 from dashboard.formats import counted, number, percent
@@ -26,6 +27,14 @@ NARROW_LETTERS = 40
 MOST_SPOKEN = 8
 
 
+def literal(text: str) -> str:
+    """Return somebody's own words so that plotly shows them letter by letter.
+
+    It takes `<b>` in any text for bold; what a study is called must not decide how it looks.
+    """
+    return escape(text, quote=False)
+
+
 def title_words(title: str, rest: str, *, narrow: bool) -> str:
     """Return a figure's title: what it is about in bold, then what is drawn.
 
@@ -35,8 +44,8 @@ def title_words(title: str, rest: str, *, narrow: bool) -> str:
         narrow: Whether there is a phone's width only; then it takes several lines.
     """
     if not narrow:
-        return f"<b>{title}</b> · {rest}" if title else rest
-    bold = [f"<b>{line}</b>" for line in textwrap.wrap(title, NARROW_LETTERS)]
+        return f"<b>{literal(title)}</b> · {rest}" if title else rest
+    bold = [f"<b>{literal(line)}</b>" for line in textwrap.wrap(title, NARROW_LETTERS)]
     return "<br>".join([*bold, *textwrap.wrap(rest, NARROW_LETTERS)])
 
 

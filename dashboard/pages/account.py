@@ -220,4 +220,4 @@ async def change_password(
     return dmc.Text("The password is changed.", mt=8), "", "", ""
 
 
-PAGE = Page("/account", "Account", layout)
+PAGE = Page("/account", "Account", layout, parent=None)

@@ -326,4 +326,4 @@ async def show_more(clicks: list[int]) -> tuple[Any, Any]:
     return older, _more(past)
 
 
-PAGE = Page("/admin", "Admin", layout)
+PAGE = Page("/admin", "Admin", layout, parent=None)

@@ -1,6 +1,7 @@
 """Toy: explicit against implicit descent on a one-dimensional loss."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -75,7 +76,7 @@ def layout(**query: str) -> Component:
             _head(),
             # Controls come first for the keyboard; they stand on the right.
             html.Div(
-                [_controls(at), _pictures(at["steps"])],
+                [_controls(at, query), _pictures(at["steps"])],
                 className="two-thirds controls-right flat-on-phone",
             ),
         ]
@@ -147,13 +148,15 @@ def _step_card(id: str, title: str) -> Component:
     )
 
 
-def _controls(at: dict[str, Any]) -> Component:
+def _controls(at: dict[str, Any], asked: Mapping[str, str]) -> Component:
     mark = html.Div(
         html.Div(id=Toy.RATE_MARK, className="slider-mark"), className="slider-mark-rail"
     )
     return html.Div(
         [
-            card(RATE.draw(at["lr"], above=mark), className="at-hand place-0"),
+            card(
+                RATE.draw(at["lr"], asked=asked.get("lr"), above=mark), className="at-hand place-0"
+            ),
             card(
                 control_group(
                     "Loss",
@@ -161,10 +164,10 @@ def _controls(at: dict[str, Any]) -> Component:
                         segmented("Function", Toy.LOSS, LOSSES, at["loss"]),
                         className="wide-control",
                     ),
-                    CURVATURE.draw(at["curvature"]),
-                    START.draw(at["start"]),
+                    CURVATURE.draw(at["curvature"], asked=asked.get("curvature")),
+                    START.draw(at["start"], asked=asked.get("start")),
                 ),
-                control_group("Descent", STEPS.draw(at["steps"])),
+                control_group("Descent", STEPS.draw(at["steps"], asked=asked.get("steps"))),
                 control_group("Axes", switch("Log loss", Toy.LOG, at["log"])),
                 className="place-3",
             ),

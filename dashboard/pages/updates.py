@@ -1,7 +1,7 @@
 """Updates: one node's explicit and implicit step, drawn on its activation."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dash_mantine_components as dmc
@@ -75,7 +75,7 @@ async def layout(**query: str) -> Component:
             _head(),
             # Controls come first for the keyboard; they stand on the right.
             html.Div(
-                [_controls(at, catalog.activations), _pictures()],
+                [_controls(at, query, catalog.activations), _pictures()],
                 className="two-thirds controls-right flat-on-phone",
             ),
         ]
@@ -131,16 +131,19 @@ def _picture(title: str, graph: str, words: str, place: str) -> Component:
     )
 
 
-def _controls(at: dict[str, Any], activations: Sequence[ActivationRead]) -> Component:
+def _controls(
+    at: dict[str, Any], asked: Mapping[str, str], activations: Sequence[ActivationRead]
+) -> Component:
+    drawn = {name: one.draw(at[name], asked=asked.get(name)) for name, one in SLIDERS.items()}
     return html.Div(
         [
             card(
-                PLACE.draw(at["s"]),
+                drawn["s"],
                 html.P(
                     "s on the left, −s on the right, as in the paper’s figure.",
                     className="muted hint wide-only",
                 ),
-                RATE.draw(at["lr"]),
+                drawn["lr"],
                 className="at-hand place-0",
             ),
             card(
@@ -160,9 +163,9 @@ def _controls(at: dict[str, Any], activations: Sequence[ActivationRead]) -> Comp
                         ],
                         className="control",
                     ),
-                    PUSH.draw(at["b"]),
-                    INPUT.draw(at["z_sq"]),
-                    RIDGE.draw(at["mu"]),
+                    drawn["b"],
+                    drawn["z_sq"],
+                    drawn["mu"],
                 ),
                 control_group("Axes", segmented("Show", Updates.SPAN, SPANS, at["view"])),
                 className="place-3",

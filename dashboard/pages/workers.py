@@ -10,8 +10,8 @@ from dash import Input, Output
 from backend.client import calls
 from backend.schemas import QueueRead, ReadyRead, StorageRead, WorkerRead
 from dashboard.api_client import ask
-from dashboard.callbacks import browser_callback, callback
-from dashboard.components import age, card, local_time
+from dashboard.callbacks import callback
+from dashboard.components import age, answering, card, local_time, tick_from, tick_stores
 from dashboard.formats import NONE, count, counted, duration, number, size
 from dashboard.ids import Workers as ids
 from dashboard.markup import Component, dcc, html
@@ -19,12 +19,7 @@ from dashboard.router import Page
 
 INTERVAL_MS = 2000
 
-browser_callback(
-    "function(count) { return window.etascope.visibleTick(count); }",
-    Output(ids.TICK, "data"),
-    Input(ids.INTERVAL, "n_intervals"),
-    prevent_initial_call=True,
-)
+tick_from(ids.INTERVAL, ids.TICK)
 
 
 async def layout(**_: str) -> Component:
@@ -44,13 +39,18 @@ async def layout(**_: str) -> Component:
                 className="page-head",
             ),
             dcc.Interval(id=ids.INTERVAL, interval=INTERVAL_MS),
-            dcc.Store(id=ids.TICK),
+            *tick_stores(ids.TICK),
             html.Div(await _body(), id=ids.BODY),
         ]
     )
 
 
-@callback(Output(ids.BODY, "children"), Input(ids.TICK, "data"), prevent_initial_call=True)
+@callback(
+    Output(ids.BODY, "children"),
+    Input(ids.TICK, "data"),
+    running=answering(ids.TICK),
+    prevent_initial_call=True,
+)
 async def refresh(_tick: Any) -> Component:
     """Ask again."""
     return await _body()

@@ -48,6 +48,7 @@ class FakeApi(TeamAnswers, ServiceAnswers):
         engine: The version that trained the sweeps.
         running: Whether the study still runs.
         studies: By id.
+        refused_forecast: What a forecast ends in instead, if anything.
     """
 
     def __init__(self, *, studies: int = 2, running: bool = False) -> None:
@@ -55,6 +56,7 @@ class FakeApi(TeamAnswers, ServiceAnswers):
         self.sent: list[Any] = []
         self.away = False
         self.engine = "1"
+        self.refused_forecast: ApiError | None = None
         self.running = running
         self.studies = {number: self._study(number) for number in range(1, studies + 1)}
 
@@ -176,6 +178,8 @@ class FakeApi(TeamAnswers, ServiceAnswers):
 
     def _post_forecast(self, call: Any, _rest: list[str]) -> DryRunRead:
         body = call.json
+        if self.refused_forecast is not None:
+            raise self.refused_forecast
         if body.get("task") == "mnist_classifier":
             raise ApiError(
                 422, "missing_data", "MNIST is not on this machine.", field="task", hint="Fetch it."

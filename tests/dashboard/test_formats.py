@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.formats import count, counted, duration, number, percent, signed, size
+from dashboard.formats import count, counted, duration, number, percent, rough, signed, size
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,25 @@ def test_what_is_no_number_is_a_dash(value):
 )
 def test_durations_have_their_two_largest_units(seconds, words):
     assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.2, "a few seconds"),
+        (3.83, "a few seconds"),
+        (12.5, "10 s"),
+        (54, "55 s"),
+        (57, "1 min"),
+        (100, "2 min"),
+        (800, "15 min"),
+        (3500, "1 h"),
+        (7000, "2 h"),
+        (90000, "1 d 1 h"),
+    ],
+)
+def test_an_estimate_is_told_as_roughly_as_it_is_known(seconds, words):
+    assert rough(seconds) == words
 
 
 def test_amounts_have_units():

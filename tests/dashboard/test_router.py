@@ -5,6 +5,7 @@ from dash import html
 
 from backend.client import ApiError, ServerAway
 from dashboard import pages
+from dashboard.components import breadcrumbs
 from dashboard.router import Page, View, crumbs_of, query_of, render
 from tests.coroutines import run
 from tests.dashboard.dispatch import text_of
@@ -59,6 +60,16 @@ def test_breadcrumbs_lead_from_the_history_to_here():
     assert crumbs_of(View(html.Div()), PLAIN) == (("History", "/history"), ("Plain", ""))
     named = View(html.Div(), crumbs=(("A study", ""),))
     assert crumbs_of(named, ITEM)[-1] == ("A study", "")
+
+
+def test_a_page_of_the_navigation_hangs_below_no_other():
+    listed = Page("/toy", "Toy", lambda **_: html.Div(), navigation="Toy")
+    assert crumbs_of(View(html.Div()), listed) == (("Toy", ""),)
+    into = View(html.Div(), crumbs=(("A study", "/studies/1"), ("New sweep", "")))
+    assert crumbs_of(into, listed)[:2] == (("History", "/history"), ("A study", "/studies/1"))
+    for page in pages.PAGES:
+        if page.navigation or page.path in ("/account", "/admin"):
+            assert breadcrumbs(crumbs_of(View(html.Div()), page)) is None
 
 
 def test_no_two_pages_share_an_address():

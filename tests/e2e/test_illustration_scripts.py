@@ -131,6 +131,20 @@ def test_steps_out_of_the_picture_are_marked_on_the_rail(scripts: Page) -> None:
     assert trace(history(scripts, "theta"), "rail")["x"] == []
 
 
+def test_a_step_below_the_picture_is_marked_below_it(scripts: Page) -> None:
+    figure = history(scripts, "theta", lr=2.5)
+    marks = trace(figure, "rail")
+    low, high = figure["layout"]["yaxis"]["range"]
+    middle = (low + high) / 2
+    # Theta changes its sign with every step, and is above zero at every even one.
+    sides = {step: y > middle for step, y in zip(marks["x"], marks["y"], strict=True)}
+    assert sides == {step: step % 2 == 0 for step in range(5, 11)}
+    assert marks["marker"]["symbol"][:2] == ["triangle-down", "triangle-up"]
+    assert len(figure["layout"]["shapes"]) == 2
+    assert low <= min(marks["y"]) <= max(marks["y"]) <= high
+    assert len(history(scripts, "loss", lr=2.5)["layout"]["shapes"]) == 1
+
+
 def test_a_logarithmic_axis_shows_growth_whole_and_a_loss_of_zero_at_its_foot(
     scripts: Page,
 ) -> None:
@@ -181,7 +195,9 @@ def test_for_positive_b_eb_overshoots_the_hinge_where_ib_stops(scripts: Page) ->
     assert trace(figure, "eb landing")["x"][0] == pytest.approx(-0.7)
     assert trace(figure, "ib landing")["x"][0] == pytest.approx(0)
     assert trace(figure, "eb words")["text"] == ["EB: loss −0.3"]
-    assert [note["text"] for note in figure["layout"]["annotations"]] == ["EB jumps"]
+    [note] = figure["layout"]["annotations"]
+    assert note["text"] == "EB jumps"
+    assert (note["xanchor"], note["x"] < 0.3) == ("right", True)  # clear of the line at s = 0.3
     arrow = trace(figure, "eb arrow")["x"]
     assert arrow == sorted(arrow, reverse=True)
     assert trace(figure, "eb arrow head")["x"][-1] == pytest.approx(-0.7)

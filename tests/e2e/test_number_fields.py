@@ -176,7 +176,28 @@ def test_a_column_of_a_table_is_pasted_as_a_list(visit: Visit, fields: Fields) -
     fields.paste(FIELDS["epochs"], "16\n64\n")
     assert fields.shown(FIELDS["epochs"]) == "16, 64"
     assert fields.wrong(FIELDS["epochs"])
+    fields.clear(FIELDS["epochs"])
+    expect(page.locator("#new-epochs-note")).to_have_text("")
+    expect(page.locator(RUN)).to_be_enabled()
+    assert fields.shown(FIELDS["epochs"]) == ""
     fields.paste(FIELDS["epochs"], "16\n")
     assert not fields.wrong(FIELDS["epochs"])
     fields.paste(FIELDS["rate_list"], "0.1\r\n1\r\n10")
     expect(page.get_by_alt_text("Rates 0.1, 1, 10")).to_be_visible()
+
+
+def test_what_a_list_was_understood_as_is_never_said_of_another_text(
+    visit: Visit, fields: Fields
+) -> None:
+    page = visit.open("/new?clip=1e-4")
+    page.get_by_role("button", name="More options").click()
+    note = page.locator(f"#{FIELDS['clip']}-note")
+    expect(note).to_have_text("= 0.0001")
+    page.focus(f"#{FIELDS['clip']}")
+    page.keyboard.press("End")
+    page.keyboard.type("1")
+    late = {"understood": "0.0001", "answers": "1e-4", "error": None}
+    page.evaluate(
+        "([id, late]) => window.dash_clientside.set_props(id, late)", [FIELDS["clip"], late]
+    )
+    assert note.inner_text() == ""

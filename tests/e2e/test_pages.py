@@ -137,10 +137,32 @@ def test_the_menu_opens_on_a_phone_and_closes_on_the_next_page(browser, site):
     settled(page)
     expect(page.get_by_role("link", name="Workers")).to_be_hidden()
     page.get_by_role("button", name="Menu").click()
+    expect(page.get_by_role("link", name="Workers")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("link", name="Workers")).to_be_hidden()
+    expect(page.get_by_role("button", name="Menu")).to_be_focused()
+    expect(page.get_by_role("button", name="Menu")).to_have_attribute("aria-expanded", "false")
+    page.get_by_role("button", name="Menu").click()
     page.get_by_role("link", name="Workers").click()
     page.wait_for_url("**/workers")
     expect(page.get_by_role("heading", name="Workers", level=1)).to_be_visible()
     expect(page.get_by_role("link", name="Guide")).to_be_hidden()
+    page.close()
+
+
+def test_escape_closes_the_export_menu_wherever_the_focus_is(browser, fake_site):
+    page = browser.new_page()
+    page.goto(f"{fake_site.url}/studies/1")
+    export, first = page.get_by_role("button", name="Export"), page.get_by_role("menuitem").first
+    for move in ("nowhere", "ArrowDown"):
+        export.click()
+        expect(first).to_be_visible()
+        if move != "nowhere":
+            page.keyboard.press(move)
+        page.keyboard.press("Escape")
+        expect(first).to_be_hidden()
+        expect(export).to_be_focused()
+        expect(export).to_have_attribute("aria-expanded", "false")
     page.close()
 
 

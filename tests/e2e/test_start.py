@@ -12,6 +12,16 @@ from tests.e2e.conftest import PATIENCE_MS
 from tests.e2e.installation import SHIPPED, installation
 from tests.servers import wait_for
 
+#: The beginning of the first study takes longer than several looks for it.
+SLOW_BEGINNING = """
+const at_once = window.fetch;
+window.fetch = async (address, options) => {
+  if (String((options || {}).body).includes('"output":"start-begun.data"')) {
+    await new Promise((done) => setTimeout(done, 5000));
+  }
+  return at_once(address, options);
+};
+"""
 #: What the race's thick lines look like now.
 LINES = "[...document.querySelectorAll('#start-picture .chart-line')].map(p => p.getAttribute('d'))"
 
@@ -138,6 +148,7 @@ def test_the_first_study_begins_with_the_first_browser_moves_and_is_followed_by_
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
+    page.add_init_script(SLOW_BEGINNING)
     seen = watch(page, fresh)
     page.goto(fresh)
     expect(page.get_by_text("Running now")).to_be_visible()

@@ -128,6 +128,7 @@
   const SYMBOLS = {
     circle: (r) => `M${r} 0A${r} ${r} 0 1 1 ${-r} 0A${r} ${r} 0 1 1 ${r} 0Z`,
     diamond: (r) => `M${1.3 * r} 0L0 ${1.3 * r}L${-1.3 * r} 0L0 ${-1.3 * r}Z`,
+    "triangle-down": (r) => `M${-1.15 * r} ${-r / 2}L${1.15 * r} ${-r / 2}L0 ${r}Z`,
     "triangle-up": (r) => `M${-1.15 * r} ${r / 2}L${1.15 * r} ${r / 2}L0 ${-r}Z`,
     arrow: (r) => `M0 0L${-1.7 * r} ${0.65 * r}L${-1.7 * r} ${-0.65 * r}Z`,
   };
@@ -143,10 +144,11 @@
   }
 
   function drawMarkers(trace, points) {
-    const { symbol = "circle", color, line, size, angleref } = trace.marker;
-    const open = symbol.endsWith("-open");
+    const { symbol: shape = "circle", color, line, size, angleref } = trace.marker;
     return points
       .map((at, i) => {
+        const symbol = one(shape, i);
+        const open = symbol && symbol.endsWith("-open");
         const before = points[i - 1];
         if (at === null || !one(size, i) || (angleref && !before)) {
           return "";

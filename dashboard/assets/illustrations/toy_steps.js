@@ -33,6 +33,7 @@
     const height = RAIL_SHARE * (scale.high - scale.low);
     const places = (path) =>
       path[quantity].map((value) => (value === null ? null : scale.place(value)));
+    const below = quantity === "theta" ? height : 0; // a loss leaves upwards only
     const data = view.paths.flatMap((path) => history(view, path, quantity, scale, places(path), look));
     const layout = {
       template: look.template,
@@ -40,14 +41,17 @@
       legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
       hovermode: "x",
       // On a logarithmic axis plotly takes a shape's height as a value.
-      shapes: [rail(scale.value(scale.high), scale.value(scale.high + height), look)],
+      shapes: [
+        rail(scale.value(scale.high), scale.value(scale.high + height), look),
+        ...(below ? [rail(scale.low - below, scale.low, look)] : []),
+      ],
       xaxis: {
         ...axis("step", [-0.04 * view.steps, 1.04 * view.steps]),
         tickformat: "d",
         dtick: view.steps <= 12 ? 1 : null,
       },
       yaxis: {
-        ...axis(quantity === "loss" ? "loss f(θ)" : "θ", [scale.low, scale.high + height]),
+        ...axis(quantity === "loss" ? "loss f(θ)" : "θ", [scale.low - below, scale.high + height]),
         type: log ? "log" : "linear",
         exponentformat: "power",
       },
@@ -76,18 +80,25 @@
     return [connection(raised(visible.lines), style, 2, "line"), exitArrows(raised(visible.exits), style), shown];
   }
 
-  /* A mark on the rail above every step that is out of the picture. */
+  /* A mark for every step that is out of the picture: on the rail above, or below if it left there. */
   function railMarks(view, scale, height, places, look) {
     const out = (place) => place === null || place < scale.low || place > scale.high;
     const marks = view.paths.flatMap((path) =>
-      places(path).flatMap((place, step) => (out(place) ? [[step, path.method]] : []))
+      places(path).flatMap((place, step) =>
+        out(place) ? [[step, path.method, place !== null && place < scale.low]] : []
+      )
     );
+    const middle = (under) => (under ? scale.low - height / 2 : scale.high + height / 2);
     return scatter({
       x: marks.map(([step]) => step),
-      y: marks.map(() => scale.value(scale.high + height / 2)),
+      y: marks.map(([, , under]) => scale.value(middle(under))),
       customdata: marks.map(([step]) => step),
       mode: "markers",
-      marker: { symbol: "triangle-up", size: 8, color: marks.map(([, method]) => look.ink(STYLE_OF[method])) },
+      marker: {
+        symbol: marks.map(([, , under]) => (under ? "triangle-down" : "triangle-up")),
+        size: 8,
+        color: marks.map(([, method]) => look.ink(STYLE_OF[method])),
+      },
       text: marks.map(([, method]) => NAME_OF[method]),
       hovertemplate: "%{text}: out of the picture<extra></extra>",
       showlegend: false,

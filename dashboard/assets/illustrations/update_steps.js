@@ -196,7 +196,7 @@
       legend: { orientation: "h", x: 0, y: 1.01, yanchor: "bottom", traceorder: "reversed" },
       hovermode: "closest",
       shapes: guides(view, steps, look),
-      annotations: jumpWords(view, sweeps, look),
+      annotations: jumpWords(view, sweeps, steps[0].s, look),
       xaxis: { ...above, anchor: "y" },
       xaxis2: { ...above, anchor: "y2" },
       xaxis3: { ...across, anchor: "y3", title: { text: "s = θᵀz before the step" } },

@@ -90,19 +90,21 @@
     return [low - room, high + room];
   }
 
-  /* Name whose step jumps, above the picture of the steps. */
-  function jumpWords(view, sweeps, look) {
+  /* Name whose step jumps, above the picture of the steps; words near the line at the present s lean
+     away from it. */
+  function jumpWords(view, sweeps, here, look) {
     const found = sweeps
       .flatMap((sweep) => jumps(sweep.step).map((index) => [view.s[index], sweep.method]))
       .sort((one, other) => one[0] - other[0]);
     const room = WORDS_WIDTH * (view.s[view.s.length - 1] - view.s[0]);
     const close = (i) => i > 0 && i < found.length && found[i][0] - found[i - 1][0] < room;
+    const aside = (s) => (Math.abs(here - s) > room ? "center" : here > s ? "right" : "left");
     return found.map(([s, method], i) => ({
       xref: "x2",
       yref: "y2 domain",
       x: s,
       y: 1,
-      xanchor: close(i) ? "left" : close(i + 1) ? "right" : "center",
+      xanchor: close(i) ? "left" : close(i + 1) ? "right" : aside(s),
       yanchor: "bottom",
       text: `${look.methods[method].short} jumps`,
       font: { size: 12, color: look.ink(method) },

@@ -23,11 +23,14 @@ from dashboard.api_client import ask, get_catalog, get_visitor, may_write
 from dashboard.callbacks import browser_callback, callback
 from dashboard.components import (
     Control,
+    answering,
     bundle_offer,
     button_link,
     empty_state,
     keep_in_url,
     read_controls,
+    tick_from,
+    tick_stores,
 )
 from dashboard.formats import counted
 from dashboard.ids import Bundle
@@ -54,12 +57,7 @@ FILTERS = [Input(control.id, control.property) for control in CONTROLS]
 
 keep_in_url("^/history/?$", CONTROLS)
 keep_in_url("^/history/?$", [OPEN])
-browser_callback(
-    "function(count) { return window.etascope.visibleTick(count); }",
-    Output(ids.TICK, "data"),
-    Input(f"{ids.TICK}-interval", "n_intervals"),
-    prevent_initial_call=True,
-)
+tick_from(f"{ids.TICK}-interval", ids.TICK)
 browser_callback(
     "function(rows) { return window.etascope.showStudies(rows); }",
     Output(ids.LIST, "className"),
@@ -120,7 +118,7 @@ async def layout(**query: str) -> Component:
             dcc.Store(id=Bundle.LOADED),
             dcc.Store(id=ids.SELECTED),
             dcc.Store(id=ids.PRESSED),
-            dcc.Store(id=ids.TICK),
+            *tick_stores(ids.TICK),
             dcc.Interval(id=f"{ids.TICK}-interval", interval=LIVE_MS, disabled=True),
             html.Div(id=ids.UNDO, role="status"),
             html.Div(_skeleton(), id=ids.TABLE),
@@ -175,6 +173,7 @@ async def filter_studies(*values: Any) -> tuple[Any, ...]:
     Output(f"{ids.TICK}-interval", "disabled", allow_duplicate=True),
     Input(ids.TICK, "data"),
     *[State(control.id, control.property) for control in CONTROLS],
+    running=answering(ids.TICK),
     prevent_initial_call=True,
 )
 async def follow(_tick: Any, *values: Any) -> tuple[Any, Any]:

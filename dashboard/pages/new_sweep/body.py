@@ -92,8 +92,9 @@ KINDS: dict[str, NumberKind] = {
     "tau": replace(TAU, needed=False),
     "power": POWER,
 }
-#: Fields whose `text` counts, as it was typed.
-TYPED = (*KINDS, "rate_list", "seeds", "clip")
+#: Fields of several numbers, which the server reads; and all whose `text` counts, as typed.
+LISTS = ("rate_list", "seeds", "clip")
+TYPED = (*KINDS, *LISTS)
 
 #: Components that can show an error beneath them.
 WITH_ERRORS = tuple(name for name in LABELS if name not in ("mode", "rates_mode", "restart"))
@@ -113,13 +114,16 @@ RATES = ("rate_from", "rate_to", "rate_count", "rate_list")
 DECIDED_BY_PRESET = ("task", "methods", *RATES)
 
 
-def shown_at(field: str | None, *, rates: str = "grid", preset: bool = False) -> str | None:
+def shown_at(
+    field: str | None, *, rates: str = "grid", preset: bool = False, falls: bool = False
+) -> str | None:
     """Return the form's field an error belongs to; None if to none that can be seen.
 
     Args:
         field: Of the body, as the API names it.
         rates: How the form gives rates.
         preset: Whether it runs a preset.
+        falls: Whether the grid does not rise: then it is its end that is wrong.
     """
     parts = (field or "").split(".")
     paths = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
@@ -127,8 +131,14 @@ def shown_at(field: str | None, *, rates: str = "grid", preset: bool = False) ->
     if found in RATES and rates != "grid":
         found = "rate_list" if rates == "list" else None
     elif found == "rate_list":
-        found = "rate_count"
+        found = "rate_to" if falls else "rate_count"
     return None if preset and found in DECIDED_BY_PRESET else found
+
+
+def grid_falls(body: Mapping[str, Any]) -> bool:
+    """Return whether a body's rates are a grid that ends at or below its start."""
+    rates = body.get("learning_rates")
+    return isinstance(rates, Mapping) and rates["count"] > 1 and rates["from"] >= rates["to"]
 
 
 def in_the_forms_words(message: str) -> str:

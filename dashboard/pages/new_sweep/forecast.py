@@ -21,10 +21,12 @@ from dashboard.pages.new_sweep import form as fields
 from dashboard.pages.new_sweep.body import (
     FIELDS,
     LABELS,
+    LISTS,
     TYPED,
     WITH_ERRORS,
     Refused,
     body_from,
+    grid_falls,
     in_the_forms_words,
     shown_at,
     understood,
@@ -67,6 +69,7 @@ browser_callback(
     Output(ids.ANSWERED, "data"),
     Output(ids.ERROR, "children"),
     *[Output(FIELDS[name], "error") for name in WITH_ERRORS],
+    *[Output(FIELDS[name], "answers") for name in LISTS],
     Output(ids.SEEDS, "understood"),
     Output(FIELDS["clip"], "understood"),
     Input(ids.ASKED, "data"),
@@ -83,20 +86,30 @@ async def forecast(filled: list[Any], narrow: bool) -> tuple[Any, ...]:
         return _refused(str(error), error.name, filled)
     except ApiError as error:
         preset = form["mode"] == "preset"
-        where = shown_at(error.field, rates=form["rates_mode"], preset=preset)
+        where = shown_at(
+            error.field, rates=form["rates_mode"], preset=preset, falls=grid_falls(body)
+        )
         return _refused(in_the_forms_words(sentence(error)), where, filled)
     preview = rates_preview(found.learning_rates, narrow=bool(narrow))
     read = understood(body)
     answered = {"form": filled, "ready": True}
     clean = [None] * len(WITH_ERRORS)
-    return (_facts(found), preview, answered, None, *clean, read["seeds"], read["clip"])
+    told = (*_answers(filled), read["seeds"], read["clip"])
+    return (_facts(found), preview, answered, None, *clean, *told)
 
 
 def _refused(words: str, where: str | None, filled: list[Any]) -> tuple[Any, ...]:
     errors = [words if name == where else None for name in WITH_ERRORS]
     panel = None if where else _alert(words)
     note = html.P(f"Not ready: see {LABELS[where]}.", className="muted") if where else None
-    return (note, None, {"form": filled, "ready": False}, panel, *errors, None, None)
+    told = (*_answers(filled), None, None)
+    return (note, None, {"form": filled, "ready": False}, panel, *errors, *told)
+
+
+def _answers(filled: list[Any]) -> list[str]:
+    """Return the texts of the lists that were read: what is said is true of no other."""
+    form = dict(zip(FIELDS, filled, strict=True))
+    return [form[name] or "" for name in LISTS]
 
 
 def _alert(words: str) -> Component:

@@ -10,11 +10,16 @@ The page's layout stands here; its parts are
 
 import asyncio
 
+from dash import Input, Output
+
 from backend.client import calls
-from backend.schemas import PaperRead, StudyRead
-from dashboard.api_client import ask
-from dashboard.components import guide_link
-from dashboard.markup import Component, html
+from backend.schemas import BundleRead, PaperRead, StudyRead
+from dashboard.api_client import ask, get_visitor, may_write
+from dashboard.callbacks import browser_callback
+from dashboard.components import bundle_offer, card, guide_link, with_code
+from dashboard.ids import Bundle
+from dashboard.ids import Paper as ids
+from dashboard.markup import Component, dcc, html
 from dashboard.pages.paper.curves import card_for
 from dashboard.pages.paper.tables import (
     claims_table,
@@ -33,12 +38,17 @@ MOST_STUDIES = 200
 
 async def layout(**query: str) -> Component:
     """Return the page; `experiment` and `profile` choose its picture."""
-    paper, page = await asyncio.gather(
-        ask(calls.paper()), ask(calls.studies(tag="paper", limit=MOST_STUDIES))
+    paper, page, bundle, visitor = await asyncio.gather(
+        ask(calls.paper()),
+        ask(calls.studies(tag="paper", limit=MOST_STUDIES)),
+        ask(calls.bundle()),
+        get_visitor(),
     )
     return html.Div(
         [
+            dcc.Store(id=Bundle.LOADED),
             _head(paper),
+            html.Div(_offer(bundle) if may_write(visitor) else None, id=ids.OFFER),
             card_for(paper, query),
             html.H2("Experiments", className="section-title"),
             html.P([html.B("Text profile. "), paper.rules["text"]], className="page-lead"),
@@ -47,8 +57,10 @@ async def layout(**query: str) -> Component:
             experiments_table(paper, newest_studies(page.items)),
             html.H2("Claims", className="section-title"),
             html.P(
-                "Each claim is judged on means over seeds, by the same rule on the authors' "
-                "recorded runs and on the trials here." + _without_recorded(paper),
+                with_code(
+                    "Each claim is judged on means over seeds, by the same rule on the authors' "
+                    "recorded runs and on the trials here." + _without_recorded(paper)
+                ),
                 className="page-lead",
             ),
             claims_table(paper),
@@ -58,6 +70,24 @@ async def layout(**query: str) -> Component:
             run_times_table(paper),
         ]
     )
+
+
+def _offer(bundle: BundleRead) -> Component | None:
+    """Return the one click that brings in all trials of the reproduction, while they are not."""
+    if bundle.state == "loaded":
+        return None
+    words = "Its experiments, trained again, come with Etascope: load them to judge every claim."
+    return card(html.P(words, style={"marginTop": 0}), bundle_offer(bundle), mb=16)
+
+
+# Everything on the page follows from the trials that have come.
+browser_callback(
+    "function(loaded) { if (loaded) { window.location.reload(); } "
+    "return window.dash_clientside.no_update; }",
+    Output(ids.OFFER, "title"),  # never written: without it other pages' offers would call this
+    Input(Bundle.LOADED, "data"),
+    prevent_initial_call=True,
+)
 
 
 def _head(paper: PaperRead) -> Component:

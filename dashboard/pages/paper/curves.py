@@ -12,7 +12,15 @@ from backend.schemas import ExperimentRead, PaperRead
 from dashboard import ids as shared
 from dashboard.api_client import ask
 from dashboard.callbacks import browser_callback, callback
-from dashboard.components import Control, card, keep_in_url, read_controls, segmented, values_of
+from dashboard.components import (
+    Control,
+    card,
+    keep_in_url,
+    read_controls,
+    segmented,
+    values_of,
+    with_code,
+)
 from dashboard.figures import NOTHING_YET, Picture, sensitivity_figure
 from dashboard.ids import Paper as ids
 from dashboard.markup import Component, dcc, html
@@ -92,7 +100,7 @@ async def draw(experiment: str, profile: str, scheme: Any, narrow: Any) -> tuple
     one = next((found for found in paper.experiments if found.id == experiment), None)
     series = curves_of(one, profile) if one else []
     if one is None or not series:
-        return NOTHING_YET, {"display": "none"}, NOT_RUN
+        return NOTHING_YET, {"display": "none"}, with_code(NOT_RUN)
     look = Picture(
         title=f"{one.title}, {profile} profile",
         scheme=scheme_of(scheme),

@@ -13,10 +13,11 @@ from dash import Input, Output, State, no_update
 
 from backend.client import calls
 from backend.schemas import RaceRead, StudyRead, SweepRead
-from dashboard.api_client import ask, get_visitor, may_write
-from dashboard.callbacks import browser_callback, callback
+from dashboard.api_client import Trouble, ask, get_visitor, may_write
+from dashboard.callbacks import browser_callback, callback, report
 from dashboard.components import (
     Control,
+    answering,
     bundle_offer,
     button_link,
     card,
@@ -25,14 +26,17 @@ from dashboard.components import (
     link,
     progress_bar,
     read_controls,
+    tick_from,
+    tick_stores,
     unfinished,
 )
-from dashboard.formats import counted, duration
+from dashboard.formats import counted, rough
 from dashboard.ids import Bundle
 from dashboard.ids import Start as ids
 from dashboard.markup import Component, dcc, html
 from dashboard.pages.start.charts import curve_chart, race_picture
 from dashboard.router import Page
+from ib_core.written import NumberKind, Unreadable, read_number
 
 __all__ = ["PAGE", "layout"]
 
@@ -40,6 +44,8 @@ LIVE_MS = 1000
 #: `up` loads the paper's bundle when the first study has ended: so long it is looked for.
 LOOK_MS, MOST_LOOKS = 4000, 45
 MOST_LATEST = 4
+#: Whether the first study, if it was due, is there; or nobody knows, since no answer came.
+SETTLED, UNKNOWN = "settled", "unknown"
 #: Where the slider stands at first: everything learns, and the next notch up breaks one.
 FIRST_RATE = 0.5
 CONTROLS = (Control("lr", ids.RATE, FIRST_RATE, "number", property="data"),)
@@ -56,12 +62,7 @@ browser_callback(
     Input(ids.CURVE, "data"),
     prevent_initial_call=True,
 )
-browser_callback(
-    "function(count) { return window.etascope.visibleTick(count); }",
-    Output(ids.TICK, "data"),
-    Input(ids.INTERVAL, "n_intervals"),
-    prevent_initial_call=True,
-)
+tick_from(ids.INTERVAL, ids.TICK)
 
 
 async def layout(**query: str) -> Component:
@@ -72,7 +73,8 @@ async def layout(**query: str) -> Component:
             dcc.Store(id=ids.RACE, data=race_picture(race, FIRST_RATE)),
             dcc.Store(id=ids.RATE, data=read_controls(CONTROLS, query)["lr"]),
             dcc.Store(id=ids.CURVE),
-            dcc.Store(id=ids.TICK),
+            *tick_stores(ids.TICK),
+            dcc.Store(id=ids.BEGUN),
             dcc.Store(id=Bundle.LOADED),
             dcc.Store(id=ids.JUDGED),
             dcc.Interval(id=ids.LOOK, interval=LOOK_MS, max_intervals=MOST_LOOKS),
@@ -89,13 +91,13 @@ async def layout(**query: str) -> Component:
                 ],
                 className="start-head",
             ),
-            html.Div([_race(race), _study()], className="start-main"),
+            html.Div([_race(race, query.get("lr")), _study()], className="start-main"),
             html.Div(_cards(), className="start-cards"),
         ]
     )
 
 
-def _race(race: RaceRead) -> Component:
+def _race(race: RaceRead, asked: str | None) -> Component:
     rates = [rate.lr for rate in race.rates]
     return card(
         html.Div(
@@ -113,6 +115,7 @@ def _race(race: RaceRead) -> Component:
             ],
             className="rate-control",
         ),
+        html.P(not_shown(rates, asked), id=ids.ASKED, className="rate-asked", role="status"),
         html.Div(
             [
                 html.P(id="start-words", className="start-words"),
@@ -132,6 +135,19 @@ def _race(race: RaceRead) -> Component:
         title="Turn the rate",
         className="start-race",
     )
+
+
+def not_shown(rates: Sequence[float], asked: str | None) -> str:
+    """Return why the rate an address asks for is not the one that is shown; nothing if it is."""
+    if asked is None:
+        return ""
+    kind = NumberKind("Learning rate", min(rates), max(rates), needed=True)
+    try:
+        lr = read_number(asked, kind)
+    except Unreadable as error:
+        return f"{error}"
+    known = any(math.isclose(lr or 0, rate, rel_tol=1e-9) for rate in rates)
+    return "" if known else f"Nothing was trained at {asked}: this is the nearest rate that was."
 
 
 def _whole(lr: float) -> bool:
@@ -175,22 +191,40 @@ def _cards() -> list[Component]:
     ]
 
 
+@callback(Output(ids.BEGUN, "data"), Input(ids.BEGUN, "storage_type"))
+async def begin(_arrival: Any) -> str:
+    """On arrival, give an empty history its first study; it takes seconds on a busy machine.
+
+    By itself: the page that follows meanwhile must neither end nor overtake it.
+    """
+    try:
+        if may_write(await get_visitor()):
+            await ask(calls.begin_first_study())
+    except Trouble as error:
+        report(error)
+        return UNKNOWN
+    return SETTLED
+
+
 @callback(
     Output(ids.STUDY, "children"),
     Output(ids.CURVE, "data"),
     Output(ids.LATEST, "children"),
     Output(ids.INTERVAL, "disabled"),
     Input(ids.TICK, "data"),
+    # No input: Dash would let whoever has studies wait until the first one is settled.
+    State(ids.BEGUN, "data"),
+    running=answering(ids.TICK),
 )
-async def follow(tick: int | None) -> tuple[Any, ...]:
-    """Show the study that changed last; on arrival an empty history gets its first one."""
-    writer = may_write(await get_visitor())
-    if tick is None and writer:
-        await ask(calls.begin_first_study())
+async def follow(_tick: int | None, begun: str | None) -> tuple[Any, ...]:
+    """Show the study that changed last, and go on while one runs or the first may still come."""
     page = await ask(calls.studies(bundle="false", spark="true", limit=MOST_LATEST))
     studies = page.items
     if not studies:
-        return _no_study(writer=writer), None, _no_latest(), True
+        if begun is None:
+            return no_update, no_update, no_update, False
+        writer = may_write(await get_visitor())
+        return _no_study(writer=writer), None, _no_latest(), begun == SETTLED
     shown = next((one for one in studies if unfinished(one.progress)), studies[0])
     sweep = None
     if shown.sweep_ids:
@@ -221,7 +255,7 @@ def _how_far(study: StudyRead, sweep: SweepRead | None) -> str:
     if not unfinished(study.progress):
         return f"{runs}, {broken} of them broke."
     left = sweep.eta_seconds if sweep else None
-    soon = "" if left is None else f" About {duration(max(1.0, left))} left."
+    soon = "" if left is None else f" About {rough(left)} left."
     return f"{ended(study.progress)} of {runs} done.{soon}"
 
 

@@ -5,14 +5,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from backend.schemas import RaceRead, StudyRead, SweepRead
-from dashboard.figures import spark_words
+from dashboard.figures import SPARK_REACH, spark_words
 from dashboard.theme import method_style
 
 Chart = dict[str, Any]
 #: So many times the loss before training is still on the chart; the rest is on its rail.
 RACE_REACH = 40.0
-#: So many times a study's best mean is on its chart.
-CURVE_REACH = 300.0
 
 
 def race_picture(race: RaceRead, first: float) -> Chart:
@@ -50,7 +48,7 @@ def curve_chart(study: StudyRead, sweep: SweepRead | None) -> Chart | None:
             "title": "Learning rate",
             "log": True,
         },
-        "y": log_axis(min(means), min(max(means), CURVE_REACH * min(means)), "Mean final loss"),
+        "y": log_axis(min(means), min(max(means), SPARK_REACH * min(means)), "Mean final loss"),
         "words": spark_words(study.spark),
         "room": 44,
         "labels": [

@@ -28,6 +28,7 @@ from dashboard.components import (
     guide_link,
     plain_elements,
     read_controls,
+    tick_stores,
     unfinished,
 )
 from dashboard.ids import Study as ids
@@ -113,7 +114,7 @@ def _notes(study: StudyRead) -> Component:
 def _stores(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) -> list[Component]:
     return [
         dcc.Store(id=ids.VERSION, data=progress.version(study)),
-        dcc.Store(id=ids.TICK),
+        *tick_stores(ids.TICK),
         dcc.Store(id=ids.SWEEPS_MARK, data=progress.sweeps_mark(sweeps)),
         dcc.Store(id=ids.MARK),
         dcc.Store(id=ids.SCORED),

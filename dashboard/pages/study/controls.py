@@ -54,7 +54,7 @@ CONTROLS = (
     Control("y", ids.SCALE, "focus", choices=values_of(SCALES)),
     Control("task", ids.TASK, ANY),
     Control("zoom", ids.ZOOM, "", property="data"),
-    Control("trials", ids.SELECTED, "", property="data"),
+    Control("trials", ids.SELECTED, "", property="data", quiet=True),
 )
 #: Those that decide what is drawn; how closely one looks at it is the browser's affair.
 DRAWN_BY = CONTROLS[:-2]

@@ -11,7 +11,14 @@ from backend.schemas import Page, StudyRead, SweepRead
 from dashboard.api_client import ask, asked_client, get_visitor, may_change
 from dashboard.cache import MOST_STUDIES, Cache, ShownVersions, now_in_steps
 from dashboard.callbacks import browser_callback, callback
-from dashboard.components import progress_panel, retriable, state_badge, unfinished
+from dashboard.components import (
+    answering,
+    progress_panel,
+    retriable,
+    state_badge,
+    tick_from,
+    unfinished,
+)
 from dashboard.ids import Study as ids
 from dashboard.markup import Component
 from dashboard.pages.study.sweeps import MOST_SWEEPS, sweep_list
@@ -23,12 +30,7 @@ SHARED_SECONDS = 1.0
 ASKED: Cache[Asked] = Cache(MOST_STUDIES, owner=asked_client)
 SHOWN = ShownVersions()
 
-browser_callback(
-    "function(count) { return window.etascope.visibleTick(count); }",
-    Output(ids.TICK, "data"),
-    Input(ids.INTERVAL, "n_intervals"),
-    prevent_initial_call=True,
-)
+tick_from(ids.INTERVAL, ids.TICK)
 
 
 # The pulse tells when the study has ended, whatever page is open or hidden by then.
@@ -58,6 +60,7 @@ def version(study: StudyRead) -> str:
     Input(ids.DONE, "data"),
     State(ids.ID, "data"),
     State(ids.SWEEPS_MARK, "data"),
+    running=answering(ids.TICK),
     prevent_initial_call=True,
 )
 async def follow(_tick: Any, _done: Any, study_id: int, known: str | None) -> tuple[Any, ...]:

@@ -25,24 +25,25 @@ from dashboard.theme import METHOD_STYLE, graph_config, method_style, scheme_of
 PAGE = 100
 
 COLUMNS = [
-    {"field": "id", "headerName": "Trial", "cellRenderer": "markdown", "minWidth": 56},
-    {"field": "method", "headerName": "Method", "minWidth": 62},
-    {"field": "lr", "headerName": "Rate", "type": "rightAligned", "minWidth": 62},
-    {"field": "seed", "headerName": "Seed", "type": "rightAligned", "minWidth": 50},
+    {"field": "id", "headerName": "Trial", "cellRenderer": "markdown", "minWidth": 52},
+    {"field": "method", "headerName": "Method", "minWidth": 64},
+    {"field": "lr", "headerName": "Rate", "type": "rightAligned", "minWidth": 58},
+    {"field": "seed", "headerName": "Seed", "type": "rightAligned", "minWidth": 47},
     {"field": "clip", "headerName": "Clip", "type": "rightAligned", "minWidth": 46},
-    {"field": "state", "headerName": "State", "minWidth": 98},
+    {"field": "state", "headerName": "State", "minWidth": 80},
     {"field": "train_loss", "headerName": "Train loss", "type": "rightAligned", "minWidth": 80},
-    {"field": "test_loss", "headerName": "Test loss", "type": "rightAligned", "minWidth": 76},
-    {"field": "accuracy", "headerName": "Test acc.", "type": "rightAligned", "minWidth": 76},
-    {"field": "diverged", "headerName": "Diverged at", "type": "rightAligned", "minWidth": 96},
-    {"field": "seconds", "headerName": "Time", "type": "rightAligned", "minWidth": 84},
+    {"field": "test_loss", "headerName": "Test loss", "type": "rightAligned", "minWidth": 74},
+    {"field": "accuracy", "headerName": "Test acc.", "type": "rightAligned", "minWidth": 74},
+    {"field": "diverged", "headerName": "Diverged", "type": "rightAligned", "minWidth": 74},
+    {"field": "seconds", "headerName": "Time", "type": "rightAligned", "minWidth": 68},
 ]
-#: Settings that have a column of their own, or one row for each of their values.
-OTHERWISE_SHOWN = ("methods", "learning_rates", "seeds", "clips")
+#: Settings that have a column of their own, or one row for each of their values; and the task,
+#: whose long name is the same in all rows of the sweep that is shown, and is said above them.
+OTHERWISE_SHOWN = ("methods", "learning_rates", "seeds", "clips", "task")
 #: Settings that a trial has beside its options.
 TOLD_BY_TRIAL = ("task", "epochs", "batch_size", "activation", "mu", "profile", "batch_rule")
 #: The grid brings its own looks; these are the page's.
-THEME = "themeQuartz.withParams({fontFamily: 'inherit', fontSize: 13, cellHorizontalPadding: 8})"
+THEME = "themeQuartz.withParams({fontFamily: 'inherit', fontSize: 13, cellHorizontalPadding: 6})"
 #: Of a trial's curve behind a point.
 MOST_POINTS = 400
 MEANWHILE = dmc.Skeleton(h=360)
@@ -138,7 +139,7 @@ def columns(sweeps: list[SweepRead]) -> list[dict[str, Any]]:
             "field": name,
             "headerName": name.replace("_", " ").capitalize(),
             "type": "rightAligned",
-            "minWidth": 28 + 8 * len(name),
+            "minWidth": 20 + 7 * len(name),
         }
         for name in differing(sweeps)
         if name not in OTHERWISE_SHOWN

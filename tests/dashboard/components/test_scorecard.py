@@ -1,5 +1,8 @@
 """The scorecard: bounds say that they are bounds, and every number its meaning."""
 
+from pathlib import Path
+
+import dashboard
 from dashboard.components.scorecard import advice, scorecard_table
 from tests.dashboard.answers import metric, row
 from tests.dashboard.dispatch import names, text_of
@@ -37,6 +40,15 @@ def test_intervals_stand_below_the_numbers_however_many_curves_there_are():
         table = scorecard_table(rows)
         below = [one for one in names(table) if getattr(one, "className", "") == "interval"]
         assert [text_of(one) for one in below].count("0.118 to 0.124") == len(rows)
+
+
+def test_more_columns_than_fit_can_be_scrolled_to_and_are_hinted_at():
+    region = scorecard_table(ROWS * 3)
+    assert (region.role, region.tabIndex) == ("region", 0)
+    style = (Path(dashboard.__file__).parent / "assets" / "etascope.css").read_text()
+    for kind in region.className.split():
+        assert f".{kind} {{" in style
+    assert "position: sticky" in style.split('.scorecard th[scope="row"], ')[1].split("}")[0]
 
 
 def test_yes_is_yes():

@@ -1,8 +1,10 @@
 """Differences paired by seed: line, scatter, and what is off the scale."""
 
+from itertools import pairwise
+
 import pytest
 
-from backend.schemas import DifferencesRead
+from backend.schemas import DifferencesRead, PairedRead
 from dashboard.figures.difference import difference_figure, focus, name_of, off_scale
 from dashboard.figures.sensitivity import Picture
 from tests.dashboard.answers import INITIAL, paired
@@ -35,6 +37,14 @@ def test_the_legend_names_each_difference_once():
     assert name_of(paired()) == "IB − EB"
 
 
+def test_markup_in_a_label_is_shown_letter_by_letter():
+    item = paired().model_copy(update={"first_label": "ib, <b>mine</b>"})
+    figure = difference_figure([view().model_copy(update={"items": [item]})], Picture())
+    texts = [text for trace in figure.data for text in (trace.name, *(trace.hovertext or ()))]
+    assert any("&lt;b&gt;mine" in (text or "") for text in texts)
+    assert not any("<b>mine" in (text or "") for text in texts)
+
+
 def test_accuracies_are_compared_as_errors():
     figure = difference_figure([view("train_accuracy")], Picture())
     assert figure.layout.yaxis.title.text == "difference of training error"
@@ -51,6 +61,56 @@ def test_exploded_pairs_do_not_stretch_the_scale_and_are_counted_at_its_edge():
     assert scale <= 1.1 * INITIAL
     assert {entry[0] for entry in off_scale(paired(), scale)} >= {30.0, 100.0}
     assert "edge" in metas(difference_figure([view()], Picture(), initial=INITIAL))
+
+
+def exploded() -> PairedRead:
+    """Return a difference that leaves the scale for two rates, once upwards and once down."""
+    item = paired()
+    far = {4: 1e6, 5: -1e6}
+    points = [
+        point.model_copy(update={"mean": far[i], "low": far[i] - 1, "high": far[i] + 1})
+        if i in far
+        else point
+        for i, point in enumerate(item.points)
+    ]
+    return item.model_copy(update={"points": points})
+
+
+def test_no_line_or_band_crosses_the_panel_between_points_that_are_off_it():
+    item = exploded()
+    figure = difference_figure([view().model_copy(update={"items": [item]})], Picture())
+    scale = figure.layout.yaxis.range[1]
+    (mean,) = [trace for trace in figure.data if trace.meta == "mean difference"]
+    ends = list(pairwise(mean.y))
+    assert len([one for one in mean.y if one is not None]) == len(
+        [point for point in item.points if point.lr and point.mean is not None]
+    )
+    assert not any(
+        a is not None and b is not None and abs(a) > scale and abs(b) > scale for a, b in ends
+    )
+    kept = [point for point in item.points if point.mean is not None and abs(point.mean) <= scale]
+    for band in (trace for trace in figure.data if trace.meta == "interval"):
+        assert set(band.x) <= {point.lr for point in kept}
+
+
+def test_what_left_the_scale_has_lanes_of_its_own_with_names_and_a_legend():
+    figure = difference_figure([view(), view("test_loss")], Picture(), initial=INITIAL)
+    edges = [trace for trace in figure.data if trace.meta == "edge"]
+    assert edges
+    curves = {trace.yaxis for trace in figure.data if trace.meta == "mean difference"}
+    assert not curves & {trace.yaxis for trace in edges}
+    axes = [figure.layout[trace.yaxis.replace("y", "yaxis")] for trace in edges]
+    assert all(axis.ticktext == ("IB",) for axis in axes)
+    taken = sorted(axis.domain for axis in figure.select_yaxes())
+    assert all(above[0] >= below[1] - 1e-9 for below, above in pairwise(taken))
+    explained = {trace.name for trace in figure.data if trace.meta == "legend"}
+    sides = {trace.marker.symbol for trace in edges}
+    assert len(explained) == len(sides)
+
+
+def test_the_legend_stands_where_that_of_the_curves_does():
+    assert difference_figure([view()], Picture()).layout.legend.y == 1
+    assert difference_figure([view()], Picture(narrow=True)).layout.legend.y < 0
 
 
 def test_full_holds_every_finite_pair():

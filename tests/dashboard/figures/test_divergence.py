@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.figures.divergence import step_edges, strip_traces
+from dashboard.figures.divergence import RailEntry, rail_traces, step_edges, strip_traces
 from dashboard.theme import series_style
 from tests.dashboard.answers import series
 
@@ -14,6 +14,20 @@ def test_a_rate_s_step_reaches_half_way_to_its_neighbours_in_log_rate():
 def test_a_single_rate_has_a_step():
     low, high = step_edges([1.0])
     assert low < 1 < high
+
+
+@pytest.mark.parametrize(
+    ("decades", "short", "shown"),
+    [(4, False, "3/3"), (12, False, "3"), (40, False, None), (4, True, "3"), (9, True, None)],
+)
+def test_counts_are_shown_where_no_marker_stands_in_their_way(decades, short, shown):
+    line = series("eb")
+    entries = [RailEntry(point, 3, []) for point in line.points]
+    (rail,) = rail_traces(
+        line, "EB", series_style("eb"), entries, lane=0, decades=decades, short=short
+    )
+    assert rail["mode"] == ("markers+text" if shown else "markers")
+    assert shown is None or set(rail["text"]) == {shown}
 
 
 def test_the_band_is_the_api_s_interval():

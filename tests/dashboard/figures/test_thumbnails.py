@@ -3,7 +3,14 @@
 from urllib.parse import unquote
 
 from backend.schemas import Spark, SparkPoint
-from dashboard.figures.thumbnails import rate_ticks, rates_words, spark_words, sparkline
+from dashboard.figures.thumbnails import (
+    HEIGHT,
+    PAD,
+    rate_ticks,
+    rates_words,
+    spark_words,
+    sparkline,
+)
 
 SPARKS = [
     Spark(
@@ -63,3 +70,19 @@ def test_a_single_rate_is_a_tick():
 def test_long_grids_are_told_by_their_ends():
     assert rates_words([0.1, 1, 10]) == "0.1, 1, 10"
     assert rates_words([10.0**k for k in range(-8, 4)]).endswith("1000 (12 rates)")
+
+
+def test_one_that_learns_less_does_not_end_where_the_broken_ones_do():
+    means = {"eb": (0.06, 0.5, None), "ib": (0.06, 0.1, 1e30), "ib_plus": (0.07, 0.09, 1.8)}
+    sparks = [
+        Spark(
+            method=method,
+            points=[SparkPoint(lr=10.0**k, mean=mean) for k, mean in enumerate(own)],
+        )
+        for method, own in means.items()
+    ]
+    paths = [part.split('"')[0] for part in unquote(sparkline(sparks)).split('<path d="')[1:]]
+    broken, exploded, learnt = (float(path.split()[-1]) for path in paths)
+    assert broken == exploded == PAD
+    # 1.8 is half the decades up that 300 times the best are, as on the start page's axis.
+    assert HEIGHT / 4 < learnt < 3 * HEIGHT / 4

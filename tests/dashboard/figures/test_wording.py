@@ -39,6 +39,13 @@ def test_on_a_phone_no_line_of_a_title_is_cut(words):
     assert " ".join(lines) == f"{TASK} {words}"
 
 
+def test_a_title_s_own_markup_is_shown_and_not_obeyed():
+    for narrow in (False, True):
+        assert title_words("a <i>b</i>", "mean", narrow=narrow).startswith(
+            "<b>a &lt;i&gt;b&lt;/i&gt;</b>"
+        )
+
+
 def test_a_curve_is_named_by_its_method_and_what_sets_it_apart():
     assert series_name(series("ib"), "ib, clip 1") == "Implicit (IB), clip 1"
     assert series_name(series("eb"), "eb") == "Explicit (EB)"

@@ -34,6 +34,19 @@ def test_the_curves_of_all_studies_are_in_one_picture(api, dash_app):
     assert "Best rate" in str(answer[ids.TABLE]["children"])
 
 
+def test_markup_in_a_study_s_name_is_shown_letter_by_letter(api, dash_app):
+    api.studies[1] = api.studies[1].model_copy(update={"name": "Walk <b>one</b> & <i>two</i>"})
+    figure = compared(dash_app, ["1", "2"])[ids.GRAPH]["figure"]
+    named = [one for one in figure["data"] if "Walk" in str(one)]
+    assert named
+    for one in named:
+        for text in [one.get("name") or "", *(one.get("hovertext") or [])]:
+            assert "<b>one" not in text
+            assert "<i>" not in text
+    assert any("Walk &lt;b&gt;one&lt;/b&gt; &amp;" in (one.get("name") or "") for one in named)
+    assert "Walk <b>one</b>" in figure["layout"]["meta"]["label"]  # spoken, not drawn
+
+
 @pytest.mark.parametrize("studies", [[], None, ["x"]])
 def test_without_studies_the_page_says_what_to_do(api, dash_app, studies):
     answer = compared(dash_app, studies)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from backend.client import ApiError
 from dashboard.ids import NewSweep as ids
 from dashboard.pages import new_sweep
 from dashboard.pages.new_sweep import forecast
@@ -9,6 +10,7 @@ from dashboard.pages.new_sweep.body import (
     FIELDS,
     KINDS,
     LABELS,
+    LISTS,
     WITH_ERRORS,
     Refused,
     body_from,
@@ -160,6 +162,24 @@ def test_an_error_of_the_api_speaks_the_form_s_words(said, words):
 )
 def test_an_error_is_shown_at_its_field(field, where):
     assert shown_at(field) == where
+
+
+def test_a_grid_that_falls_is_wrong_at_its_end(api):
+    assert shown_at("learning_rates", falls=True) == "rate_to"
+    assert shown_at("learning_rates", rates="list", falls=True) == "rate_list"
+    words = "A grid must rise; got 10 to 1."
+    api.refused_forecast = ApiError(422, "invalid", words, field="learning_rates")
+    shown, _, ready, _, errors, _ = forecasted(api, rate_from="10", rate_to="1")
+    assert errors["rate_to"] == words
+    assert text_of(shown) == "Not ready: see To."
+    assert ready is False
+
+
+def test_what_is_said_of_a_list_names_the_text_it_is_about(api):
+    for seeds in ("5", "1, x"):
+        filled = [(GRID | {"seeds": seeds, "clip": ".5"})[name] for name in FIELDS]
+        answer = dict(zip(LISTS, run(forecast.forecast(filled, False))[-5:-2], strict=True))
+        assert answer == {"rate_list": GRID["rate_list"] or "", "seeds": seeds, "clip": ".5"}
 
 
 def test_an_error_is_never_shown_at_a_field_that_is_hidden():

@@ -1,7 +1,8 @@
 import pytest
 
+from backend.schemas import BundleRead
+from dashboard.ids import Bundle, part
 from dashboard.ids import Paper as ids
-from dashboard.ids import part
 from dashboard.pages import paper
 from tests.coroutines import run
 from tests.dashboard.dispatch import by_id, names, text_of, trigger
@@ -44,9 +45,34 @@ def test_claims_and_run_times_are_shown(page):
 
 
 def test_every_run_button_says_what_it_runs(page):
-    buttons = [one for one in names(page) if type(one).__name__ == "Button"]
+    buttons = [one for one in names(page) if isinstance(getattr(one, "id", None), dict)]
+    assert {one.id["kind"] for one in buttons} == {ids.RUN}
     labels = [one.to_plotly_json()["props"]["aria-label"] for one in buttons]
     assert len(set(labels)) == len(buttons) == 36
+
+
+def test_a_missing_bundle_is_loaded_with_one_click_here_too(page, api):
+    assert "Load the reproduction" in text_of(page)
+    assert by_id(page, Bundle.LOADED) is not None
+    api.bundle = BundleRead(state="loaded", studies=39)
+    assert "Load the reproduction" not in text_of(run(paper.layout()))
+
+
+def test_who_may_not_write_is_offered_nothing(api):
+    api.log_in("vera", "viewer")
+    assert "Load the reproduction" not in text_of(run(paper.layout()))
+
+
+def test_no_command_is_shown_with_its_backticks(page, api, dash_app):
+    assert "`" not in text_of(page)
+    answer = trigger(dash_app, f"{ids.GRAPH}.figure", (ids.EXPERIMENT, "value", "nothing"))
+    said = answer["response"][ids.MESSAGE]["children"]
+    assert {"type": "Code", "text": "etascope import-bundle"} in [
+        {"type": one["type"], "text": one["props"]["children"]}
+        for one in said
+        if isinstance(one, dict)
+    ]
+    assert "`" not in str(said)
 
 
 def test_one_click_runs_an_experiment_and_goes_to_its_study(dash_app, api):

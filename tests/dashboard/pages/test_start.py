@@ -1,5 +1,9 @@
 """The start page: a race to turn, the study that runs, and where to go from there."""
 
+import asyncio
+import json
+from typing import Any
+
 import pytest
 from dash import no_update
 
@@ -33,33 +37,93 @@ def test_the_address_says_where_the_slider_stands(api, query, rate):
     assert by_id(run(start.layout(**query)), ids.RATE).data == rate
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (None, ""),
+        ("3", ""),
+        ("0.51", "Nothing was trained at 0.51: this is the nearest rate that was."),
+        ("500", "Learning rate must be a number from 0.01 to 100; got 500."),
+        ("-1", "Learning rate must be a number from 0.01 to 100; got -1."),
+        ("abc", "That is no number: write it as 0.01 or 1e-2; got abc."),
+    ],
+)
+def test_a_rate_that_cannot_be_shown_is_told(api, given, said):
+    page = run(start.layout(**({} if given is None else {"lr": given})))
+    assert by_id(page, ids.ASKED).children == said
+
+
 def asked(api) -> list[str]:
     return [f"{call.method} {call.path}" for call in api.sent]
 
 
 def test_arriving_asks_for_the_first_study_and_following_does_not(api):
-    run(start.follow(None))
+    assert run(start.begin(None)) == start.SETTLED
     assert "POST /api/first-study" in asked(api)
     api.sent.clear()
-    run(start.follow(1))
+    run(start.follow(None, None))
+    run(start.follow(1, start.SETTLED))
     assert "POST /api/first-study" not in asked(api)
 
 
 def test_a_viewer_does_not_ask_for_it(api):
     api.log_in("vera", "viewer")
-    run(start.follow(None))
+    assert run(start.begin(None)) == start.SETTLED
     assert "POST /api/first-study" not in asked(api)
 
 
+def test_however_slowly_the_first_study_begins_the_page_waits_for_it_and_follows(api):
+    first = api.studies.pop(1)
+    api.studies.clear()
+
+    async def slowly_begun() -> str:
+        await asyncio.sleep(0.2)
+        api.studies[1] = first
+        return await start.begin(None)
+
+    async def arrive() -> list[Any]:
+        beginning, seen = asyncio.create_task(slowly_begun()), []
+        while not beginning.done():
+            seen.append(await start.follow(None, None))
+            await asyncio.sleep(0.05)
+        return [*seen, await start.follow(4, await beginning)]
+
+    *meanwhile, last = run(arrive())
+    early = [answer for answer in meanwhile if answer[0] is no_update]
+    assert len(early) >= 2
+    assert all(paused is False for *_, paused in early)
+    assert "Digits 1" in text_of(last[0])
+
+
+def test_no_tick_can_overtake_the_beginning(dash_app):
+    [beginning] = [one for one in dash_app._callback_list if one["output"] == f"{ids.BEGUN}.data"]
+    assert [one["id"] for one in beginning["inputs"]] == [ids.BEGUN]
+    [follows] = [one for one in dash_app._callback_list if f"{ids.STUDY}.children" in one["output"]]
+    assert [one["id"] for one in follows["inputs"]] == [ids.TICK]
+    assert follows["running"]
+
+
+def test_a_beginning_without_an_answer_is_told_and_the_page_still_looks(api, dash_app):
+    api.studies.clear()
+    api.away = True
+    answer = trigger(dash_app, ids.BEGUN, (ids.BEGUN, "storage_type", "memory"))
+    assert answer["response"][ids.BEGUN]["data"] == start.UNKNOWN
+    assert "does not answer" in json.dumps(answer["sideUpdate"])
+    api.away = False
+    told, _, _, paused = run(start.follow(1, start.UNKNOWN))
+    assert "Start the first study" in text_of(told)
+    assert paused is False
+
+
 def test_a_running_study_is_followed_and_one_that_ended_is_not(api):
-    told, chart, latest, paused = run(start.follow(1))
+    told, chart, latest, paused = run(start.follow(1, start.SETTLED))
     assert paused is True
     assert "54 training runs, 11 of them broke." in text_of(told)
     assert "Digits 1" in text_of(latest)
     assert chart["lines"]
     api.running = True
     api.studies[2] = api._study(2)
-    told, _, _, paused = run(start.follow(2))
+    told, _, _, paused = run(start.follow(2, start.SETTLED))
     assert paused is False
     assert "Digits 2" in text_of(told)
     assert "20 of 54 training runs done." in text_of(told)
@@ -67,19 +131,19 @@ def test_a_running_study_is_followed_and_one_that_ended_is_not(api):
 
 def test_studies_of_the_bundle_are_not_ones_latest(api):
     api.studies[2] = api.studies[2].model_copy(update={"bundle": True})
-    _, _, latest, _ = run(start.follow(1))
+    _, _, latest, _ = run(start.follow(1, start.SETTLED))
     assert "Digits 1" in text_of(latest)
     assert "Digits 2" not in text_of(latest)
 
 
 def test_an_empty_history_says_what_to_do_next(api):
     api.studies.clear()
-    told, chart, latest, paused = run(start.follow(None))
+    told, chart, latest, paused = run(start.follow(1, start.SETTLED))
     assert "Start the first study" in text_of(told)
     assert (chart, paused) == (None, True)
     assert "listed here" in text_of(latest)
     api.log_in("vera", "viewer")
-    assert "Start the first study" not in text_of(run(start.follow(None))[0])
+    assert "Start the first study" not in text_of(run(start.follow(1, start.SETTLED))[0])
 
 
 def test_the_small_curve_shows_the_apis_means_on_the_axis_of_the_whole_sweep(api):

@@ -61,6 +61,18 @@ def test_the_table_has_a_column_for_whatever_varies(api):
     assert varied[4:7] == ["Clip", "Width", "Batch size"]
 
 
+def test_a_study_of_two_tasks_has_no_column_that_says_the_same_in_every_row(api):
+    found = sweeps(api, {"task": "uci/segment"}, {"task": "uci/iris"})
+    assert [column["field"] for column in trials.columns(found) if column["field"] == "task"] == []
+    assert list(told_apart(found).values()) == ["uci/segment", "uci/iris"]
+
+
+def test_every_column_is_in_view_on_a_desk_beside_width_and_clip(api):
+    found = sweeps(api, {**width(8), "clips": [None, 1.0]}, width(32))
+    room = 772  # of the card, in a window 1280 wide
+    assert sum(column["minWidth"] for column in trials.columns(found)) <= room
+
+
 def test_a_row_has_a_cell_for_every_column_there_can_be(api):
     trial = answers.trial(1).model_copy(update={"options": {"width": 32, "restart": False}})
     row = trials.row_of(trial)

@@ -6,6 +6,7 @@ from dashboard.components.illustrated import looks, sliders_for_browser
 from dashboard.ids import Toy
 from dashboard.pages import toy
 from dashboard.theme import METHOD_STYLE
+from ib_core.written import Unreadable, read_number
 from tests.dashboard.component_tree import find
 
 
@@ -31,6 +32,19 @@ def test_the_address_sets_every_control() -> None:
 )
 def test_an_impossible_rate_in_the_address_becomes_a_possible_one(given: str, shown: float) -> None:
     assert find(toy.layout(lr=given), Toy.RATE).value == shown
+
+
+@pytest.mark.parametrize("given", ["500", "-1", "abc", ""])
+def test_what_the_address_asks_for_in_vain_stays_in_its_field_which_says_why(given: str) -> None:
+    field = find(toy.layout(lr=given), Toy.RATE)
+    assert field.text == given
+    with pytest.raises(Unreadable):  # by the same rules as the field's own in the browser
+        read_number(field.text, toy.RATE.kind)
+
+
+def test_a_rate_that_is_taken_is_written_as_everywhere() -> None:
+    assert find(toy.layout(lr="1e1"), Toy.RATE).text == "10"
+    assert find(toy.layout(), Toy.RATE).text == "1.75"
 
 
 def test_every_number_has_a_named_slider() -> None:

@@ -7,8 +7,10 @@ import pytest
 from backend.client import Call
 from backend.schemas import ActivationRead, UpdateRead
 from backend.services.illustrations import node_update
+from dashboard.ids import Updates
 from dashboard.pages import updates
 from tests.coroutines import run
+from tests.dashboard.component_tree import find
 
 
 @pytest.fixture
@@ -59,3 +61,9 @@ def test_activations_with_a_formula_come_first() -> None:
         [ActivationRead(name="tanh", approximation_error=1e-3), ActivationRead(name="relu")]
     )
     assert [group["items"] for group in found] == [["relu"], ["tanh"]]
+
+
+def test_what_the_address_asks_for_in_vain_stays_in_its_field(asked: list[Call[Any]]) -> None:
+    page = run(updates.layout(lr="abc", mu="7"))
+    assert (find(page, Updates.RATE).text, find(page, Updates.RATE).value) == ("abc", 1)
+    assert (find(page, Updates.RIDGE).text, find(page, Updates.RIDGE).value) == ("7", 1)
