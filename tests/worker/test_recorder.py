@@ -77,6 +77,27 @@ def test_points_appear_while_training_goes_on(recorder: Recorder, taken: Claim) 
     assert read_curve(second.id) == 2
 
 
+def test_a_point_that_arrives_during_a_write_is_in_the_next_one(
+    taken: Claim, stopping: StopFlag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = Recorder(taken, stopping=stopping, flush_seconds=0.05)
+    first, second = curve(2)
+    write, writes = shards.record, []
+
+    def interrupted(*given, **options):
+        stored = write(*given, **options)
+        writes.append(1)
+        if len(writes) == 1:
+            recorder.points({0: second})
+        return stored
+
+    monkeypatch.setattr(shards, "record", interrupted)
+    recorder.points({0: first})
+    recorder.start()
+    wait_for(lambda: read_curve(taken.trials[0].id) == 2, what="the second point", seconds=20)
+    recorder.close()
+
+
 def test_a_result_is_stored_before_the_shard_ends(recorder: Recorder, taken: Claim) -> None:
     first = taken.trials[0]
     recorder.points({0: curve(1)[0]})

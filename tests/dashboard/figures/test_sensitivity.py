@@ -140,6 +140,37 @@ def test_a_click_on_a_mean_opens_its_seeds(figure):
     assert [trials.count(",") + 1 for trials in eb.customdata] == [len(SEEDS)] * len(RATES)
 
 
+def test_a_click_on_the_rail_opens_the_seeds_it_counts(lines, figure):
+    outcomes = {
+        str(seed.trial_id): seed.outcome
+        for line in lines
+        for point in line.points
+        for seed in point.seeds
+    }
+    for meta, outcome in (("rail diverged", "diverged"), ("rail off scale", "completed")):
+        for trace in traces(figure, meta):
+            for trials, count in zip(trace.customdata, trace.text, strict=True):
+                opened = [outcomes[trial] for trial in trials.split(",")]
+                assert opened == [outcome] * int(count.partition("/")[0])
+
+
+def test_a_seed_that_diverged_is_a_cross_and_one_that_completed_a_ring(lines):
+    full = sensitivity_figure(lines, Picture(scale="full"), initial=INITIAL)
+    for kind, symbol in (("completed", "circle-open"), ("diverged", "x-thin-open")):
+        assert {trace.marker.symbol for trace in traces(full, f"seeds {kind}")} == {symbol}
+
+
+def test_a_band_ends_where_no_seed_is_finite(lines):
+    lost = lines[1].points[4]
+    lines[1].points[4] = lost.model_copy(
+        update={"mean": None, "finite_mean": None, "low": None, "high": None, "n_finite": 0}
+    )
+    picture = sensitivity_figure(lines, Picture(), initial=INITIAL)
+    parts = [trace for trace in traces(picture, "band") if trace.legendgroup == lines[1].id]
+    assert len(parts) == 2
+    assert all(lost.lr not in trace.x for trace in parts)
+
+
 def test_the_strip_shows_the_share_of_diverged_seeds(figure):
     eb = traces(figure, "strip line")[0]
     assert eb.yaxis == "y3"

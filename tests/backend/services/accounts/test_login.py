@@ -96,6 +96,15 @@ def test_guessing_many_accounts_from_one_address_is_refused(ada: int) -> None:
     attempt(address="10.0.0.2")
 
 
+def test_one_s_own_right_password_does_not_forgive_guesses_at_others(ada: int) -> None:
+    for number in range(throttle.FREE_PER_ADDRESS - 1):
+        fail(1, username=f"guess{number}")
+    attempt()
+    fail(1, username="one more")
+    with pytest.raises(TooManyAttempts):
+        attempt()
+
+
 def test_an_ipv6_household_is_one_address(ada: int) -> None:
     for number in range(throttle.FREE_PER_ADDRESS):
         fail(1, username=f"guess{number}", address=f"2001:db8::{number + 1:x}")

@@ -173,6 +173,14 @@ def test_an_admin_is_always_left(session: Session, ada: int) -> None:
     assert users.names(session) == ["ada"]
 
 
+def test_an_admin_who_is_locked_out_is_none(session: Session, ada: int) -> None:
+    root = users.find(session, name="root").id
+    users.change(session, user_id=ada, role="admin")
+    users.change(session, user_id=ada, disabled=True)
+    with pytest.raises(Conflict, match="only admin"):
+        users.delete(session, user_id=root)
+
+
 def test_a_name_is_given_once(session: Session, ada: int) -> None:
     with pytest.raises(Conflict, match="already an account"):
         new_user(session, "ada")
