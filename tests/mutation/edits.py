@@ -1,9 +1,17 @@
 """Every fault the tests are held to."""
 
-from tests.mutation import edits_dashboard, edits_ib_core, edits_services, edits_web, edits_worker
+from tests.mutation import (
+    edits_dashboard,
+    edits_ib_core,
+    edits_leases,
+    edits_services,
+    edits_web,
+    edits_worker,
+)
 
 EDITS = (
     *edits_ib_core.EDITS,
+    *edits_leases.EDITS,
     *edits_services.EDITS,
     *edits_web.EDITS,
     *edits_worker.EDITS,

@@ -91,6 +91,27 @@ PICTURES = (
         ("test_a_line_above_the_scale_is_told_not_drawn",),
     ),
     Edit(
+        "losses' lines are drawn into a picture of times",
+        "dashboard/figures",
+        '    if picture.metric == "seconds":\n        return []',
+        '    if picture.metric == "none":\n        return []',
+        ("test_a_picture_of_times_has_no_line_of_losses",),
+    ),
+    Edit(
+        "EB's best accuracy is its worst",
+        "dashboard/figures",
+        'upwards = picture.metric.endswith("accuracy")\n    eb = eb_curve(series)',
+        "upwards = False\n    eb = eb_curve(series)",
+        ("test_the_best_accuracy_is_the_highest_in_line_and_words",),
+    ),
+    Edit(
+        "who cannot see the picture hears of the worst accuracy",
+        "dashboard/figures",
+        'upwards = picture.metric.endswith("accuracy")\n    best = [',
+        "upwards = False\n    best = [",
+        ("test_the_best_accuracy_is_the_highest_in_line_and_words",),
+    ),
+    Edit(
         "exploded runs stretch the scale",
         "dashboard/figures",
         "if high <= low + STRETCH * span:",

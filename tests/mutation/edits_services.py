@@ -1,159 +1,6 @@
-"""Faults in what happens behind the API: leases, queues, rights, numbers, files."""
+"""Faults in sweeps, accounts, numbers and files, as the service keeps them."""
 
 from tests.mutation.edit import Edit
-
-LEASES = (
-    Edit(
-        "a shard that has to wait is claimed at once",
-        "backend/services",
-        "ShardRow.not_before <= clock()),\n",
-        "ShardRow.not_before <= clock(3600.0)),\n",
-        ("test_a_failed_shard_waits_a_little_before_it_is_tried_again",),
-    ),
-    Edit(
-        "a worker of the same name renews a lease it has lost",
-        "backend/services",
-        "ShardRow.lease == claim.lease,",
-        "ShardRow.worker == claim.worker,",
-        ("test_a_stale_worker_can_neither_finish_nor_fail_nor_renew_the_shard",),
-    ),
-    Edit(
-        "who has lost the lease may still end the shard",
-        "backend/services",
-        "tuple(found) == (ShardState.RUNNING, claim.lease)",
-        "found[0] == ShardState.RUNNING",
-        ("test_a_stale_worker_can_neither_finish_nor_fail_nor_renew_the_shard",),
-    ),
-    Edit(
-        "a late result leaves its shard waiting for nothing",
-        "backend/services",
-        "if stored and not held:",
-        "if False:",
-        ("test_a_late_result_closes_the_shard_that_waits_for_nothing_else",),
-    ),
-    Edit(
-        "a late worker's half curve replaces the present one",
-        "backend/services",
-        "if live and held:",
-        "if live:",
-        ("test_a_stale_worker_s_curve_does_not_replace_that_of_who_trains_now",),
-    ),
-    Edit(
-        "a result of other data is stored as this trial's",
-        "backend/services",
-        "if ours[id].fingerprint != addresses[id]:",
-        "if False:",
-        ("test_a_result_of_other_data_is_not_taken_for_this_trial",),
-    ),
-    Edit(
-        "a dead worker's shard is taken from a living one",
-        "backend/services",
-        "ShardRow.state == ShardState.RUNNING, ShardRow.worker == worker)",
-        "ShardRow.state == ShardState.RUNNING)",
-        ("test_a_dead_processs_shard_is_given_back_at_once",),
-    ),
-    Edit(
-        "leases that still run are taken back",
-        "backend/services",
-        "        .where(ShardRow.state == ShardState.RUNNING, ShardRow.lease_until < clock())\n",
-        "        .where(ShardRow.state == ShardState.RUNNING)\n",
-        ("test_a_lease_in_time_is_kept_and_one_that_ended_is_not",),
-    ),
-    Edit(
-        "a failed shard waits twice as long as the settings say",
-        "backend/services",
-        "settings.retry_seconds * 2 ** (attempts - 1)",
-        "settings.retry_seconds * 2**attempts",
-        ("test_the_wait_is_the_one_in_the_settings_doubles_each_time_and_has_an_end",),
-    ),
-    Edit(
-        "one attempt more than the settings say",
-        "backend/services",
-        "if attempts >= settings.max_attempts:",
-        "if attempts > settings.max_attempts:",
-        ("test_attempts_end",),
-    ),
-    Edit(
-        "a worker that stops on purpose burns an attempt",
-        "backend/services",
-        '{"attempts": ShardRow.attempts - 1,',
-        '{"attempts": ShardRow.attempts,',
-        ("test_a_released_shard_waits_again_and_no_attempt_is_burnt",),
-    ),
-    Edit(
-        "one poisonous trial takes its neighbours along",
-        "backend/services",
-        "attempts == settings.max_attempts - 1 and",
-        "attempts == settings.max_attempts and",
-        ("test_before_the_last_attempt_every_trial_gets_a_shard_of_its_own",),
-    ),
-    Edit(
-        "a shard that trials still wait in is forgotten",
-        "backend/services",
-        "_before(ShardRow.finished_at, days), ~busy)",
-        "_before(ShardRow.finished_at, days))",
-        ("test_an_ended_shard_that_trials_still_wait_in_is_kept_however_old",),
-    ),
-    Edit(
-        "a process of another machine is declared dead",
-        "backend/services",
-        'if row.details.get("namespace") == local_namespace() and not _runs(row.pid)',
-        "if not _runs(row.pid)",
-        ("test_a_process_id_elsewhere_says_nothing_here",),
-    ),
-    Edit(
-        "work is sent to a worker that stops",
-        "backend/services",
-        ".where(_alive(), WorkerRow.stopping_at.is_(None))",
-        ".where(_alive())",
-        ("test_a_stopping_worker_gets_no_new_work",),
-    ),
-)
-
-QUEUE = (
-    Edit(
-        "the broker is flooded",
-        "backend/services",
-        ".limit(room)",
-        ".limit(10**6)",
-        ("test_the_broker_holds_a_bounded_number_of_messages",),
-    ),
-    Edit(
-        "messages that still wait are repeated",
-        "backend/services",
-        "depths.get(queue, 0) < announced.get(queue, 0)",
-        "depths.get(queue, 0) <= announced.get(queue, 0)",
-        ("test_an_old_message_is_repeated_if_the_queue_is_too_short_to_hold_it",),
-    ),
-    Edit(
-        "a message just sent counts as lost",
-        "backend/services",
-        "and_(ShardRow.queue.in_(empty), ShardRow.sent_at < clock(-LOST_SECONDS))",
-        "ShardRow.queue.in_(empty)",
-        ("test_a_message_just_sent_is_not_lost_because_the_queue_is_empty",),
-    ),
-    Edit(
-        "work for a processor goes to the GPU's queue",
-        "backend/services",
-        'device == "cuda" or (device == "auto" and gpu_lives)',
-        'device == "cuda" or gpu_lives',
-        ("test_a_shard_goes_where_its_device_is",),
-    ),
-    Edit(
-        "what the broker did not take counts as sent",
-        "backend",
-        "dispatch.unsent(session, shard_ids=[item.shard_id for item in announcements])",
-        "del session",
-        ("test_with_the_broker_away_the_work_stays_queued",),
-    ),
-    Edit(
-        "after an outage every lease counts as lost",
-        "backend",
-        "if pending.expired and time.monotonic() >= self._patient_until:",
-        "if pending.expired:",
-        ("test_after_an_outage_workers_get_time_to_renew_their_leases",),
-    ),
-)
 
 SWEEPS = (
     Edit(
@@ -161,7 +8,7 @@ SWEEPS = (
         "backend/services",
         "known.state is TrialState.QUEUED and not known.planned",
         "known.state is TrialState.QUEUED",
-        ("test_trials_that_another_sweep_is_training_are_not_trained_twice",),
+        ("test_a_second_sweep_shares_the_trials_it_repeats",),
     ),
     Edit(
         "cancelled work goes on",
@@ -178,17 +25,17 @@ SWEEPS = (
         ("test_only_good_trials_make_a_completed_sweep",),
     ),
     Edit(
-        "a page of trials begins with the last one's end",
+        "a trial is missing between two pages",
         "backend/services",
         "SweepTrialRow.position > position",
-        "SweepTrialRow.position >= position",
+        "SweepTrialRow.position > position + 1",
         ("test_pages_together_are_the_whole",),
     ),
     Edit(
-        "a falling list repeats an item on every page",
+        "an item is missing between two pages of a short list",
         "backend/services",
-        "key(one) < last if falling",
-        "key(one) <= last if falling",
+        "write_cursor(*key(items[limit - 1])) if more",
+        "write_cursor(*key(items[limit])) if more",
         ("test_pages_of_a_short_list_hold_everything_once_and_in_order",),
     ),
     Edit(
@@ -228,6 +75,27 @@ ACCOUNTS = (
         ".values(failures=LoginAttemptsRow.failures - 1)",
         ".values(failures=0)",
         ("test_one_s_own_right_password_does_not_forgive_guesses_at_others",),
+    ),
+    Edit(
+        "guesses of yesterday count today",
+        "backend/services",
+        "failures=case((forgotten, 1), else_=LoginAttemptsRow.failures + 1)",
+        "failures=LoginAttemptsRow.failures + 1",
+        ("test_after_an_hour_guesses_are_forgotten",),
+    ),
+    Edit(
+        "revoked tokens take up room for ever",
+        "backend/services",
+        "held = [one for one in list_for(session, user_id=user_id) if not one.revoked]",
+        "held = list_for(session, user_id=user_id)",
+        ("test_a_revoked_token_makes_room_for_another",),
+    ),
+    Edit(
+        "one token more than allowed",
+        "backend/services",
+        "if len(held) >= MOST_TOKENS:",
+        "if len(held) > MOST_TOKENS:",
+        ("test_a_revoked_token_makes_room_for_another",),
     ),
     Edit(
         "tokens of who is locked out still work",
@@ -362,6 +230,27 @@ FILES = (
         ("test_only_the_mark_of_our_own_exports_is_taken_off_a_text",),
     ),
     Edit(
+        "a run without a test loss counts as diverged",
+        "backend/services/importing",
+        'lost = said == "completed" and all(',
+        'lost = said == "completed" and any(',
+        ("test_a_run_that_says_it_completed_needs_one_finite_loss_only",),
+    ),
+    Edit(
+        "seed 0 becomes seed 1",
+        "backend/services/importing",
+        "return default if value is None else value",
+        "return value or default",
+        ("test_seed_0_is_a_seed",),
+    ),
+    Edit(
+        "half a packed file is taken for the whole",
+        "backend/services/importing",
+        "if not member.eof:",
+        "if False:",
+        ("test_files_that_cannot_be_read_say_where",),
+    ),
+    Edit(
         "known runs are counted as new",
         "backend/services/importing",
         '"reused": address not in new}',
@@ -377,4 +266,4 @@ FILES = (
     ),
 )
 
-EDITS = (*LEASES, *QUEUE, *SWEEPS, *ACCOUNTS, *ANALYSIS, *FILES)
+EDITS = (*SWEEPS, *ACCOUNTS, *ANALYSIS, *FILES)

@@ -26,7 +26,7 @@ PYTEST = ("-q", "-x", "-n0", "--assert=plain", "-p", "no:cacheprovider")
 #: Pytest's own exit codes; all others mean that nothing was tested.
 PASSED, FAILED = 0, 1
 #: An edit may make a test wait for ever.
-MOST_SECONDS = 300.0
+MOST_SECONDS = 200.0
 #: Longer outputs are cut at the front.
 SHOWN_LINES = 25
 

@@ -85,6 +85,20 @@ def test_before_the_last_attempt_every_trial_gets_a_shard_of_its_own(session, on
     assert shard(session, one_shard).state is ShardState.FAILED
 
 
+def test_the_parts_of_a_shard_share_what_was_forecast_for_it(session, one_shard) -> None:
+    whole = shard(session, one_shard)
+    forecast = (whole.seconds, whole.memory_bytes, whole.device)
+    for _ in range(2):
+        no_wait(session)
+        shards.fail(session, claim=claim(session, one_shard), error="killed")
+    parts = session.scalars(select(ShardRow).where(ShardRow.state == ShardState.QUEUED)).all()
+    assert sum(part.seconds for part in parts) == pytest.approx(forecast[0])
+    assert sum(part.memory_bytes for part in parts) <= forecast[1]
+    assert {part.device for part in parts} == {forecast[2]}
+    assert all(part.not_before is not None for part in parts)
+    assert dispatch.due(session) == []
+
+
 def test_a_fault_that_is_everybodys_does_not_part_the_trials(session, one_shard) -> None:
     for _ in range(3):
         no_wait(session)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dashboard.figures.sensitivity import Picture, sensitivity_figure, styles_of
+from dashboard.formats import number
 from dashboard.theme import METHOD_COLOUR
 from tests.dashboard.answers import INITIAL, RATES, SEEDS, series
 
@@ -181,6 +182,24 @@ def test_the_strip_shows_the_share_of_diverged_seeds(figure):
 def test_accuracy_has_no_rail_for_high_values(lines):
     figure = sensitivity_figure(lines, Picture(metric="train_accuracy"))
     assert traces(figure, "rail off scale") == []
+
+
+def test_a_picture_of_times_has_no_line_of_losses(lines):
+    figure = sensitivity_figure(lines, Picture(metric="seconds"), threshold=1.2, initial=INITIAL)
+    assert traces(figure, "best") == []
+    assert not any("loss" in annotation.text for annotation in figure.layout.annotations)
+    assert not any("threshold" in annotation.text for annotation in figure.layout.annotations)
+
+
+def test_the_best_accuracy_is_the_highest_in_line_and_words(lines):
+    for line in lines:
+        for point in line.points:
+            point.mean = None if point.mean is None else 1 - min(point.mean, 3.0) / 4
+    best = max(lines[0].points, key=lambda point: point.mean or 0.0)
+    figure = sensitivity_figure(lines, Picture(metric="test_accuracy"))
+    (ring,) = traces(figure, "best")
+    assert (ring.x, ring.y) == ((best.lr,), (best.mean,))
+    assert f"Explicit (EB), best {number(best.mean)} at rate" in figure.layout.meta["label"]
 
 
 def test_the_zoom_survives_new_data_but_not_another_metric(lines):

@@ -113,6 +113,15 @@ def test_an_ipv6_household_is_one_address(ada: int) -> None:
     attempt(address="2001:db8:0:1::1")
 
 
+def test_after_an_hour_guesses_are_forgotten(ada: int) -> None:
+    fail(throttle.FREE_PER_ACCOUNT)
+    _wait(throttle.FORGOTTEN_AFTER_SECONDS + 1)
+    fail(throttle.FREE_PER_ACCOUNT)
+    with pytest.raises(TooManyAttempts) as caught:
+        attempt()
+    assert caught.value.seconds <= throttle.FIRST_WAIT_SECONDS  # as after the first time
+
+
 def test_right_logins_are_never_throttled(ada: int) -> None:
     for _ in range(throttle.FREE_PER_ACCOUNT * 2):
         attempt()

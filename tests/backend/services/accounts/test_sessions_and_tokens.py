@@ -159,6 +159,17 @@ def test_other_people_s_tokens_cannot_be_revoked(session: Session, ada: int) -> 
         tokens.revoke(session, token_id=made.id, user_id=ada)
 
 
+def test_a_revoked_token_makes_room_for_another(
+    session: Session, ada: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "MOST_TOKENS", 2)
+    first, _ = make(session, ada), make(session, ada)
+    with pytest.raises(Conflict, match="at most 2 tokens"):
+        make(session, ada)
+    tokens.revoke(session, token_id=first.id, user_id=ada)
+    assert make(session, ada).token
+
+
 def test_an_admin_is_always_left(session: Session, ada: int) -> None:
     root = users.find(session, name="root").id
     for taking in (

@@ -67,6 +67,19 @@ def test_a_loss_that_is_not_finite_is_a_divergence(loss: str) -> None:
     assert (run["state"], run["train_loss"]) == ("diverged", None)
 
 
+def test_a_run_that_says_it_completed_needs_one_finite_loss_only() -> None:
+    one, none = columns(
+        "task,method,lr,seed,outcome,train_loss,test_loss\n"
+        "x,eb,1,1,completed,0.1,\nx,eb,1,2,completed,nan,nan\n"
+    )
+    assert (one["state"], none["state"]) == ("completed", "diverged")
+
+
+def test_seed_0_is_a_seed() -> None:
+    zero, unsaid = columns("task,method,lr,seed,train_loss\nx,eb,1,0,0.1\nx,eb,1,,0.1\n")
+    assert (zero["seed"], unsaid["seed"]) == (0, 1)
+
+
 def test_other_optimizers_keep_their_names() -> None:
     (run,) = columns("dataset,method,learning_rate,test_loss\nmine,AdamW,1e-3,0.4\n")
     assert (run["task"], run["method"], run["lr"], run["state"]) == (
