@@ -2,15 +2,17 @@
 
 from tests.mutation import (
     edits_dashboard,
-    edits_ib_core,
+    edits_learning,
     edits_leases,
+    edits_numbers,
     edits_services,
     edits_web,
     edits_worker,
 )
 
 EDITS = (
-    *edits_ib_core.EDITS,
+    *edits_learning.EDITS,
+    *edits_numbers.EDITS,
     *edits_leases.EDITS,
     *edits_services.EDITS,
     *edits_web.EDITS,

@@ -32,6 +32,20 @@ SWEEPS = (
         ("test_pages_together_are_the_whole",),
     ),
     Edit(
+        "a falling list repeats an item on every page",
+        "backend/services",
+        "key(one) < last if falling",
+        "key(one) <= last if falling",
+        ("test_a_list_nobody_changes_is_paged_without_a_gap_or_a_repetition",),
+    ),
+    Edit(
+        "a rising list repeats an item on every page",
+        "backend/services",
+        "else key(one) > last)",
+        "else key(one) >= last)",
+        ("test_a_list_nobody_changes_is_paged_without_a_gap_or_a_repetition",),
+    ),
+    Edit(
         "an item is missing between two pages of a short list",
         "backend/services",
         "write_cursor(*key(items[limit - 1])) if more",
@@ -255,7 +269,7 @@ FILES = (
         "backend/services/importing",
         '"reused": address not in new}',
         '"reused": address in new}',
-        ("test_the_same_file_twice_brings_nothing_new",),
+        ("test_a_sweep_says_how_many_of_its_runs_were_known_before",),
     ),
     Edit(
         "imported runs are trained here",
