@@ -22,7 +22,7 @@ EDITS = (
         "worker",
         "if trial.id not in wanted)",
         "if trial.id in wanted)",
-        ("test_trials_nobody_wants_are_reported_and_cancelled",),
+        ("test_exactly_the_trials_nobody_wants_any_more_are_reported",),
     ),
     Edit(
         "a worker trains on although its lease is lost",

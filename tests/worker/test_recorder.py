@@ -127,6 +127,19 @@ def test_trials_nobody_wants_are_reported_and_cancelled(recorder: Recorder, take
         assert maintenance.check(session) == []
 
 
+def test_exactly_the_trials_nobody_wants_any_more_are_reported(
+    recorder: Recorder, taken: Claim
+) -> None:
+    time.sleep(0.3)  # it has asked a few times
+    assert recorder.progress(0.1) == frozenset()
+    with transaction() as session:
+        assert submit(session, seeds=(2,)).shard_ids == []  # another sweep wants half of them
+        sweeps.cancel(session, sweep_id=1)
+    mine = frozenset(i for i, trial in enumerate(taken.trials) if trial.spec["seed"] == 1)
+    assert len(mine) == 6
+    wait_for(lambda: recorder.progress(0.5) == mine, what="the news", seconds=20)
+
+
 def test_while_the_disk_is_full_everything_waits_in_memory(
     recorder: Recorder, taken: Claim, fault: Fault
 ) -> None:
