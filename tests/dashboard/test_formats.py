@@ -52,6 +52,10 @@ def test_durations_have_their_two_largest_units(seconds, words):
     assert duration(seconds) == words
 
 
+def test_a_difference_that_is_higher_bears_a_plus():
+    assert [signed(value) for value in (0.5, -0.5, 0.0, None)] == ["+0.5", "−0.5", "0", "–"]
+
+
 def test_amounts_have_units():
     assert size(87_500_000) == "87.5 MB"
     assert size(999_999) == "1 MB"

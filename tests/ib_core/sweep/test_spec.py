@@ -50,6 +50,12 @@ def test_whatever_decides_a_result_changes_its_address(change):
     assert fingerprint(create().expand()[0], "d") != fingerprint(create().expand()[0], "e")
 
 
+def test_every_profile_has_the_batch_rule_of_its_experiments():
+    assert create(profile="text").batch_rule == "own"
+    assert create(profile="authors").batch_rule == "share"
+    assert create(profile="authors", batch_rule="own").batch_rule == "own"
+
+
 def test_a_trial_survives_its_json_form():
     trial = create(options={"decay": {"tau": 10.0, "power": 0.8}, "width": 5}).expand()[0]
     assert TrialSpec.from_dict(trial.as_dict()) == trial

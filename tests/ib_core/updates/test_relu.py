@@ -7,6 +7,7 @@ from ib_core.updates.hardtanh import hardtanh_alpha
 from ib_core.updates.leaky_relu import leaky_relu_alpha
 from ib_core.updates.linear import linear_alpha
 from ib_core.updates.relu import relu_alpha
+from ib_core.updates.smoothstep import smoothstep_alpha
 
 
 def landing(rule, s, b, lr=1.0, z_sq=1.0, mu=0.0):
@@ -45,3 +46,13 @@ def test_a_hardtanh_step_comes_down_from_the_plateau_only_if_it_pays():
     assert landing(hardtanh_alpha, 1.4, 100.0) == pytest.approx(-1.0)
     assert landing(hardtanh_alpha, -1.4, -1.0) == pytest.approx(-0.4)
     assert landing(hardtanh_alpha, -1.4, 1.0) == pytest.approx(-1.4)
+
+
+def test_a_smoothstep_comes_down_from_its_plateau_only_if_it_pays():
+    """To the distance u from -1 a step of b = k = 1 takes s = u - 1 + 3u(2 - u)/2.
+
+    It pays if 9/4*u^2 < 1 + u: up to u = .925.
+    """
+    assert landing(smoothstep_alpha, 1.385, 1.0) == pytest.approx(-0.1, abs=1e-5)  # u = .9
+    assert landing(smoothstep_alpha, 1.4576, 1.0) == pytest.approx(1.4576)  # u = .96
+    assert landing(smoothstep_alpha, -1.385, -1.0) == pytest.approx(0.1, abs=1e-5)
