@@ -97,7 +97,7 @@ def test_guessing_many_accounts_from_one_address_is_refused(ada: int) -> None:
 
 
 def test_one_s_own_right_password_does_not_forgive_guesses_at_others(ada: int) -> None:
-    for number in range(throttle.FREE_PER_ADDRESS - 1):
+    for number in range(passwords.FREE_PER_ADDRESS - 1):
         fail(1, username=f"guess{number}")
     attempt()
     fail(1, username="one more")
@@ -114,12 +114,12 @@ def test_an_ipv6_household_is_one_address(ada: int) -> None:
 
 
 def test_after_an_hour_guesses_are_forgotten(ada: int) -> None:
-    fail(throttle.FREE_PER_ACCOUNT)
-    _wait(throttle.FORGOTTEN_AFTER_SECONDS + 1)
-    fail(throttle.FREE_PER_ACCOUNT)
+    fail(passwords.FREE_PER_ACCOUNT)
+    _wait(passwords.FORGOTTEN_AFTER_SECONDS + 1)
+    fail(passwords.FREE_PER_ACCOUNT)
     with pytest.raises(TooManyAttempts) as caught:
         attempt()
-    assert caught.value.seconds <= throttle.FIRST_WAIT_SECONDS  # as after the first time
+    assert caught.value.seconds <= passwords.FIRST_WAIT_SECONDS  # as after the first time
 
 
 def test_right_logins_are_never_throttled(ada: int) -> None:

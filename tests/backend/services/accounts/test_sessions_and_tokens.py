@@ -11,6 +11,7 @@ from backend.errors import Conflict, NotFound
 from backend.models import SessionRow, TokenRow
 from backend.schemas import Role, Scope
 from backend.services import accounts
+from backend.services.accounts import logins
 from tests.backend.accounts import SECRET, new_user
 
 
@@ -164,11 +165,11 @@ def test_other_people_s_tokens_cannot_be_revoked(session: Session, ada: int) -> 
 def test_a_revoked_token_makes_room_for_another(
     session: Session, ada: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokens, "MOST_TOKENS", 2)
+    monkeypatch.setattr(logins, "MOST_TOKENS", 2)
     first, _ = make(session, ada), make(session, ada)
     with pytest.raises(Conflict, match="at most 2 tokens"):
         make(session, ada)
-    tokens.revoke(session, token_id=first.id, user_id=ada)
+    accounts.revoke_token(session, token_id=first.id, user_id=ada)
     assert make(session, ada).token
 
 
@@ -187,11 +188,11 @@ def test_an_admin_is_always_left(session: Session, ada: int) -> None:
 
 
 def test_an_admin_who_is_locked_out_is_none(session: Session, ada: int) -> None:
-    root = users.find(session, name="root").id
-    users.change(session, user_id=ada, role="admin")
-    users.change(session, user_id=ada, disabled=True)
+    root = accounts.find_user(session, name="root").id
+    accounts.change_user(session, user_id=ada, role="admin")
+    accounts.change_user(session, user_id=ada, disabled=True)
     with pytest.raises(Conflict, match="only admin"):
-        users.delete(session, user_id=root)
+        accounts.delete_user(session, user_id=root)
 
 
 def test_a_name_is_given_once(session: Session, ada: int) -> None:

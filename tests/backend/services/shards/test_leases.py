@@ -137,13 +137,13 @@ def test_a_stale_workers_result_for_an_unfinished_trial_is_not_wasted(session, o
 def test_a_late_result_closes_the_shard_that_waits_for_nothing_else(session, one_shard) -> None:
     late = claim(session, one_shard, "late")
     run_out(session, one_shard)
-    dispatch.expire(session)
+    shards.expire(session)
     *most, last = late.trials
-    shards.record(session, claim=late, finished={trial.id: result(trial) for trial in most})
+    shards.report(session, claim=late, finished={trial.id: result(trial) for trial in most})
     assert shard(session, one_shard).state is ShardState.QUEUED  # it still waits for one
-    shards.record(session, claim=late, finished={last.id: result(last)})
+    shards.report(session, claim=late, finished={last.id: result(last)})
     assert shard(session, one_shard).state is ShardState.CANCELLED
-    assert dispatch.read(session).depth == 0
+    assert shards.queue_state(session).depth == 0
     assert states(session) == {TrialState.COMPLETED}
 
 
@@ -172,12 +172,12 @@ def test_a_stale_workers_unfinished_curve_is_ignored(session, one_shard) -> None
 def test_a_stale_worker_s_curve_does_not_replace_that_of_who_trains_now(session, one_shard) -> None:
     stale = claim(session, one_shard, "stale")
     run_out(session, one_shard)
-    dispatch.expire(session)
+    shards.expire(session)
     no_wait(session)
     fresh = claim(session, one_shard, "fresh")
     first = fresh.trials[0]
-    shards.record(session, claim=fresh, points={first.id: list(curve(5))})
-    shards.record(session, claim=stale, points={first.id: list(curve(2))})
+    shards.report(session, claim=fresh, points={first.id: list(curve(5))})
+    shards.report(session, claim=stale, points={first.id: list(curve(2))})
     assert len(trials.curve(session, trial_id=first.id).points) == 5
 
 
