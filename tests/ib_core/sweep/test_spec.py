@@ -16,6 +16,12 @@ def test_a_log_spaced_grid_holds_its_ends_and_reads_well():
     assert log_grid(0.01, 100, 13)[1] == 0.02154
 
 
+def test_a_number_of_seeds_means_one_to_that_number():
+    for said, meant in ((3, (1, 2, 3)), ("3", (1, 2, 3)), ("1,2,7", (1, 2, 7)), ("7,", (7,))):
+        (spec,) = specs_of({"task": "bundled/iris", "seeds": said})
+        assert spec.seeds == meant
+
+
 def test_a_sweep_is_every_combination_once():
     spec = create(methods=("eb", "ib"), clips=(None, 1.0))
     trials = spec.expand()

@@ -1,65 +1,6 @@
-"""Faults in sweeps, accounts, numbers and files, as the service keeps them."""
+"""Faults in what is kept and what is made of it: accounts, files, numbers, verdicts."""
 
 from tests.mutation.edit import Edit
-
-SWEEPS = (
-    Edit(
-        "trials that another sweep waits for are trained twice",
-        "backend/services",
-        "known.state is TrialState.QUEUED and not known.planned",
-        "known.state is TrialState.QUEUED",
-        ("test_a_second_sweep_shares_the_trials_it_repeats",),
-    ),
-    Edit(
-        "cancelled work goes on",
-        "backend/services",
-        "SweepTrialRow.trial_id == TrialRow.id, SweepRow.cancelled_at.is_(None))",
-        "SweepTrialRow.trial_id == TrialRow.id)",
-        ("test_cancelling_stops_waiting_trials_at_once",),
-    ),
-    Edit(
-        "a sweep with failed trials is called completed",
-        "backend/services",
-        "if progress.good == progress.total:",
-        "if not progress.unfinished:",
-        ("test_only_good_trials_make_a_completed_sweep",),
-    ),
-    Edit(
-        "a trial is missing between two pages",
-        "backend/services",
-        "SweepTrialRow.position > position",
-        "SweepTrialRow.position > position + 1",
-        ("test_pages_together_are_the_whole",),
-    ),
-    Edit(
-        "a falling list repeats an item on every page",
-        "backend/services",
-        "key(one) < last if falling",
-        "key(one) <= last if falling",
-        ("test_a_list_nobody_changes_is_paged_without_a_gap_or_a_repetition",),
-    ),
-    Edit(
-        "a rising list repeats an item on every page",
-        "backend/services",
-        "else key(one) > last)",
-        "else key(one) >= last)",
-        ("test_a_list_nobody_changes_is_paged_without_a_gap_or_a_repetition",),
-    ),
-    Edit(
-        "an item is missing between two pages of a short list",
-        "backend/services",
-        "write_cursor(*key(items[limit - 1])) if more",
-        "write_cursor(*key(items[limit])) if more",
-        ("test_pages_of_a_short_list_hold_everything_once_and_in_order",),
-    ),
-    Edit(
-        "deleting a study takes other people's trials along",
-        "backend/services",
-        "orphans = (TrialRow.id.in_(chunk), ~in_a_sweep)",
-        "orphans = (TrialRow.id.in_(chunk),)",
-        ("test_a_deleted_study_leaves_the_trials_others_hold",),
-    ),
-)
 
 ACCOUNTS = (
     Edit(
@@ -100,8 +41,8 @@ ACCOUNTS = (
     Edit(
         "revoked tokens take up room for ever",
         "backend/services",
-        "held = [one for one in list_for(session, user_id=user_id) if not one.revoked]",
-        "held = list_for(session, user_id=user_id)",
+        "held = [one for one in list_tokens(session, user_id=user_id) if not one.revoked]",
+        "held = list_tokens(session, user_id=user_id)",
         ("test_a_revoked_token_makes_room_for_another",),
     ),
     Edit(
@@ -170,47 +111,9 @@ ACCOUNTS = (
     Edit(
         "anybody deletes anybody's view",
         "backend/services",
-        "SavedViewRow.id == view_id, _whose(user_id))",
+        "SavedViewRow.id == view_id, _view_of(user_id))",
         "SavedViewRow.id == view_id)",
         ("test_views_are_each_person_s_own",),
-    ),
-)
-
-ANALYSIS = (
-    Edit(
-        "an accuracy is scored as if low were good",
-        "backend/services",
-        "not self.higher_is_better else 1.0 - value",
-        "not self.higher_is_better else value",
-        ("test_accuracies_are_drawn_as_they_are_and_scored_as_errors",),
-    ),
-    Edit(
-        "an accuracy's band is upside down",
-        "backend/services",
-        "low, high = high, low",
-        "pass",
-        ("test_accuracies_are_drawn_as_they_are_and_scored_as_errors",),
-    ),
-    Edit(
-        "runs that stopped early make a method look quick",
-        "backend/services",
-        'if took and state == "completed"}',
-        "if took}",
-        ("test_a_run_that_diverged_says_nothing_of_the_cost",),
-    ),
-    Edit(
-        "the best accuracy is the lowest",
-        "backend/services",
-        "np.fmax if highest else np.fmin",
-        "np.fmin if highest else np.fmax",
-        ("test_the_best_may_be_the_highest",),
-    ),
-    Edit(
-        "a series is compared with one of other options",
-        "backend/services",
-        "if name not in OF_A_METHOD}",
-        "if name in OF_A_METHOD}",
-        ("test_a_group_leaves_out_the_method_and_what_is_its_own",),
     ),
 )
 
@@ -280,4 +183,147 @@ FILES = (
     ),
 )
 
-EDITS = (*SWEEPS, *ACCOUNTS, *ANALYSIS, *FILES)
+ANALYSIS = (
+    Edit(
+        "an accuracy is scored as if low were good",
+        "backend/services",
+        "not self.higher_is_better else 1.0 - value",
+        "not self.higher_is_better else value",
+        ("test_accuracies_are_drawn_as_they_are_and_scored_as_errors",),
+    ),
+    Edit(
+        "an accuracy's band is upside down",
+        "backend/services",
+        "low, high = high, low",
+        "pass",
+        ("test_accuracies_are_drawn_as_they_are_and_scored_as_errors",),
+    ),
+    Edit(
+        "runs that stopped early make a method look quick",
+        "backend/services",
+        'if took and state == "completed"}',
+        "if took}",
+        ("test_a_run_that_diverged_says_nothing_of_the_cost",),
+    ),
+    Edit(
+        "the best accuracy is the lowest",
+        "backend/services",
+        "np.fmax if highest else np.fmin",
+        "np.fmin if highest else np.fmax",
+        ("test_the_best_may_be_the_highest",),
+    ),
+    Edit(
+        "a series is compared with one of other options",
+        "backend/services",
+        "if name not in OF_A_METHOD}",
+        "if name in OF_A_METHOD}",
+        ("test_a_group_leaves_out_the_method_and_what_is_its_own",),
+    ),
+)
+
+NUMBERS = (
+    Edit(
+        "every method has bootstrap draws of its own",
+        "ib_core/metrics",
+        "mean_curves(curve, seeds=seeds, weights=weights)",
+        "mean_curves(curve, seeds=seeds, weights=draw_weights(len(seeds), resamples, len(curve.lrs)"
+        " + ord(label[0])))",
+        ("test_methods_are_resampled_with_the_same_seeds_so_that_luck_they_share_decides_nothing",),
+    ),
+    Edit(
+        "intervals are too narrow by (n - 1)/n",
+        "ib_core/metrics",
+        "rng.multinomial(n_seeds - 1,",
+        "rng.multinomial(n_seeds,",
+        ("test_resampled_means_spread_like_the_standard_error",),
+    ),
+    Edit(
+        "rates too low to learn count as diverged",
+        "ib_core/metrics",
+        "above = ~within & (np.arange(x.size) > start[:, None])",
+        "above = ~within",
+        ("test_slow_rates_below_the_best_one_do_not_count_as_diverged",),
+    ),
+    Edit(
+        "headroom is upside down",
+        "ib_core/metrics",
+        "method.value / eb.value",
+        "eb.value / method.value",
+        ("test_headroom_of_bounds_is_a_bound",),
+    ),
+    Edit(
+        "the first unstable rate is called stable",
+        "ib_core/metrics",
+        "np.maximum(first_unstable - 1, 0)",
+        "np.minimum(first_unstable, last)",
+        ("test_the_largest_stable_rate_stops_at_the_first_divergence",),
+    ),
+    Edit(
+        "a lost run counts for the method that lost it",
+        "ib_core/metrics",
+        "(one is None) - (two is None)",
+        "(two is None) - (one is None)",
+        ("test_a_pair_that_is_not_finite_enters_no_mean_but_is_counted_and_listed",),
+    ),
+    Edit(
+        "p may be smaller than so few seeds allow",
+        "ib_core/metrics",
+        "2.0 ** (1 - n)",
+        "2.0**-n",
+        ("test_the_smallest_possible_p",),
+    ),
+    Edit(
+        "a method with a lost rate beats EB",
+        "ib_core/metrics",
+        "np.where(one_loses, 0.0, np.where(two_loses, 1.0, lower))",
+        "np.where(one_loses, 1.0, np.where(two_loses, 0.0, lower))",
+        ("test_better_than_compares_means_over_the_grid",),
+    ),
+    Edit(
+        "the advice reaches beyond the robust range",
+        "ib_core/metrics",
+        "_rounded(low, digits, ROUND_CEILING)",
+        "_rounded(low, digits, ROUND_FLOOR)",
+        ("test_the_recommendation_never_leaves_the_range",),
+    ),
+    Edit(
+        "the standard error divides by n, not n - 1",
+        "ib_core/metrics",
+        "np.sqrt(self.n_finite - 1)",
+        "np.sqrt(self.n_finite)",
+        ("test_the_std_band_is_the_population_one_and_the_se_band_the_samples",),
+    ),
+)
+
+VERDICTS = (
+    Edit(
+        "a mean between the recorded seeds does not agree",
+        "ib_core/reproduction",
+        "inside or gap <= CELL_TOLERANCE",
+        "gap <= CELL_TOLERANCE",
+        ("test_a_mean_among_the_recorded_seeds_agrees_however_far_from_their_mean",),
+    ),
+    Edit(
+        "exact ISGD need not be flat",
+        "ib_core/reproduction",
+        "len(best) == len(common) and spread <= FLAT",
+        "len(best) == len(common)",
+        ("test_exact_isgd_must_be_best_and_flat",),
+    ),
+    Edit(
+        "IB above clipped EB is no exception",
+        "ib_core/reproduction",
+        "if ib[lr] > eb[lr] * (1 + EQUAL)]",
+        "if eb[lr] > ib[lr] * (1 + EQUAL)]",
+        ("test_ib_must_stay_below_clipped_eb_except_on_piano",),
+    ),
+    Edit(
+        "of seventeen experiments only one may be an exception",
+        "ib_core/reproduction",
+        'len(lost) <= numbers["of"] - numbers["count"]',
+        'len(lost) < numbers["of"] - numbers["count"]',
+        ("test_fifteen_of_seventeen_allows_two_exceptions",),
+    ),
+)
+
+EDITS = (*ACCOUNTS, *FILES, *ANALYSIS, *NUMBERS, *VERDICTS)

@@ -1,6 +1,96 @@
-"""Faults in who trains what and when: leases, retries, the queue."""
+"""Faults between a request and its results: sweeps, leases, retries, the queue, a worker."""
 
 from tests.mutation.edit import Edit
+
+SUBMISSIONS = (
+    Edit(
+        "a sweep lands in an older study of the same name unasked",
+        "backend/services",
+        "if study_id is None and reuse:",
+        "if study_id is None:",
+        ("test_a_name_is_a_new_study_unless_reuse_is_asked_for",),
+    ),
+    Edit(
+        "a click sent twice makes two studies",
+        "backend/services",
+        "_study_of(session, idempotency_key, by) if idempotency_key else None",
+        "None",
+        ("test_the_same_key_twice_makes_one_study_and_one_sweep",),
+    ),
+    Edit(
+        "a sweep lands in somebody else's study of the same name",
+        "backend/services",
+        "for study_id, owner in found if by.may_change(owner)), None)",
+        "for study_id, owner in found), None)",
+        ("test_reuse_finds_only_a_study_that_one_may_change",),
+    ),
+    Edit(
+        "a key that somebody else used leads into their study",
+        "backend/services",
+        "(SweepRow.idempotency_key == key, SweepRow.owner_id.is_not_distinct_from(by.user_id))",
+        "(SweepRow.idempotency_key == key,)",
+        ("test_a_key_finds_only_what_its_own_sender_made",),
+    ),
+)
+
+SWEEPS = (
+    Edit(
+        "trials that another sweep waits for are trained twice",
+        "backend/services",
+        "known.state is TrialState.QUEUED and not known.planned",
+        "known.state is TrialState.QUEUED",
+        ("test_a_second_sweep_shares_the_trials_it_repeats",),
+    ),
+    Edit(
+        "cancelled work goes on",
+        "backend/services",
+        "SweepTrialRow.trial_id == TrialRow.id, SweepRow.cancelled_at.is_(None))",
+        "SweepTrialRow.trial_id == TrialRow.id)",
+        ("test_cancelling_stops_waiting_trials_at_once",),
+    ),
+    Edit(
+        "a sweep with failed trials is called completed",
+        "backend/services",
+        "if progress.good == progress.total:",
+        "if not progress.unfinished:",
+        ("test_only_good_trials_make_a_completed_sweep",),
+    ),
+    Edit(
+        "a trial is missing between two pages",
+        "backend/services",
+        "SweepTrialRow.position > position",
+        "SweepTrialRow.position > position + 1",
+        ("test_pages_together_are_the_whole",),
+    ),
+    Edit(
+        "a falling list repeats an item on every page",
+        "backend/services",
+        "key(one) < last if falling",
+        "key(one) <= last if falling",
+        ("test_a_list_nobody_changes_is_paged_without_a_gap_or_a_repetition",),
+    ),
+    Edit(
+        "a rising list repeats an item on every page",
+        "backend/services",
+        "else key(one) > last)",
+        "else key(one) >= last)",
+        ("test_a_list_nobody_changes_is_paged_without_a_gap_or_a_repetition",),
+    ),
+    Edit(
+        "an item is missing between two pages of a short list",
+        "backend/services",
+        "write_cursor(*key(items[limit - 1])) if more",
+        "write_cursor(*key(items[limit])) if more",
+        ("test_pages_of_a_short_list_hold_everything_once_and_in_order",),
+    ),
+    Edit(
+        "deleting a study takes other people's trials along",
+        "backend/services",
+        "orphans = (TrialRow.id.in_(chunk), ~in_a_sweep)",
+        "orphans = (TrialRow.id.in_(chunk),)",
+        ("test_a_deleted_study_leaves_the_trials_others_hold",),
+    ),
+)
 
 LEASES = (
     Edit(
@@ -90,8 +180,8 @@ LEASES = (
     Edit(
         "a shard that trials still wait in is forgotten",
         "backend/services",
-        "_before(ShardRow.finished_at, days), ~busy)",
-        "_before(ShardRow.finished_at, days))",
+        "_before(ShardRow.finished_at, days), ~busy\n",
+        "_before(ShardRow.finished_at, days)\n",
         ("test_an_ended_shard_that_trials_still_wait_in_is_kept_however_old",),
     ),
     Edit(
@@ -208,7 +298,7 @@ QUEUE = (
     Edit(
         "what the broker did not take counts as sent",
         "backend",
-        "dispatch.unsent(session, shard_ids=[item.shard_id for item in announcements])",
+        "shards.mark_unsent(session, shard_ids=[item.shard_id for item in announcements])",
         "del session",
         ("test_with_the_broker_away_the_work_stays_queued",),
     ),
@@ -221,4 +311,77 @@ QUEUE = (
     ),
 )
 
-EDITS = (*LEASES, *RETRIES, *QUEUE)
+WORKER = (
+    Edit(
+        "a stopping worker drops short shards and finishes long ones",
+        "worker",
+        "self._left() > SHORT_SECONDS",
+        "self._left() < SHORT_SECONDS",
+        ("test_a_stopping_worker_drops_a_long_shard_and_finishes_a_short_one",),
+    ),
+    Edit(
+        "a point that arrives during a write is lost",
+        "worker",
+        "if len(self._curves.get(trial_id, ())) == len(so_far):",
+        "if True:",
+        ("test_a_point_that_arrives_during_a_write_is_in_the_next_one",),
+    ),
+    Edit(
+        "wanted trials are dropped, unwanted ones trained",
+        "worker",
+        "if trial.id not in wanted)",
+        "if trial.id in wanted)",
+        ("test_exactly_the_trials_nobody_wants_any_more_are_reported",),
+    ),
+    Edit(
+        "a worker trains on although its lease is lost",
+        "worker",
+        "reporter.lost = reporter.lost or not held",
+        "reporter.lost = reporter.lost and not held",
+        ("test_a_lost_lease_is_noticed",),
+    ),
+    Edit(
+        "a worker that waits for the database is ended as hung",
+        "worker",
+        "if reporter.closing or silence <",
+        "if silence <",
+        ("test_waiting_for_the_database_after_training_is_not_hanging",),
+    ),
+    Edit(
+        "missing data part the trials of a shard",
+        "worker",
+        "alone = not isinstance(error, IBError)",
+        "alone = True",
+        ("test_only_a_fault_that_may_be_one_trial_s_alone_parts_the_trials",),
+    ),
+    Edit(
+        "a database that is away is asked half as often",
+        "worker",
+        "2.0 ** min(failures - 1, 10)",
+        "2.0 ** min(failures, 10)",
+        ("test_the_wait_begins_short_and_doubles",),
+    ),
+    Edit(
+        "every process trains on the first GPU",
+        "worker",
+        "devices.gpus[index % len(devices.gpus)]",
+        "devices.gpus[0]",
+        ("test_each_process_sees_only_its_gpu",),
+    ),
+    Edit(
+        "a shard is trained elsewhere than it asked for",
+        "worker",
+        'return kind if asked == "auto" else asked',
+        "return kind",
+        ("test_a_shard_runs_where_it_asked_to",),
+    ),
+    Edit(
+        "a child told to stop stops its siblings",
+        "worker",
+        "        self._here = True\n",
+        "        self._everywhere.value = 1\n",
+        ("test_a_child_told_to_stop_does_not_stop_its_siblings",),
+    ),
+)
+
+EDITS = (*SUBMISSIONS, *SWEEPS, *LEASES, *RETRIES, *QUEUE, *WORKER)
