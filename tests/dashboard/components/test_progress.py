@@ -4,9 +4,9 @@ from dashboard.components.progress import (
     ended,
     progress_bar,
     progress_panel,
+    progress_words,
     retriable,
     unfinished,
-    words,
 )
 from tests.dashboard.component_tree import said
 
@@ -16,10 +16,10 @@ TOTAL = sum(PROGRESS.values())
 
 def test_progress_counts_what_has_ended_and_names_every_other_state():
     assert (ended(PROGRESS), unfinished(PROGRESS)) == (14, 16)
-    told = words(PROGRESS, TOTAL)
+    told = progress_words(PROGRESS, TOTAL)
     expected = "4 diverged, 3 failed, 2 cancelled, 7 running, 9 queued"
     assert told == f"14 of 30 trials ended, {expected}"
-    assert words({"completed": 1}, 1) == "1 of 1 trial ended"
+    assert progress_words({"completed": 1}, 1) == "1 of 1 trial ended"
 
 
 def test_what_failed_or_was_cancelled_can_be_run_again_and_nothing_else():
