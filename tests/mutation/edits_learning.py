@@ -18,7 +18,7 @@ UPDATES = (
         "ib_core/updates",
         "value=-(1 + NEGATIVE_SLOPE) / 2",
         "value=-(1 - NEGATIVE_SLOPE) / 2",
-        ("test_relu.py::test_a_tie_goes_to_the_shorter_step",),
+        ("test_a_leaky_relu_takes_the_better_of_its_two_sides",),
     ),
     Edit(
         "a hardtanh comes down from its plateau too early",

@@ -35,6 +35,14 @@ def test_a_tie_goes_to_the_shorter_step(rule):
     assert alpha.item() == pytest.approx(-shallow)
 
 
+@pytest.mark.parametrize(("s", "alpha"), [(-0.506, -0.01), (-0.504, -1.0), (-0.496, -1.0)])
+def test_a_leaky_relu_takes_the_better_of_its_two_sides(s, alpha):
+    """With b = -1 and k = 1 it pays to cross the hinge from s = -(1 + slope)/2 = -.505 on."""
+    node = torch.tensor([s], dtype=torch.float64)
+    found = leaky_relu_alpha(node, -torch.ones_like(node), torch.ones_like(node), 1.0)
+    assert found.item() == pytest.approx(alpha)
+
+
 def test_a_relu_step_shrinks_with_the_ridge():
     assert landing(relu_alpha, 3.0, 1.0, lr=2.0, mu=0.5) == pytest.approx(1.5 - 1.0)
     assert landing(linear_alpha, 3.0, 1.0, lr=2.0, mu=0.5) == pytest.approx(1.5 - 1.0)
