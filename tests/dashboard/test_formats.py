@@ -71,6 +71,10 @@ def test_an_estimate_is_told_as_roughly_as_it_is_known(seconds, words):
     assert rough(seconds) == words
 
 
+def test_a_difference_that_is_higher_bears_a_plus():
+    assert [signed(value) for value in (0.5, -0.5, 0.0, None)] == ["+0.5", "−0.5", "0", "–"]
+
+
 def test_amounts_have_units():
     assert size(87_500_000) == "87.5 MB"
     assert size(999_999) == "1 MB"

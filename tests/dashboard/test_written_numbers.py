@@ -80,6 +80,15 @@ def test_rates_that_cannot_be_read_say_what_would_work(text, sentence):
 
 
 @pytest.mark.parametrize(
+    ("wrong", "named"), [(0, "first"), (9, "tenth"), (10, "11th"), (11, "12th")]
+)
+def test_the_one_of_many_that_is_wrong_is_named(wrong, named):
+    words = ["0" if index == wrong else str(index + 1) for index in range(12)]
+    with pytest.raises(Unreadable, match=rf"^The {named} rate must be above 0; got 0\.$"):
+        read_rates(", ".join(words), RATE, COUNT)
+
+
+@pytest.mark.parametrize(
     ("text", "seeds"),
     [("5", 5), ("1,2,7", [1, 2, 7]), ("1 2 7", [1, 2, 7]), ("3,", [3]), ("0,", [0]), ("", None)],
 )

@@ -66,6 +66,22 @@ def test_weighted_smoothed_and_scaled_losses_are_refused_by_an_implicit_output(l
         optimizer.step()
 
 
+@pytest.mark.parametrize("hidden", ["arctan", "linear"])
+def test_no_layer_but_the_last_is_solved_under_the_loss(hidden):
+    ends = []
+    for output_loss in (None, "cross_entropy"):
+        torch.manual_seed(1)
+        model = nn.Sequential(ImplicitLinear(4, 3, hidden), ImplicitLinear(3, 3, "linear")).double()
+        optimizer = ImplicitSGD(model, 10.0, output_loss=output_loss)
+        x, y = batch()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        ends.append([parameter.detach() for parameter in model.parameters()])
+    without, solved = ends
+    for index, same in enumerate([True, True, False, False]):  # two layers: weight and bias
+        assert torch.allclose(without[index], solved[index], rtol=0.01) == same
+
+
 def test_an_output_layer_with_an_activation_cannot_be_solved():
     with pytest.raises(MisuseError, match="activation='linear'"):
         ImplicitSGD(network(output="relu"), 1.0, output_loss="cross_entropy")

@@ -114,6 +114,20 @@ def test_a_summed_loss_steps_as_sgd_on_the_sum_at_a_small_rate():
         torch.testing.assert_close(ours - before, theirs - before, rtol=1e-4, atol=1e-15)
 
 
+@pytest.mark.parametrize("rule", ["own", "share"])
+def test_every_row_of_a_summed_loss_solves_its_own_problem_too(rule):
+    lr, (x, y) = 3.0, batch()
+    model, twin = network(), network()
+    optimizer = ImplicitSGD(model, lr, batch_rule=rule, reduction="sum")
+    F.cross_entropy(model(x), y, reduction="sum").backward()
+    optimizer.step()
+    rows = [
+        single_row_step(twin, one, target, lr, mu=0.0) for one, target in zip(x, y, strict=True)
+    ]
+    for index, (moved, start) in enumerate(zip(model.parameters(), twin.parameters(), strict=True)):
+        torch.testing.assert_close(moved, start - sum(row[index] for row in rows))
+
+
 def test_accumulated_passes_are_one_batch():
     x, y = batch()
     whole, parts = network(), network()
@@ -167,6 +181,22 @@ def test_a_frozen_layer_stays_and_lets_gradients_through():
     assert torch.equal(after[3], start[3])
 
 
+def test_a_frozen_bias_stays_and_is_no_part_of_the_problem():
+    torch.manual_seed(4)
+    lr, layer = 3.0, ImplicitLinear(4, 3, "arctan").double()
+    layer.bias.requires_grad_(False).copy_(torch.tensor([1.0, -2.0, 0.5]))
+    weight, bias = weights(layer)
+    x = batch()[0]
+    optimizer = ImplicitSGD(layer, lr)
+    layer(x).square().sum(-1).mean().backward()
+    (record,) = layer.records
+    z_sq = x.square().sum(-1, keepdim=True)  # without the bias's 1
+    alpha = ALPHA_RULES["arctan"](record.s, len(x) * record.b, z_sq, lr) / len(x)
+    optimizer.step()
+    assert torch.equal(layer.bias, bias)
+    torch.testing.assert_close(layer.weight.detach(), weight - lr * alpha.mT @ x)
+
+
 def test_a_layer_used_twice_moves_once_by_both_uses():
     torch.manual_seed(4)
     layer = ImplicitLinear(4, 4, "arctan").double()
@@ -202,6 +232,15 @@ def test_clipping_bounds_the_whole_step():
     one_step(model, ImplicitSGD(model, lr=3.0, clip=0.01), x, y)
     moved = [(a - b).norm() / 3.0 for a, b in zip(weights(model), start, strict=True)]
     assert torch.stack(moved).norm().item() == pytest.approx(0.01, rel=1e-3)
+
+
+def test_a_step_shorter_than_the_clip_is_left_as_it_is():
+    x, y = batch()
+    plain, clipped = network(), network()
+    one_step(plain, ImplicitSGD(plain, lr=3.0), x, y)
+    one_step(clipped, ImplicitSGD(clipped, lr=3.0, clip=1e6), x, y)
+    for a, b in zip(plain.parameters(), clipped.parameters(), strict=True):
+        torch.testing.assert_close(a, b)
 
 
 def test_schedulers_groups_and_state_dicts_work():

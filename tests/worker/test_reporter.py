@@ -77,6 +77,27 @@ def test_points_appear_while_training_goes_on(reporter: Reporter, taken: Claim) 
     assert read_curve(second.id) == 2
 
 
+def test_a_point_that_arrives_during_a_write_is_in_the_next_one(
+    taken: Claim, stopping: StopFlag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reporter = Reporter(taken, stopping=stopping, flush_seconds=0.05)
+    first, second = curve(2)
+    write, writes = shards.report, []
+
+    def interrupted(*given, **options):
+        stored = write(*given, **options)
+        writes.append(1)
+        if len(writes) == 1:
+            reporter.points({0: second})
+        return stored
+
+    monkeypatch.setattr(shards, "report", interrupted)
+    reporter.points({0: first})
+    reporter.start()
+    wait_for(lambda: read_curve(taken.trials[0].id) == 2, what="the second point", seconds=20)
+    reporter.close()
+
+
 def test_a_result_is_stored_before_the_shard_ends(reporter: Reporter, taken: Claim) -> None:
     first = taken.trials[0]
     reporter.points({0: curve(1)[0]})
@@ -104,6 +125,19 @@ def test_trials_nobody_wants_are_reported_and_cancelled(reporter: Reporter, take
         assert shards.finish(session, claim=taken)
         assert sweeps.get(session, sweep_id=1).progress["cancelled"] == 11
         assert maintenance.check(session) == []
+
+
+def test_exactly_the_trials_nobody_wants_any_more_are_reported(
+    reporter: Reporter, taken: Claim
+) -> None:
+    time.sleep(0.3)  # it has asked a few times
+    assert reporter.progress(0.1) == frozenset()
+    with transaction() as session:
+        assert submit(session, seeds=(2,)).shard_ids == []  # another sweep wants half of them
+        sweeps.cancel(session, sweep_id=1)
+    mine = frozenset(i for i, trial in enumerate(taken.trials) if trial.spec["seed"] == 1)
+    assert len(mine) == 6
+    wait_for(lambda: reporter.progress(0.5) == mine, what="the news", seconds=20)
 
 
 def test_while_the_disk_is_full_everything_waits_in_memory(

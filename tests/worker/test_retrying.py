@@ -38,6 +38,11 @@ def test_a_locked_database_is_tried_until_it_works(waits, caplog) -> None:
     assert "secret" not in caplog.text
 
 
+def test_the_wait_begins_short_and_doubles(waits) -> None:
+    until_it_works(failing(5, LOCKED), what="store")
+    assert waits == [0.5, 1.0, 2.0, 4.0, 8.0]
+
+
 def test_a_fault_of_our_own_is_not_repeated(waits) -> None:
     broken = IntegrityError("INSERT", {}, Exception("CHECK"))
     with pytest.raises(IntegrityError):

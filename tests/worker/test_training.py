@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from sqlalchemy import select
 
 from backend.db import reading, transaction
 from backend.models import ShardRow, ShardState
@@ -124,6 +125,27 @@ def test_an_error_that_lasts_fails_the_trials_with_its_message(
     assert seen(submitted).messages == [
         "6 trials failed: The data set is not here; run: etascope data fetch."
     ]
+
+
+@pytest.mark.parametrize(
+    ("error", "waiting"),
+    [(MissingData("The data set is not here."), [6]), (RuntimeError("killed"), [1] * 6)],
+    ids=["everybody's", "perhaps one trial's"],
+)
+def test_only_a_fault_that_may_be_one_trial_s_alone_parts_the_trials(
+    heartbeat, stopping, monkeypatch, error, waiting
+) -> None:
+    monkeypatch.setattr(get_settings(), "max_attempts", 2)
+    submitted = stored(seeds=(1,))
+
+    def fail(*_args, **_options):
+        raise error
+
+    monkeypatch.setattr(training, "run_trials", fail)
+    train_all(submitted, heartbeat, stopping)
+    with reading() as session:
+        queued = session.scalars(select(ShardRow).where(ShardRow.state == ShardState.QUEUED))
+        assert [shard.trials for shard in queued] == waiting
 
 
 def test_results_before_a_fault_are_kept(heartbeat, stopping, monkeypatch) -> None:

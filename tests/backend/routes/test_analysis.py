@@ -107,6 +107,54 @@ def test_overhead_compares_the_same_rates_and_seeds(
     assert rows["eb"]["metrics"]["seconds_per_epoch"]["value"] == pytest.approx(0.1)
 
 
+def test_a_run_that_diverged_says_nothing_of_the_cost(
+    api: TestClient, study: int, submit, train
+) -> None:
+    from tests import factories
+    from tests.backend.conftest import toy_result
+
+    def timed(trial: Any) -> Any:
+        if toy_result(trial).outcome == "diverged":  # it may have stopped after a step
+            return factories.result(trial, outcome=toy_result(trial).outcome, seconds=1e-6)
+        return factories.result(trial, seconds=0.3 if trial.spec["method"] == "ib" else 0.1)
+
+    submit()
+    train(timed)
+    rows = {r["label"]: r for r in api.get(f"/api/studies/{study}/scorecard").json()["rows"]}
+    assert rows["ib"]["metrics"]["overhead"]["value"] == pytest.approx(2.0)
+    assert rows["eb"]["metrics"]["seconds_per_epoch"]["value"] == pytest.approx(0.1)
+
+
+def test_accuracies_are_drawn_as_they_are_and_scored_as_errors(
+    api: TestClient, study: int, submit, train
+) -> None:
+    from tests import factories
+
+    def judged(trial: Any) -> Any:
+        method, lr, seed = (trial.spec[name] for name in ("method", "lr", "seed"))
+        share = {0.1: 0.9, 1.0: 0.7, 3.0: 0.2 if method == "eb" else 0.6}[lr] + 0.01 * seed
+        return factories.result(trial, test_accuracy=share)
+
+    submit()
+    train(judged)
+    asked = {"metric": "test_accuracy"}
+    points = series(api, study, **asked)["ib"]["points"]
+    assert [point["mean"] for point in points] == pytest.approx([0.915, 0.715, 0.615])
+    assert [(point["low"], point["high"]) for point in points] == [
+        pytest.approx((low, low + 0.01)) for low in (0.91, 0.71, 0.61)
+    ]
+    answer = api.get(f"/api/studies/{study}/sensitivity", params=asked).json()
+    assert answer["threshold"] == pytest.approx((0.915 + 0.215) / 2)
+    rows = api.get(f"/api/studies/{study}/scorecard", params=asked).json()["rows"]
+    ib = next(row["metrics"] for row in rows if row["label"] == "ib")
+    assert ib["best_lr"]["value"] == 0.1
+    assert ib["best_mean"]["value"] == pytest.approx(0.085)
+    assert ib["best_mean"]["unit"] == "error"
+    assert ib["better_than_eb"]["value"] == 1.0
+    found = api.get(f"/api/studies/{study}/differences", params=asked).json()["items"]
+    assert [point["mean"] for point in found[0]["points"]] == pytest.approx([0, 0, -0.4])
+
+
 def test_differences_pair_by_rate_and_seed(api: TestClient, study: int, submit, train) -> None:
     submit(clip=[None, 1.0])
     train()

@@ -100,6 +100,16 @@ def test_the_same_file_twice_brings_nothing_new(api: TestClient) -> None:
     assert api.get(f"/api/studies/{first['study_id']}").json()["total"] == 3
 
 
+def test_a_sweep_says_how_many_of_its_runs_were_known_before(api: TestClient) -> None:
+    first, second = send(api, RUNS), send(api, RUNS)
+    assert first["study_id"] != second["study_id"]
+    assert (second["imported"], second["reused"]) == (0, 3)
+    for found, known in ((first, False), (second, True)):
+        sweeps = [api.get(f"/api/sweeps/{id}").json() for id in found["sweep_ids"]]
+        assert sum(sweep["total"] for sweep in sweeps) == 3
+        assert sum(sweep["reused"] for sweep in sweeps) == (3 if known else 0)
+
+
 def test_imported_runs_are_drawn_beside_our_own(api: TestClient, trained: int) -> None:
     runs = "task,method,lr,seed,train_loss\ntoy/quadratic,eb,0.1,1,0.7\n"
     send(api, runs, study_id=trained)

@@ -58,5 +58,22 @@ def test_pages_of_a_short_list_hold_everything_once_and_in_order(names, limit, f
     assert set(names) <= set(found)
 
 
+@given(st.sets(st.integers(0, 99), max_size=12), st.integers(1, 5), st.booleans())
+def test_a_list_nobody_changes_is_paged_without_a_gap_or_a_repetition(
+    items, limit, falling
+) -> None:
+    found: list[int] = []
+    cursor = None
+    for _ in range(len(items) + 1):
+        page = cut(
+            list(items), key=lambda item: (item,), limit=limit, cursor=cursor, falling=falling
+        )
+        found += page.items
+        if (cursor := page.next_cursor) is None:
+            break
+    assert cursor is None
+    assert found == sorted(items, reverse=falling)
+
+
 def test_a_list_that_has_become_empty_ends() -> None:
     assert cut([], key=lambda name: (name,), limit=5, cursor=write_cursor("a")).items == []

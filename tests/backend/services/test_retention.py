@@ -4,7 +4,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from backend.db import clock
-from backend.models import AuditRow, CurveRow, ShardRow, TrialRow
+from backend.models import AuditRow, CurveRow, ShardRow, ShardState, TrialRow
 from backend.services import maintenance, sweeps
 from backend.settings import Settings
 from tests import factories
@@ -40,6 +40,15 @@ def test_what_is_younger_than_asked_for_stays(session: Session) -> None:
     assert maintenance.clean(session, settings=Settings()) == {}
     age(session, 1000)
     assert maintenance.clean(session, settings=Settings(keep_shards_days=0)) == {}
+
+
+def test_an_ended_shard_that_trials_still_wait_in_is_kept_however_old(session: Session) -> None:
+    waiting = factories.submit(session)
+    factories.train_all(session, factories.submit(session, seeds=(7,)))
+    session.execute(update(ShardRow).values(state=ShardState.DONE, finished_at=clock()))
+    age(session, 1000)
+    assert maintenance.clean(session, settings=Settings()) == {"shards": 1}
+    assert set(session.scalars(select(ShardRow.id))) == set(waiting.shard_ids)
 
 
 def test_who_did_what_is_kept_for_ever_unless_told_otherwise(session: Session) -> None:

@@ -113,6 +113,14 @@ def test_the_legend_stands_where_that_of_the_curves_does():
     assert difference_figure([view()], Picture(narrow=True)).layout.legend.y < 0
 
 
+def test_a_pair_one_of_which_is_lost_counts_for_the_other():
+    item = paired()
+    lost = item.points[0].model_copy(update={"lower": 2, "higher": 0})
+    pairs = [pair for pair in item.pairs if pair.lr != lost.lr]
+    item = item.model_copy(update={"points": [lost, *item.points[1:]], "pairs": pairs})
+    assert off_scale(item, 1e9)[0] == (lost.lr, 2, 0)
+
+
 def test_full_holds_every_finite_pair():
     scale = focus(view(), full=True)
     assert all(abs(pair.difference or 0) <= scale for pair in paired().pairs)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dashboard.figures.sensitivity import Picture, sensitivity_figure, styles_of
+from dashboard.formats import number
 from dashboard.theme import METHOD_COLOUR
 from tests.dashboard.answers import INITIAL, RATES, SEEDS, series
 
@@ -140,6 +141,37 @@ def test_a_click_on_a_mean_opens_its_seeds(figure):
     assert [trials.count(",") + 1 for trials in eb.customdata] == [len(SEEDS)] * len(RATES)
 
 
+def test_a_click_on_the_rail_opens_the_seeds_it_counts(lines, figure):
+    outcomes = {
+        str(seed.trial_id): seed.outcome
+        for line in lines
+        for point in line.points
+        for seed in point.seeds
+    }
+    for meta, outcome in (("rail diverged", "diverged"), ("rail off scale", "completed")):
+        for trace in traces(figure, meta):
+            for trials, count in zip(trace.customdata, trace.text, strict=True):
+                opened = [outcomes[trial] for trial in trials.split(",")]
+                assert opened == [outcome] * int(count.partition("/")[0])
+
+
+def test_a_seed_that_diverged_is_a_cross_and_one_that_completed_a_ring(lines):
+    full = sensitivity_figure(lines, Picture(scale="full"), initial=INITIAL)
+    for kind, symbol in (("completed", "circle-open"), ("diverged", "x-thin-open")):
+        assert {trace.marker.symbol for trace in traces(full, f"seeds {kind}")} == {symbol}
+
+
+def test_a_band_ends_where_no_seed_is_finite(lines):
+    lost = lines[1].points[4]
+    lines[1].points[4] = lost.model_copy(
+        update={"mean": None, "finite_mean": None, "low": None, "high": None, "n_finite": 0}
+    )
+    picture = sensitivity_figure(lines, Picture(), initial=INITIAL)
+    parts = [trace for trace in traces(picture, "band") if trace.legendgroup == lines[1].id]
+    assert len(parts) == 2
+    assert all(lost.lr not in trace.x for trace in parts)
+
+
 def test_the_strip_shows_the_share_of_diverged_seeds(figure):
     eb = traces(figure, "strip line")[0]
     assert eb.yaxis == "y3"
@@ -150,6 +182,24 @@ def test_the_strip_shows_the_share_of_diverged_seeds(figure):
 def test_accuracy_has_no_rail_for_high_values(lines):
     figure = sensitivity_figure(lines, Picture(metric="train_accuracy"))
     assert traces(figure, "rail off scale") == []
+
+
+def test_a_picture_of_times_has_no_line_of_losses(lines):
+    figure = sensitivity_figure(lines, Picture(metric="seconds"), threshold=1.2, initial=INITIAL)
+    assert traces(figure, "best") == []
+    assert not any("loss" in annotation.text for annotation in figure.layout.annotations)
+    assert not any("threshold" in annotation.text for annotation in figure.layout.annotations)
+
+
+def test_the_best_accuracy_is_the_highest_in_line_and_words(lines):
+    for line in lines:
+        for point in line.points:
+            point.mean = None if point.mean is None else 1 - min(point.mean, 3.0) / 4
+    best = max(lines[0].points, key=lambda point: point.mean or 0.0)
+    figure = sensitivity_figure(lines, Picture(metric="test_accuracy"))
+    (ring,) = traces(figure, "best")
+    assert (ring.x, ring.y) == ((best.lr,), (best.mean,))
+    assert f"Explicit (EB), best {number(best.mean)} at rate" in figure.layout.meta["label"]
 
 
 def test_the_zoom_survives_new_data_but_not_another_metric(lines):

@@ -128,6 +128,19 @@ def test_what_happened_is_told_in_words(api):
     assert "cancelled sweep 3" in words
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"disabled": True}, "changed the account eve: locked out"),
+        ({"disabled": False}, "changed the account eve: let in again"),
+        ({"role": "viewer"}, "changed the account eve: now viewer"),
+    ],
+)
+def test_who_is_locked_out_is_said_to_be_and_who_is_let_in_again_too(api, change, words):
+    api.happened("user.change", name="eve", **change)
+    assert deed(api.past[-1]) == words
+
+
 def test_a_long_past_is_folded(api):
     for number in range(20):
         api.happened("sweep.submit", sweeps=[number])

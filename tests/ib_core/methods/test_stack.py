@@ -100,6 +100,49 @@ def test_dropping_a_member_leaves_the_others_to_rounding_and_their_state_with_th
         torch.testing.assert_close(many, other[kept], rtol=1e-9, atol=1e-11)
 
 
+#: Two of every kind that remembers something, so that a kind can lose its first and go on.
+TWO_OF_EACH = [
+    Member("adam", 0.01),
+    Member("adam", 0.05),
+    Member("eb", 0.3),
+    Member("eb", 0.5),
+    Member("ib", 0.3),
+    Member("ib", 3.0),
+    Member("momentum", 0.1, momentum=0.8),
+    Member("momentum", 0.05, momentum=0.9),
+]
+
+
+def test_who_stays_goes_on_with_its_own_moments_when_the_first_of_its_kind_leaves():
+    whole, first = stack(TWO_OF_EACH)
+    train(whole, first)
+    train(whole, first, seed=4)
+    model, optimizer = stack(TWO_OF_EACH)
+    train(model, optimizer)
+    kept = [1, 3, 5, 7]
+    optimizer.keep(torch.tensor(kept))
+    train(model, optimizer, seed=4)
+    for many, other in zip(model.parameters(), whole.parameters(), strict=True):
+        torch.testing.assert_close(many, other[kept], rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("hidden", ["arctan", "linear"])
+@pytest.mark.parametrize("mu", [0.0, 0.1])
+def test_only_the_last_layer_is_solved_under_the_loss_however_linear_the_others_are(hidden, mu):
+    torch.manual_seed(1)
+    model = StackedMLP(WIDTHS, hidden, "linear", 2).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter[1] = parameter[0]
+    members = [Member("ib", 10.0, mu=mu), Member("ib_plus", 10.0, mu=mu)]
+    train(model, build_optimizer(model, members, output_loss="cross_entropy"), steps=1)
+    *below, weight, bias = model.parameters()
+    for parameter in below:
+        torch.testing.assert_close(parameter[1], parameter[0], rtol=1e-12, atol=1e-14)
+    for parameter in (weight, bias):
+        assert not torch.allclose(parameter[1], parameter[0], rtol=0.01)
+
+
 class CountCalls(TorchDispatchMode):
     def __init__(self):
         super().__init__()
@@ -160,6 +203,14 @@ def test_clipping_is_torchs_norm_over_all_parameters_together():
     assert torch.stack(moved).norm().item() == pytest.approx(0.05, rel=1e-4)
 
 
+@pytest.mark.parametrize("method", ["eb", "ib", "ib_plus", "momentum", "adam"])
+def test_a_clip_never_makes_a_step_longer(method):
+    model, optimizer = stack([Member(method, 0.1), Member(method, 0.1, clip=1e6)])
+    train(model, optimizer, steps=3)
+    for parameter in model.parameters():
+        torch.testing.assert_close(parameter[1], parameter[0], rtol=1e-9, atol=1e-12)
+
+
 def test_restarts_return_to_zero_outside_the_level_set():
     model, optimizer = stack([Member("eb", 0.1, mu=2.0, restart=True)])
     with torch.no_grad():
@@ -167,6 +218,19 @@ def test_restarts_return_to_zero_outside_the_level_set():
             parameter.fill_(10.0)
     train(model, optimizer, steps=1)
     assert all(bool((parameter == 0).all()) for parameter in model.parameters())
+
+
+@pytest.mark.parametrize(("inside", "restarts"), [(0.99, False), (1.01, True)])
+def test_the_level_set_ends_at_twice_the_loss_at_zero_over_mu(inside, restarts):
+    mu, lr = 2.0, 1e-9  # so small a step moves nothing that counts
+    model, optimizer = stack([Member("eb", lr, mu=mu, restart=True)])
+    squared = sum(parameter.square().sum() for parameter in model.parameters())
+    with torch.no_grad():
+        scale = (inside * 2 * optimizer.loss_at_zero / mu / squared).sqrt()
+        for parameter in model.parameters():
+            parameter.mul_(scale)
+    train(model, optimizer, steps=1)
+    assert all(bool((parameter == 0).all()) for parameter in model.parameters()) == restarts
 
 
 def test_restarts_without_the_loss_at_zero_are_refused():

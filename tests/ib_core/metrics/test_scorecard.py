@@ -118,6 +118,16 @@ def test_an_interval_is_open_where_some_resamples_never_diverge(make_curve):
     assert (rate.value, rate.low, rate.high) == (10.0, 10.0, None)
 
 
+def test_methods_are_resampled_with_the_same_seeds_so_that_luck_they_share_decides_nothing(
+    make_curve,
+):
+    luck = [0.0, 3.0, 1.0, 7.0, 2.0]
+    eb = make_curve({1.0: luck, 2.0: luck})
+    ib = make_curve({1.0: [x - 0.1 for x in luck], 2.0: [x - 0.1 for x in luck]})
+    better = scorecard({"eb": eb, "ib": ib})["ib"]["better_than_eb"]
+    assert (better.low, better.value, better.high) == (1.0, 1.0, 1.0)
+
+
 def test_more_seeds_narrow_an_interval():
     few = scorecard({"eb": noisy_curve(0.0, 9, 4)})["eb"]["lr_sensitivity"]
     many = scorecard({"eb": noisy_curve(0.0, 9, 100)})["eb"]["lr_sensitivity"]

@@ -93,6 +93,16 @@ def test_our_own_curve_agrees_with_itself_and_a_wrong_one_differs():
     assert judge_recorded(curves(EB, IB), {}).verdict is Verdict.NOT_TESTED
 
 
+def test_a_mean_among_the_recorded_seeds_agrees_however_far_from_their_mean():
+    recorded = Evidence.of(runs(JSB, "eb", EB, spread=0.5)).curves[JSB]  # 0.75 to 1.25 times
+
+    def ours(factor):
+        return Evidence.of(runs(JSB, "eb", {lr: factor * v for lr, v in EB.items()})).curves[JSB]
+
+    assert "4 of 4" in judge_recorded(ours(1.24), recorded).reason
+    assert "0 of 4" in judge_recorded(ours(1.26), recorded).reason
+
+
 def test_a_mean_that_is_finite_only_here_is_not_told_in_percent():
     found = judge_recorded(curves(EB, IB), curves({**EB, 500: math.nan}, IB))
     assert "7 of 8" in found.reason

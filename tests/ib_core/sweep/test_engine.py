@@ -1,14 +1,17 @@
 import math
+import time
 
 import pytest
 import torch
 
 from ib_core.errors import IBError, MisuseError
 from ib_core.methods import METHODS
-from ib_core.sweep.engine import run_trials
+from ib_core.methods.slots import Slots
+from ib_core.sweep.engine import first_bad_layer, run_trials
 from ib_core.sweep.processes import run_sweep
 from ib_core.sweep.result import Observer, Outcome
 from ib_core.sweep.spec import SweepSpec
+from ib_core.tasks.networks import StackedMLP
 
 
 def trials_of(task="bundled/iris", **settings):
@@ -140,6 +143,36 @@ def test_unwanted_trials_are_dropped_and_the_rest_go_on(monkeypatch):
     results = run_trials(trials_of(), observer=Recording(drop=(0, 5)))
     assert [i for i, result in enumerate(results) if result is None] == [0, 5]
     assert run_trials(trials_of(), observer=Recording(drop=range(8))) == [None] * 8
+
+
+def test_the_members_of_a_stack_share_its_time():
+    trials = trials_of(epochs=5)
+    began = time.perf_counter()
+    results = run_trials(trials)
+    elapsed = time.perf_counter() - began
+    assert 0 < sum(result.seconds for result in results) <= elapsed
+    assert len({round(result.seconds, 9) for result in results}) == 1
+
+
+@pytest.mark.parametrize(
+    ("gradients", "blamed"),
+    [((0, 1, 2), ("gradient", "layers.2")), ((0,), ("gradient", "layers.0"))],
+)
+def test_the_layer_nearest_the_output_is_named_where_gradients_broke(gradients, blamed):
+    model = StackedMLP((2, 3, 3, 2), "arctan", "linear", 2)
+    slots = Slots(model)
+    for layer in gradients:
+        slots.of(model.layers[layer].weight).grad[1] = math.nan
+        model.layers[layer].weight.data[1] = math.nan
+    assert first_bad_layer(slots, 1) == blamed
+    assert first_bad_layer(slots, 0) == ("loss", None)
+
+
+def test_weights_that_overflow_under_finite_gradients_are_named_from_the_input_on():
+    model = StackedMLP((2, 3, 3, 2), "arctan", "linear", 1)
+    for layer in (1, 2):
+        model.layers[layer].weight.data[0] = math.inf
+    assert first_bad_layer(Slots(model), 0) == ("weight", "layers.1")
 
 
 def test_a_whole_sweep_runs_in_one_call():

@@ -32,6 +32,30 @@ def test_methods_rates_and_seeds_share_a_stack_but_exact_isgd_does_not():
     assert len({stack_key(trial) for trial in trials_of(methods=("eb", "isgd"))}) == 2
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epochs": 7},
+        {"batch_size": 7},
+        {"activation": "relu"},
+        {"profile": "authors"},
+        {"options": {"width": 7}},
+        {"options": {"depth": 2}},
+        {"task": "bundled/wine"},
+    ],
+    ids=str,
+)
+def test_what_shapes_the_program_keeps_trials_apart(change):
+    trials = trials_of() + trials_of(**change)
+    assert len({stack_key(trial) for trial in trials}) == 2
+
+
+@pytest.mark.parametrize("change", [{"inner_steps": 7}, {"isgd_form": "authors"}], ids=str)
+def test_exact_isgd_of_another_kind_stands_apart(change):
+    trials = trials_of(methods=("isgd",)) + trials_of(methods=("isgd",), options=change)
+    assert len({stack_key(trial) for trial in trials}) == 2
+
+
 def test_seeds_of_a_music_task_share_a_stack():
     assert len({stack_key(trial) for trial in trials_of("music/procedural")}) == 1
 

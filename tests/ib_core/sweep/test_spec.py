@@ -16,6 +16,12 @@ def test_a_log_spaced_grid_holds_its_ends_and_reads_well():
     assert log_grid(0.01, 100, 13)[1] == 0.02154
 
 
+def test_a_number_of_seeds_means_one_to_that_number():
+    for said, meant in ((3, (1, 2, 3)), ("3", (1, 2, 3)), ("1,2,7", (1, 2, 7)), ("7,", (7,))):
+        (spec,) = specs_of({"task": "bundled/iris", "seeds": said})
+        assert spec.seeds == meant
+
+
 def test_a_sweep_is_every_combination_once():
     spec = create(methods=("eb", "ib"), clips=(None, 1.0))
     trials = spec.expand()
@@ -48,6 +54,12 @@ def test_settings_a_method_ignores_do_not_change_its_address():
 def test_whatever_decides_a_result_changes_its_address(change):
     assert fingerprint(create().expand()[0], "d") != fingerprint(create(**change).expand()[0], "d")
     assert fingerprint(create().expand()[0], "d") != fingerprint(create().expand()[0], "e")
+
+
+def test_every_profile_has_the_batch_rule_of_its_experiments():
+    assert create(profile="text").batch_rule == "own"
+    assert create(profile="authors").batch_rule == "share"
+    assert create(profile="authors", batch_rule="own").batch_rule == "own"
 
 
 def test_a_trial_survives_its_json_form():

@@ -118,6 +118,80 @@ def test_note_loss_passes_nan_on_instead_of_raising():
     assert loss.isnan().all()
 
 
+def workload_of(name, profile="text", seeds=(1,)):
+    task = find_task(name)
+    dataset = load_dataset(task.dataset)
+    recipe = task.recipe(profile)
+    return build_workload(task, dataset, recipe, list(seeds), torch.device("cpu")), dataset
+
+
+def test_an_epoch_feeds_every_row_once_in_the_seed_s_own_order():
+    workload, dataset = workload_of("bundled/iris", seeds=(1, 2))
+    seen = []
+
+    def model(x):
+        seen.append(x)
+        return torch.zeros(*x.shape[:2], 3)
+
+    workload.begin_epoch()
+    for step in range(workload.steps_per_epoch):
+        workload.load_batch(step)
+        workload.losses(model)
+    assert len(seen) > 1
+    first, second = torch.cat(seen, dim=1).tolist()
+    assert sorted(first) == sorted(second) == sorted(dataset.train.x.tolist())
+    assert first != second
+
+
+def test_dropout_keeps_half_of_the_units_and_doubles_them():
+    workload, _ = workload_of("digits_conv", seeds=(1, 2))
+    kept = []
+
+    def model(x, channel_mask, unit_mask):
+        assert channel_mask is None  # the text mentions no other dropout
+        kept.append(unit_mask)
+        return torch.zeros(*x.shape[:2], 10)
+
+    workload.begin_epoch()
+    workload.load_batch(0)
+    workload.losses(model)
+    assert set(kept[0].unique().tolist()) == {0.0, 2.0}
+    assert kept[0].mean().item() == pytest.approx(1.0, abs=0.1)
+    assert not torch.equal(kept[0][0], kept[0][1])
+
+
+@pytest.mark.parametrize("name", ["bundled/iris", "digits_conv"])
+def test_test_losses_and_accuracies_are_those_of_the_test_rows(name):
+    workload, dataset = workload_of(name)
+    model = workload.model()
+    found = workload.evaluate(model)
+    for split, loss, share in (
+        (dataset.train, found.train_loss, found.train_accuracy),
+        (dataset.test, found.test_loss, found.test_accuracy),
+    ):
+        x = split.x.view(len(split.x), *workload.train.x.shape[1:])
+        with torch.no_grad():
+            outputs = model(x.unsqueeze(0))[0]
+        expected = torch.nn.functional.cross_entropy(outputs, split.y)
+        torch.testing.assert_close(loss[0], expected)
+        assert share.item() == pytest.approx((outputs.argmax(-1) == split.y).double().mean().item())
+    assert found.train_loss.item() != found.test_loss.item()
+
+
+def test_a_piece_is_learnt_by_telling_its_next_frame():
+    workload, _ = workload_of("music/procedural")
+    workload.begin_epoch()
+    workload.load_batch(0)
+    piece = workload.train[0]
+
+    def tells(frames):
+        certain = (2 * frames - 1) * torch.pi / 2  # the output that means: I am sure
+        return lambda x: certain.view(1, 1, *x.shape[-2:])
+
+    assert workload.losses(tells(piece[1:])).item() == pytest.approx(0.0, abs=1e-6)
+    assert workload.losses(tells(piece[:-1])).item() > 0.1
+
+
 def test_the_authors_music_loss_is_in_effect_the_last_frames_divided_by_the_length():
     task = find_task("music/procedural")
     dataset = load_dataset(task.dataset)

@@ -7,6 +7,7 @@ from ib_core.updates.hardtanh import hardtanh_alpha
 from ib_core.updates.leaky_relu import leaky_relu_alpha
 from ib_core.updates.linear import linear_alpha
 from ib_core.updates.relu import relu_alpha
+from ib_core.updates.smoothstep import smoothstep_alpha
 
 
 def landing(rule, s, b, lr=1.0, z_sq=1.0, mu=0.0):
@@ -34,6 +35,14 @@ def test_a_tie_goes_to_the_shorter_step(rule):
     assert alpha.item() == pytest.approx(-shallow)
 
 
+@pytest.mark.parametrize(("s", "alpha"), [(-0.506, -0.01), (-0.504, -1.0), (-0.496, -1.0)])
+def test_a_leaky_relu_takes_the_better_of_its_two_sides(s, alpha):
+    """With b = -1 and k = 1 it pays to cross the hinge from s = -(1 + slope)/2 = -.505 on."""
+    node = torch.tensor([s], dtype=torch.float64)
+    found = leaky_relu_alpha(node, -torch.ones_like(node), torch.ones_like(node), 1.0)
+    assert found.item() == pytest.approx(alpha)
+
+
 def test_a_relu_step_shrinks_with_the_ridge():
     assert landing(relu_alpha, 3.0, 1.0, lr=2.0, mu=0.5) == pytest.approx(1.5 - 1.0)
     assert landing(linear_alpha, 3.0, 1.0, lr=2.0, mu=0.5) == pytest.approx(1.5 - 1.0)
@@ -45,3 +54,13 @@ def test_a_hardtanh_step_comes_down_from_the_plateau_only_if_it_pays():
     assert landing(hardtanh_alpha, 1.4, 100.0) == pytest.approx(-1.0)
     assert landing(hardtanh_alpha, -1.4, -1.0) == pytest.approx(-0.4)
     assert landing(hardtanh_alpha, -1.4, 1.0) == pytest.approx(-1.4)
+
+
+def test_a_smoothstep_comes_down_from_its_plateau_only_if_it_pays():
+    """To the distance u from -1 a step of b = k = 1 takes s = u - 1 + 3u(2 - u)/2.
+
+    It pays if 9/4*u^2 < 1 + u: up to u = .925.
+    """
+    assert landing(smoothstep_alpha, 1.385, 1.0) == pytest.approx(-0.1, abs=1e-5)  # u = .9
+    assert landing(smoothstep_alpha, 1.4576, 1.0) == pytest.approx(1.4576)  # u = .96
+    assert landing(smoothstep_alpha, -1.385, -1.0) == pytest.approx(0.1, abs=1e-5)

@@ -96,12 +96,30 @@ def test_guessing_many_accounts_from_one_address_is_refused(ada: int) -> None:
     attempt(address="10.0.0.2")
 
 
+def test_one_s_own_right_password_does_not_forgive_guesses_at_others(ada: int) -> None:
+    for number in range(passwords.FREE_PER_ADDRESS - 1):
+        fail(1, username=f"guess{number}")
+    attempt()
+    fail(1, username="one more")
+    with pytest.raises(TooManyAttempts):
+        attempt()
+
+
 def test_an_ipv6_household_is_one_address(ada: int) -> None:
     for number in range(passwords.FREE_PER_ADDRESS):
         fail(1, username=f"guess{number}", address=f"2001:db8::{number + 1:x}")
     with pytest.raises(TooManyAttempts):
         attempt(address="2001:db8::ffff")
     attempt(address="2001:db8:0:1::1")
+
+
+def test_after_an_hour_guesses_are_forgotten(ada: int) -> None:
+    fail(passwords.FREE_PER_ACCOUNT)
+    _wait(passwords.FORGOTTEN_AFTER_SECONDS + 1)
+    fail(passwords.FREE_PER_ACCOUNT)
+    with pytest.raises(TooManyAttempts) as caught:
+        attempt()
+    assert caught.value.seconds <= passwords.FIRST_WAIT_SECONDS  # as after the first time
 
 
 def test_right_logins_are_never_throttled(ada: int) -> None:

@@ -11,6 +11,7 @@ from backend.errors import Conflict, NotFound
 from backend.models import SessionRow, TokenRow
 from backend.schemas import Role, Scope
 from backend.services import accounts
+from backend.services.accounts import logins
 from tests.backend.accounts import SECRET, new_user
 
 
@@ -161,6 +162,17 @@ def test_other_people_s_tokens_cannot_be_revoked(session: Session, ada: int) -> 
         accounts.revoke_token(session, token_id=made.id, user_id=ada)
 
 
+def test_a_revoked_token_makes_room_for_another(
+    session: Session, ada: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logins, "MOST_TOKENS", 2)
+    first, _ = make(session, ada), make(session, ada)
+    with pytest.raises(Conflict, match="at most 2 tokens"):
+        make(session, ada)
+    accounts.revoke_token(session, token_id=first.id, user_id=ada)
+    assert make(session, ada).token
+
+
 def test_an_admin_is_always_left(session: Session, ada: int) -> None:
     root = accounts.find_user(session, name="root").id
     for taking in (
@@ -173,6 +185,14 @@ def test_an_admin_is_always_left(session: Session, ada: int) -> None:
     accounts.change_user(session, user_id=ada, role="admin")
     accounts.delete_user(session, user_id=root)
     assert accounts.user_names(session) == ["ada"]
+
+
+def test_an_admin_who_is_locked_out_is_none(session: Session, ada: int) -> None:
+    root = accounts.find_user(session, name="root").id
+    accounts.change_user(session, user_id=ada, role="admin")
+    accounts.change_user(session, user_id=ada, disabled=True)
+    with pytest.raises(Conflict, match="only admin"):
+        accounts.delete_user(session, user_id=root)
 
 
 def test_a_name_is_given_once(session: Session, ada: int) -> None:

@@ -41,6 +41,18 @@ def test_fractions_stay_fractions() -> None:
     assert run["test_accuracy"] == 0.9
 
 
+def test_an_accuracy_of_one_is_a_fraction_too() -> None:
+    perfect, other = columns(
+        "task,method,lr,seed,train_loss,test_accuracy\nx,eb,1,1,0.1,1.0\nx,eb,1,2,0.1,0.9\n"
+    )
+    assert (perfect["test_accuracy"], other["test_accuracy"]) == (1.0, 0.9)
+
+
+def test_only_the_mark_of_our_own_exports_is_taken_off_a_text() -> None:
+    ours, theirs = columns("task,method,lr,train_loss\n'=x,eb,1,0.1\n'tis mine,eb,1,0.1\n")
+    assert (ours["task"], theirs["task"]) == ("=x", "'tis mine")
+
+
 def test_a_loss_five_times_its_start_has_diverged() -> None:
     low, high = columns(
         "task,method,lr,seed,initial_loss,train_loss\nx,eb,1,1,2,10\nx,eb,1,2,2,10.1\n"
@@ -53,6 +65,19 @@ def test_a_loss_five_times_its_start_has_diverged() -> None:
 def test_a_loss_that_is_not_finite_is_a_divergence(loss: str) -> None:
     (run,) = columns(f"task,method,lr,train_loss\nx,eb,1,{loss}\n")
     assert (run["state"], run["train_loss"]) == ("diverged", None)
+
+
+def test_a_run_that_says_it_completed_needs_one_finite_loss_only() -> None:
+    one, none = columns(
+        "task,method,lr,seed,outcome,train_loss,test_loss\n"
+        "x,eb,1,1,completed,0.1,\nx,eb,1,2,completed,nan,nan\n"
+    )
+    assert (one["state"], none["state"]) == ("completed", "diverged")
+
+
+def test_seed_0_is_a_seed() -> None:
+    zero, unsaid = columns("task,method,lr,seed,train_loss\nx,eb,1,0,0.1\nx,eb,1,,0.1\n")
+    assert (zero["seed"], unsaid["seed"]) == (0, 1)
 
 
 def test_other_optimizers_keep_their_names() -> None:

@@ -134,6 +134,19 @@ def test_a_stale_workers_result_for_an_unfinished_trial_is_not_wasted(session, o
     assert first.id not in shards.wanted(session, claim=fresh)
 
 
+def test_a_late_result_closes_the_shard_that_waits_for_nothing_else(session, one_shard) -> None:
+    late = claim(session, one_shard, "late")
+    run_out(session, one_shard)
+    shards.expire(session)
+    *most, last = late.trials
+    shards.report(session, claim=late, finished={trial.id: result(trial) for trial in most})
+    assert shard(session, one_shard).state is ShardState.QUEUED  # it still waits for one
+    shards.report(session, claim=late, finished={last.id: result(last)})
+    assert shard(session, one_shard).state is ShardState.CANCELLED
+    assert shards.queue_state(session).depth == 0
+    assert states(session) == {TrialState.COMPLETED}
+
+
 def test_a_stale_worker_can_neither_finish_nor_fail_nor_renew_the_shard(session, one_shard) -> None:
     stale = claim(session, one_shard, "worker")
     run_out(session, one_shard)
@@ -154,6 +167,18 @@ def test_a_stale_workers_unfinished_curve_is_ignored(session, one_shard) -> None
     first = stale.trials[0]
     shards.report(session, claim=stale, points={first.id: list(curve(2))})
     assert trials.curve(session, trial_id=first.id).points == []
+
+
+def test_a_stale_worker_s_curve_does_not_replace_that_of_who_trains_now(session, one_shard) -> None:
+    stale = claim(session, one_shard, "stale")
+    run_out(session, one_shard)
+    shards.expire(session)
+    no_wait(session)
+    fresh = claim(session, one_shard, "fresh")
+    first = fresh.trials[0]
+    shards.report(session, claim=fresh, points={first.id: list(curve(5))})
+    shards.report(session, claim=stale, points={first.id: list(curve(2))})
+    assert len(trials.curve(session, trial_id=first.id).points) == 5
 
 
 def test_live_points_show_before_the_end(session, one_shard) -> None:

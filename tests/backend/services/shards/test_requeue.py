@@ -3,10 +3,11 @@
 import pytest
 from sqlalchemy import select, update
 
-from backend.db import clock
+from backend.db import clock, database_time
 from backend.models import ShardRow, ShardState, TrialRow
 from backend.schemas import SweepState, TrialState
 from backend.services import shards, sweeps, trials
+from backend.services.shards.planning import LONGEST_BACKOFF
 from backend.settings import get_settings
 from tests.factories import claim, result, submit
 
@@ -59,6 +60,22 @@ def test_a_failed_shard_waits_a_little_before_it_is_tried_again(session, one_sha
     assert claim(session, one_shard).attempt == 2
 
 
+def test_the_wait_is_the_one_in_the_settings_doubles_each_time_and_has_an_end(
+    session, one_shard, monkeypatch
+) -> None:
+    monkeypatch.setattr(get_settings(), "max_attempts", 100)
+    waits = []
+    for _ in range(7):
+        no_wait(session)
+        taken = claim(session, one_shard)
+        before = database_time(session)
+        shards.fail(session, claim=taken, error="killed", split=False)
+        waits.append((shard(session, one_shard).not_before - before).total_seconds())
+    first = get_settings().retry_seconds
+    expected = [min(first * factor, LONGEST_BACKOFF) for factor in (1, 2, 4, 8, 16, 32, 64)]
+    assert waits == pytest.approx(expected, abs=1.0)
+
+
 def test_before_the_last_attempt_every_trial_gets_a_shard_of_its_own(session, one_shard) -> None:
     for _ in range(2):
         no_wait(session)
@@ -66,6 +83,20 @@ def test_before_the_last_attempt_every_trial_gets_a_shard_of_its_own(session, on
     waiting = session.scalars(select(ShardRow).where(ShardRow.state == ShardState.QUEUED)).all()
     assert [row.trials for row in waiting] == [1] * 12
     assert shard(session, one_shard).state is ShardState.FAILED
+
+
+def test_the_parts_of_a_shard_share_what_was_forecast_for_it(session, one_shard) -> None:
+    whole = shard(session, one_shard)
+    forecast = (whole.seconds, whole.memory_bytes, whole.device)
+    for _ in range(2):
+        no_wait(session)
+        shards.fail(session, claim=claim(session, one_shard), error="killed")
+    parts = session.scalars(select(ShardRow).where(ShardRow.state == ShardState.QUEUED)).all()
+    assert sum(part.seconds for part in parts) == pytest.approx(forecast[0])
+    assert sum(part.memory_bytes for part in parts) <= forecast[1]
+    assert {part.device for part in parts} == {forecast[2]}
+    assert all(part.not_before is not None for part in parts)
+    assert shards.due(session) == []
 
 
 def test_a_fault_that_is_everybodys_does_not_part_the_trials(session, one_shard) -> None:

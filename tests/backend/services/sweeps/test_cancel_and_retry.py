@@ -102,6 +102,13 @@ def test_retrying_before_the_worker_noticed_lets_it_go_on(session) -> None:
     assert len(shards.wanted(session, claim=taken)) == 12
 
 
+def test_a_retry_goes_to_the_device_the_sweep_asked_for(session) -> None:
+    submitted = submit(session, device="cuda")
+    sweeps.cancel(session, sweep_id=submitted.sweep.id)
+    again = sweeps.retry(session, sweep_id=submitted.sweep.id)
+    assert [session.get_one(ShardRow, id).device for id in again.shard_ids] == ["cuda"]
+
+
 def test_there_must_be_something_to_retry(session) -> None:
     submitted = submit(session)
     with pytest.raises(Conflict, match="no failed or cancelled trials"):
@@ -114,6 +121,7 @@ def test_a_retried_trial_starts_with_a_clean_slate(session) -> None:
     again = sweeps.retry(session, sweep_id=submitted.sweep.id)
     item = trials.page(session, sweep_id=again.sweep.id, limit=1).items[0]
     assert (item.error, item.attempts, item.finished_at, item.outcome) == (None, 0, None, None)
+    assert trials.curve(session, trial_id=item.id).points == []
 
 
 @pytest.mark.parametrize("verb", [sweeps.cancel, sweeps.retry, sweeps.get])

@@ -1,0 +1,10 @@
+"""Every fault the tests are held to."""
+
+from tests.mutation import edits_learning, edits_running, edits_stored, edits_web
+
+EDITS = (
+    *edits_learning.EDITS,
+    *edits_running.EDITS,
+    *edits_stored.EDITS,
+    *edits_web.EDITS,
+)
