@@ -1,0 +1,247 @@
+"""Smooth numbers of the mean capped losses: the best, its price, sensitivity, the best of k."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from ib_core.metrics.number import (
+    Bounds,
+    Number,
+    jackknife,
+    joined,
+    seeds_note,
+    smooth,
+    smooth_loss,
+    unknown,
+)
+from ib_core.metrics.reading import Floats, number_text
+from ib_core.metrics.task_table import CommonRange, TaskTable
+
+NO_START = "The initial loss was not recorded for every trial."
+NO_RANGE = "No common range."
+NO_GAIN = "No tested rate of any series brought the mean loss below its initial value."
+#: Points of the common range at which rates are drawn for the best of k.
+POINTS = 512
+MOST_TRIES = 20
+_SHARE = Bounds(0.0, 1.0)
+
+
+def chosen_note(table: TaskTable, series: int) -> str:
+    """Return by what the best rate was chosen, where that is not the loss shown."""
+    tested = table.present[series]
+    if not np.isnan(table.validation[series][tested]).any():
+        return "Chosen on validation."
+    return "Chosen on test." if table.on_test else ""
+
+
+def best_rate(table: TaskTable, series: int) -> Number:
+    """Return the tested rate with the lowest mean capped loss, chosen on validation if it can."""
+    if not table.known[series]:
+        return unknown(table.fewest(series), NO_START)
+    at = int(table.chosen[series, 0])
+    n, broke = int(table.count[series, at]), int(table.broke[series, at])
+    if not table.best[series, 0] < table.start[series, 0]:
+        return unknown(n, "No tested rate brought the mean loss below its initial value.")
+    rates = table.rates_of(series)
+    rate = float(table.rates[at])
+    ends = {rates[0]: "lowest", rates[-1]: "highest"}
+    end = f"It is the {ends[rate]} rate tried." if rate in ends else ""
+    lost = f"{broke} of {n} seeds broke there." if broke else ""
+    return Number(rate, n=n, note=joined(end, lost, chosen_note(table, series)))
+
+
+def best_mean(table: TaskTable, series: int) -> Number:
+    """Return the mean capped loss at the best rate."""
+    if not table.known[series]:
+        return unknown(table.fewest(series), NO_START)
+    n = int(table.count[series, table.chosen[series, 0]])
+    values = table.best[series]
+    highest = float(table.start[series, 0])
+    return smooth_loss(values, n, highest=highest, note=chosen_note(table, series))
+
+
+def price(table: TaskTable, series: int) -> Number:
+    """Return by which share the own best mean is above the best of all series.
+
+    The interval is that of the logarithm of own best over best of the *others*, cut off at 0:
+    the best of all is at least the own one.
+    """
+    n = table.fewest(series)
+    others = [i for i in np.flatnonzero(table.known).tolist() if i != series]
+    if not table.known[series]:
+        return unknown(n, NO_START)
+    if not others:
+        return unknown(n, "There is no other series on this task.")
+    best, rest = table.best[series], table.best[others].min(axis=0)
+    if not (best > 0).all() or not (rest > 0).all():
+        return unknown(n, "A best mean of 0 has no percentage.")
+    ratio = np.log(best / rest)
+    n = int(table.count[series, table.chosen[series, 0]])
+    found = smooth(ratio, n, note=chosen_note(table, series))
+    value, low, high = (
+        None if end is None else max(0.0, float(np.expm1(end)))
+        for end in (found.value, found.low, found.high)
+    )
+    return replace(found, value=value, low=low, high=high)
+
+
+def lr_sensitivity(table: TaskTable, series: int) -> Number:
+    """Return the mean over the common range of (lc - l*)/(l0 - l*), l* of all series."""
+    return _mean_loss_given_up(table, series, table.lowest)
+
+
+def flatness(table: TaskTable, series: int) -> Number:
+    """Return the same as `lr_sensitivity` with the series' own lowest mean capped loss."""
+    means = np.where(np.isnan(table.means[series]), np.inf, table.means[series])
+    return _mean_loss_given_up(table, series, means.min(axis=1))
+
+
+def _mean_loss_given_up(table: TaskTable, series: int, lowest: Floats) -> Number:
+    within = table.common_range
+    why = _why_not(table, series, within)
+    if why or within is None:
+        return unknown(table.fewest(series), why)
+    n = table.fewest(series, within)
+    gain = table.start[series] - lowest
+    if not (gain > 0).all():
+        return unknown(n, NO_GAIN)
+    tested = table.tested[series]
+    weights = range_weights(table.rates[tested], within)
+    lost = (table.means[series][:, tested] @ weights - lowest) / gain
+    values = np.clip(lost, 0.0, 1.0)
+    return smooth(values, n, bounds=_SHARE, note=_range_note(within))
+
+
+def _why_not(table: TaskTable, series: int, within: CommonRange | None) -> str:
+    if not table.known[series]:
+        return NO_START
+    if within is None:
+        return NO_RANGE
+    rates = table.rates_of(series)
+    return NO_RANGE if rates[0] > within.low or rates[-1] < within.high else ""
+
+
+def _range_note(within: CommonRange) -> str:
+    return f"Over {number_text(within.low)} to {number_text(within.high)}."
+
+
+def range_weights(rates: Floats, within: CommonRange) -> Floats:
+    """Return weights of a curve's points in its mean over a range of log rate.
+
+    The curve runs straight between neighbouring points, and the range lies within them: the mean
+    is exact (trapezoids), whether or not the range ends at tested rates.
+    """
+    logs, (low, high) = np.log(rates), np.log([within.low, within.high])
+    inside = np.unique(np.concatenate([[low, high], logs[(logs > low) & (logs < high)]]))
+    gaps = np.diff(inside)
+    areas = np.zeros(inside.size)
+    areas[:-1] += gaps / 2
+    areas[1:] += gaps / 2
+    weights: Floats = areas @ _interpolation(logs, inside) / (high - low)
+    return weights
+
+
+def _interpolation(logs: Floats, at: Floats) -> Floats:
+    """Matrix that takes values at `logs` to the straight lines between them, [at, logs]."""
+    return np.stack([np.interp(at, logs, row) for row in np.eye(logs.size)], axis=1)
+
+
+@dataclass(frozen=True)
+class BestOfK:
+    """What trying k random rates brings, for k = 1 .. 20.
+
+    Attributes:
+        rows: Expected loss from all seeds, then without each one, [1 + seeds, 20].
+        spoilt: The same from all seeds if the last sound rate broke for one seed in n + 2, [20].
+        n: Seeds behind it.
+        start: The mean initial loss.
+        note: Why there is none, or over which range, and by what the rate was chosen.
+    """
+
+    rows: Floats | None
+    spoilt: Floats
+    n: int
+    start: float
+    note: str
+
+    def number(self, k: int) -> Number:
+        """Return the expected loss of the best of k rates."""
+        return self.curve[k - 1]
+
+    @cached_property
+    def curve(self) -> tuple[Number, ...]:
+        """The expected loss for k = 1 .. 20.
+
+        Next to the edge a rate at which none of a handful of seeds broke may break others. Its
+        mean then jumps, which no seed here shows; twice the change from `spoilt` stands in for it
+        at the upper end, beside the jackknife's.
+        """
+        if self.rows is None:
+            return (unknown(self.n, self.note),) * MOST_TRIES
+        values, note = self.rows[0], joined(self.note, seeds_note(self.n))
+        ends = self._ends(self.rows)
+        if ends is None:
+            return tuple(Number(value, n=self.n, note=note) for value in values.tolist())
+        low, high = ends
+        unseen = 2 * np.maximum(self.spoilt - values, 0)
+        high = np.clip(values + np.hypot(high - values, unseen), values, self.start)
+        found = zip(values.tolist(), low.tolist(), np.maximum(high, values).tolist(), strict=True)
+        return tuple(Number(*three, n=self.n, note=note) for three in found)
+
+    def _ends(self, rows: Floats) -> tuple[Floats, Floats] | None:
+        """The jackknife's interval, of the logarithm where every loss is positive."""
+        if not (rows > 0).all():
+            return jackknife(rows, self.n)
+        ends = jackknife(np.log(rows), self.n)
+        return None if ends is None else (np.exp(ends[0]), np.exp(np.minimum(ends[1], 700.0)))
+
+
+def best_of_k(table: TaskTable, series: int) -> BestOfK:
+    """Return what trying k rates, log-uniform on the common range, can be expected to bring.
+
+    Mean capped losses are interpolated in log rate; of the k rates the one with the lowest
+    validation loss is kept, or with the lowest loss where there is no validation.
+    """
+    within = table.common_range
+    why = _why_not(table, series, within)
+    start = float(table.start[series, 0])
+    if why or within is None:
+        return BestOfK(None, np.empty(0), table.fewest(series), start, why)
+    tested = table.tested[series]
+    low, high = np.log([within.low, within.high])
+    points = low + (high - low) * (np.arange(POINTS) + 0.5) / POINTS
+    between = _interpolation(np.log(table.rates[tested]), points).T
+    n = table.fewest(series, within)
+    spoil = _unseen_breaks(table, series, n)
+    means, chooser = (
+        np.vstack([rows[series], rows[series, :1] + spoil * (start - rows[series, :1])])
+        for rows in (table.means, table.chooser)
+    )
+    order = np.argsort(chooser[:, tested] @ between, axis=1, kind="stable")
+    ranked = np.take_along_axis(means[:, tested] @ between, order, axis=1)
+    expected = ranked @ lowest_weights(POINTS)
+    note = joined(_range_note(within), chosen_note(table, series))
+    return BestOfK(expected[:-1], expected[-1], n, start, note)
+
+
+def _unseen_breaks(table: TaskTable, series: int, n: int) -> Floats:
+    """A share 1/(n + 2) at the last tested rate before the first broken seed, else 0, [rates]."""
+    tested = np.flatnonzero(table.tested[series])
+    broke = table.broke[series][tested] > 0
+    share = np.zeros(table.rates.size)
+    first = int(broke.argmax())
+    if broke[first] and first > 0:
+        share[tested[first - 1]] = 1 / (n + 2)
+    return share
+
+
+@lru_cache(maxsize=2)
+def lowest_weights(n: int) -> Floats:
+    """Return the chance that the i-th of n ranked points is the best of k draws, [n, 20].
+
+    `((n - i)/n)^k - ((n - i - 1)/n)^k`, i from 0: no draw is better, not all are worse.
+    """
+    at_least = (1 - np.arange(n + 1) / n)[:, None] ** np.arange(1, MOST_TRIES + 1)
+    weights: Floats = at_least[:-1] - at_least[1:]
+    return weights

@@ -1,0 +1,174 @@
+"""A number with its interval, how many seeds stand behind it, and how it is written."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import isfinite
+
+import numpy as np
+from scipy.special import stdtrit
+
+from ib_core.metrics.reading import Censored, Floats, number_text
+
+LEVEL = 0.95
+#: Below this many seeds no interval is given, and no advice.
+LEAST_SEEDS = 3
+#: Below this many seeds an interval comes with the advice to run so many.
+ADVISED_SEEDS = 10
+DASH = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """One number of one series.
+
+    Attributes:
+        value: The number, or the bound where it is censored; None where it is undefined.
+        low: Lower end of the 95 % interval; None: open, or no interval.
+        high: Upper end, likewise.
+        censored: ``"above"``: the truth is at least `value`; ``"below"``: at most.
+        n: Seeds behind it.
+        definition: What it is, in words.
+        note: Why there is no value, or what to bear in mind.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    censored: Censored = "none"
+    n: int = 0
+    definition: str = ""
+    note: str = ""
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether one end at least is known."""
+        return self.low is not None or self.high is not None
+
+
+def unknown(n: int, note: str) -> Number:
+    """Return a number that is undefined, and say why."""
+    return Number(None, n=n, note=note)
+
+
+def seeds_note(n: int) -> str:
+    """Return what so few seeds call for; empty from ten on."""
+    if n < LEAST_SEEDS:
+        return f"Below {LEAST_SEEDS} seeds no interval is given; {ADVISED_SEEDS} seeds advised."
+    return f"{ADVISED_SEEDS} seeds advised." if n < ADVISED_SEEDS else ""
+
+
+def joined(*notes: str) -> str:
+    """Return sentences as one note, leaving out empty ones."""
+    return " ".join(note for note in notes if note)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Where a number can lie at all: an interval never reaches beyond."""
+
+    low: float = -np.inf
+    high: float = np.inf
+
+
+ANYWHERE = Bounds()
+
+
+def jackknife(values: Floats, n: int) -> tuple[Floats, Floats] | None:
+    """Return a number's interval from leaving out one seed at a time.
+
+    With `v` of all seeds and `v_i` without seed i, `se^2 = (n - 1)/n sum_i (v_i - mean v_i)^2`
+    and the interval is `v +- t(n - 1) se`. For a mean this is Student's interval.
+
+    Losses have a long tail: a few seeds hold more than their share, and a handful of seeds often
+    has none of them. So the end on the side of the longer tail also allows for one more seed, as
+    far beyond the farthest as that one is from the other end. With pseudo-values `p_i = n v -
+    (n - 1) v_i` (for a mean, the losses) it moves by `(max p + (max p - min p) - v)/(n + 1)`.
+
+    Args:
+        values: `v`, then one `v_i` for every seed, [1 + seeds, ...].
+        n: Seeds behind the number; those it does not depend on leave it unchanged.
+
+    Returns:
+        Both ends; None below three seeds or where a value is undefined.
+    """
+    if n < LEAST_SEEDS or not np.isfinite(values).all():
+        return None
+    value, without = values[0], values[1:]
+    spread = ((without - without.mean(axis=0)) ** 2).sum(axis=0)
+    half = _student(n) * np.sqrt((n - 1) / n * spread)
+    pseudo = (n - 1) * (value - without)  # p_i - v
+    top, bottom = pseudo.max(axis=0), pseudo.min(axis=0)
+    above = np.where(top > -bottom, 2 * top - bottom, 0) / (n + 1)
+    below = np.where(-bottom > top, top - 2 * bottom, 0) / (n + 1)
+    return value - half - below, value + half + above
+
+
+@lru_cache
+def _student(n: int) -> float:
+    """The quantile of Student's t with n - 1 degrees of freedom that leaves half of 5 % above."""
+    return float(stdtrit(n - 1, (1 + LEVEL) / 2))
+
+
+def smooth(values: Floats, n: int, *, bounds: Bounds = ANYWHERE, note: str = "") -> Number:
+    """Return a number with its jackknife interval; `values` as for `jackknife`."""
+    if not isfinite(values[0]):
+        return unknown(n, note)
+    found = Number(float(values[0]), n=n, note=joined(note, seeds_note(n)))
+    ends = jackknife(values, n)
+    if ends is None:
+        return found
+    low, high = (min(max(float(end), bounds.low), bounds.high) for end in ends)
+    return replace(found, low=low, high=high)
+
+
+def smooth_loss(values: Floats, n: int, *, highest: float, note: str = "") -> Number:
+    """Return a loss with the jackknife interval of its logarithm, so that it stays above 0.
+
+    Args:
+        values: As for `jackknife`.
+        n: Seeds behind it.
+        highest: What a capped loss cannot exceed.
+        note: What to bear in mind.
+    """
+    if not (values > 0).all():
+        return smooth(values, n, bounds=Bounds(high=highest), note=note)
+    found = smooth(np.log(values), n, note=note)
+    low, high = (None if end is None else float(np.exp(end)) for end in (found.low, found.high))
+    value = float(values[0])
+    high = None if high is None else max(value, min(high, highest))
+    return replace(found, value=value, low=low, high=high)
+
+
+Writing = Callable[[Number], str]
+_BOUND: dict[Censored, str] = {"none": "", "above": "at least ", "below": "at most "}
+
+
+def written(number: Number, part: Callable[[float], str]) -> str:
+    """Write value and interval: ``"0.55 (0.33 to 0.9)"``, ``"at least 3 (1.6 to ...)"``."""
+    if number.value is None:
+        return DASH
+    text = _BOUND[number.censored] + part(number.value)
+    if not number.has_interval:
+        return text
+    low, high = ("…" if end is None else part(end) for end in (number.low, number.high))
+    return f"{text} ({low} to {high})"
+
+
+def as_number(number: Number) -> str:
+    """Write a loss, a rate or a ratio."""
+    return written(number, number_text)
+
+
+def as_share(number: Number) -> str:
+    """Write a share or a chance in per cent."""
+    return written(number, lambda value: f"{number_text(100 * value)} %")
+
+
+def as_range(number: Number) -> str:
+    """Write the ends of a range of tested rates."""
+    if number.low is None or number.high is None:
+        return DASH
+    if number.low == number.high:
+        return number_text(number.low)
+    return f"{number_text(number.low)} to {number_text(number.high)}"
