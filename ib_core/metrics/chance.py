@@ -73,7 +73,20 @@ def mean_difference(table: TaskTable, series: int, other: int) -> Number:
     total, count = cells.difference.sum(), cells.count.sum()
     left = np.maximum(count - cells.count, 1)
     without = np.where(count > cells.count, (total - cells.difference) / left, total / count)
-    return smooth(np.concatenate([[total / count], without]), n)
+    value = float(total / count)
+    unseen = [value + change for change in _unseen_changes(table, series, other)]
+    return smooth(np.concatenate([[value], without]), n, unseen=unseen)
+
+
+def _unseen_changes(table: TaskTable, series: int, other: int) -> list[float]:
+    """How breaks and repairs that no seed shows would change the mean over the paired cells."""
+    both = table.present[series] & table.present[other]
+    weights = both.sum(axis=1) / both.sum()
+    return [
+        sign * float(np.nansum(weights * (rows[one] - table.means[one, 0])))
+        for sign, one in ((1, series), (-1, other))
+        for rows in table.unseen
+    ]
 
 
 def chance_interval(wins: Floats, count: Floats) -> tuple[float, float]:

@@ -6,14 +6,15 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from ib_core.metrics.number import (
+    AT_FARTHEST,
     Bounds,
     Number,
-    jackknife,
     joined,
+    log_ends,
     seeds_note,
     smooth,
-    smooth_loss,
     unknown,
+    widened,
 )
 from ib_core.metrics.reading import Floats, number_text
 from ib_core.metrics.task_table import CommonRange, TaskTable
@@ -52,20 +53,25 @@ def best_rate(table: TaskTable, series: int) -> Number:
 
 
 def best_mean(table: TaskTable, series: int) -> Number:
-    """Return the mean capped loss at the best rate."""
+    """Return the mean capped loss at the best rate, with the interval of its logarithm."""
     if not table.known[series]:
         return unknown(table.fewest(series), NO_START)
     n = int(table.count[series, table.chosen[series, 0]])
-    values = table.best[series]
-    highest = float(table.start[series, 0])
-    return smooth_loss(values, n, highest=highest, note=chosen_note(table, series))
+    value, highest = float(table.best[series, 0]), float(table.start[series, 0])
+    found = Number(value, n=n, note=joined(chosen_note(table, series), seeds_note(n)))
+    ends = log_ends(table.best[series], n)
+    if ends is None:
+        return found
+    low, high = (float(np.exp(min(end, np.log(highest)))) for end in ends)
+    return replace(found, low=min(low, value), high=max(high, value))
 
 
 def price(table: TaskTable, series: int) -> Number:
     """Return by which share the own best mean is above the best of all series.
 
-    The interval is that of the logarithm of own best over best of the *others*, cut off at 0:
-    the best of all is at least the own one.
+    With own best `a` and the best of the *others* `b`, the interval of `log a - log b` is put
+    together from both: downwards it reaches as far as the root of the squares of how far `log a`
+    reaches down and `log b` up. It is cut off at 0: the best of all is at most the own one.
     """
     n = table.fewest(series)
     others = [i for i in np.flatnonzero(table.known).tolist() if i != series]
@@ -76,14 +82,19 @@ def price(table: TaskTable, series: int) -> Number:
     best, rest = table.best[series], table.best[others].min(axis=0)
     if not (best > 0).all() or not (rest > 0).all():
         return unknown(n, "A best mean of 0 has no percentage.")
-    ratio = np.log(best / rest)
     n = int(table.count[series, table.chosen[series, 0]])
-    found = smooth(ratio, n, note=chosen_note(table, series))
-    value, low, high = (
-        None if end is None else max(0.0, float(np.expm1(end)))
-        for end in (found.value, found.low, found.high)
-    )
-    return replace(found, value=value, low=low, high=high)
+    value = float(np.log(best[0] / rest[0]))
+    found = Number(_above_best(value), n=n, note=joined(chosen_note(table, series), seeds_note(n)))
+    ours, theirs = (log_ends(rows, n, beyond=AT_FARTHEST) for rows in (best, rest))
+    if ours is None or theirs is None:
+        return found
+    down = np.hypot(np.log(best[0]) - ours[0], theirs[1] - np.log(rest[0]))
+    up = np.hypot(ours[1] - np.log(best[0]), np.log(rest[0]) - theirs[0])
+    return replace(found, low=_above_best(value - down), high=_above_best(value + up))
+
+
+def _above_best(log_ratio: float) -> float:
+    return max(0.0, float(np.expm1(min(log_ratio, 700.0))))
 
 
 def lr_sensitivity(table: TaskTable, series: int) -> Number:
@@ -93,24 +104,32 @@ def lr_sensitivity(table: TaskTable, series: int) -> Number:
 
 def flatness(table: TaskTable, series: int) -> Number:
     """Return the same as `lr_sensitivity` with the series' own lowest mean capped loss."""
-    means = np.where(np.isnan(table.means[series]), np.inf, table.means[series])
-    return _mean_loss_given_up(table, series, means.min(axis=1))
+    return _mean_loss_given_up(table, series, None)
 
 
-def _mean_loss_given_up(table: TaskTable, series: int, lowest: Floats) -> Number:
+def _mean_loss_given_up(table: TaskTable, series: int, lowest: Floats | None) -> Number:
+    """Mean over the range of what is lost against `lowest`, or against the own lowest mean."""
     within = table.common_range
     why = _why_not(table, series, within)
     if why or within is None:
         return unknown(table.fewest(series), why)
     n = table.fewest(series, within)
-    gain = table.start[series] - lowest
-    if not (gain > 0).all():
-        return unknown(n, NO_GAIN)
     tested = table.tested[series]
-    weights = range_weights(table.rates[tested], within)
-    lost = (table.means[series][:, tested] @ weights - lowest) / gain
-    values = np.clip(lost, 0.0, 1.0)
-    return smooth(values, n, bounds=_SHARE, note=_range_note(within))
+    extra = [rows[series] for rows in table.unseen]
+    means = np.vstack([table.means[series], *extra])[:, tested]
+    start = _prolonged(table.start[series])
+    best = means.min(axis=1) if lowest is None else _prolonged(lowest)
+    if not (start > best).all():
+        return unknown(n, NO_GAIN)
+    lost = (means @ range_weights(table.rates[tested], within) - best) / (start - best)
+    *values, spoilt, mended = np.clip(lost, 0.0, 1.0).tolist()
+    note = _range_note(within)
+    return smooth(np.array(values), n, unseen=(spoilt, mended), bounds=_SHARE, note=note)
+
+
+def _prolonged(rows: Floats) -> Floats:
+    """Rows of a number that unseen breaks leave as it is."""
+    return np.concatenate([rows, rows[:1], rows[:1]])
 
 
 def _why_not(table: TaskTable, series: int, within: CommonRange | None) -> str:
@@ -152,15 +171,14 @@ class BestOfK:
     """What trying k random rates brings, for k = 1 .. 20.
 
     Attributes:
-        rows: Expected loss from all seeds, then without each one, [1 + seeds, 20].
-        spoilt: The same from all seeds if the last sound rate broke for one seed in n + 2, [20].
+        rows: Expected loss from all seeds, without each one, and with breaks and repairs that no
+            seed shows, [1 + seeds + 2, 20]; None: there is none.
         n: Seeds behind it.
         start: The mean initial loss.
         note: Why there is none, or over which range, and by what the rate was chosen.
     """
 
     rows: Floats | None
-    spoilt: Floats
     n: int
     start: float
     note: str
@@ -171,30 +189,18 @@ class BestOfK:
 
     @cached_property
     def curve(self) -> tuple[Number, ...]:
-        """The expected loss for k = 1 .. 20.
-
-        Next to the edge a rate at which none of a handful of seeds broke may break others. Its
-        mean then jumps, which no seed here shows; twice the change from `spoilt` stands in for it
-        at the upper end, beside the jackknife's.
-        """
+        """The expected loss for k = 1 .. 20, with the interval of its logarithm."""
         if self.rows is None:
             return (unknown(self.n, self.note),) * MOST_TRIES
         values, note = self.rows[0], joined(self.note, seeds_note(self.n))
-        ends = self._ends(self.rows)
+        ends = log_ends(self.rows[:-2], self.n)
         if ends is None:
             return tuple(Number(value, n=self.n, note=note) for value in values.tolist())
-        low, high = ends
-        unseen = 2 * np.maximum(self.spoilt - values, 0)
-        high = np.clip(values + np.hypot(high - values, unseen), values, self.start)
-        found = zip(values.tolist(), low.tolist(), np.maximum(high, values).tolist(), strict=True)
+        unseen = np.log(self.rows[-2:])
+        low, high = np.exp(widened(ends, np.log(values), [*unseen]))
+        high = np.maximum(np.minimum(high, self.start), values)
+        found = zip(values.tolist(), np.minimum(low, values).tolist(), high.tolist(), strict=True)
         return tuple(Number(*three, n=self.n, note=note) for three in found)
-
-    def _ends(self, rows: Floats) -> tuple[Floats, Floats] | None:
-        """The jackknife's interval, of the logarithm where every loss is positive."""
-        if not (rows > 0).all():
-            return jackknife(rows, self.n)
-        ends = jackknife(np.log(rows), self.n)
-        return None if ends is None else (np.exp(ends[0]), np.exp(np.minimum(ends[1], 700.0)))
 
 
 def best_of_k(table: TaskTable, series: int) -> BestOfK:
@@ -207,33 +213,19 @@ def best_of_k(table: TaskTable, series: int) -> BestOfK:
     why = _why_not(table, series, within)
     start = float(table.start[series, 0])
     if why or within is None:
-        return BestOfK(None, np.empty(0), table.fewest(series), start, why)
+        return BestOfK(None, table.fewest(series), start, why)
     tested = table.tested[series]
     low, high = np.log([within.low, within.high])
     points = low + (high - low) * (np.arange(POINTS) + 0.5) / POINTS
     between = _interpolation(np.log(table.rates[tested]), points).T
-    n = table.fewest(series, within)
-    spoil = _unseen_breaks(table, series, n)
-    means, chooser = (
-        np.vstack([rows[series], rows[series, :1] + spoil * (start - rows[series, :1])])
-        for rows in (table.means, table.chooser)
-    )
+    extra = [rows[series] for rows in table.unseen]
+    means = np.vstack([table.means[series], *extra])
+    changes = np.array(extra) - table.means[series, 0]
+    chooser = np.vstack([table.chooser[series], table.chooser[series, 0] + changes])
     order = np.argsort(chooser[:, tested] @ between, axis=1, kind="stable")
     ranked = np.take_along_axis(means[:, tested] @ between, order, axis=1)
-    expected = ranked @ lowest_weights(POINTS)
     note = joined(_range_note(within), chosen_note(table, series))
-    return BestOfK(expected[:-1], expected[-1], n, start, note)
-
-
-def _unseen_breaks(table: TaskTable, series: int, n: int) -> Floats:
-    """A share 1/(n + 2) at the last tested rate before the first broken seed, else 0, [rates]."""
-    tested = np.flatnonzero(table.tested[series])
-    broke = table.broke[series][tested] > 0
-    share = np.zeros(table.rates.size)
-    first = int(broke.argmax())
-    if broke[first] and first > 0:
-        share[tested[first - 1]] = 1 / (n + 2)
-    return share
+    return BestOfK(ranked @ lowest_weights(POINTS), table.fewest(series, within), start, note)
 
 
 @lru_cache(maxsize=2)

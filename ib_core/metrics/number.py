@@ -1,6 +1,6 @@
 """A number with its interval, how many seeds stand behind it, and how it is written."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import isfinite
@@ -74,20 +74,28 @@ class Bounds:
 ANYWHERE = Bounds()
 
 
-def jackknife(values: Floats, n: int) -> tuple[Floats, Floats] | None:
+#: How far out the one more seed lies that `jackknife` allows for: at the farthest one, and for
+#: plain losses so many times their whole spread beyond it.
+AT_FARTHEST, FAR_BEYOND = 0.0, 4.0
+
+
+def jackknife(
+    values: Floats, n: int, *, beyond: float = AT_FARTHEST
+) -> tuple[Floats, Floats] | None:
     """Return a number's interval from leaving out one seed at a time.
 
     With `v` of all seeds and `v_i` without seed i, `se^2 = (n - 1)/n sum_i (v_i - mean v_i)^2`
     and the interval is `v +- t(n - 1) se`. For a mean this is Student's interval.
 
     Losses have a long tail: a few seeds hold more than their share, and a handful of seeds often
-    has none of them. So the end on the side of the longer tail also allows for one more seed, as
-    far beyond the farthest as that one is from the other end. With pseudo-values `p_i = n v -
-    (n - 1) v_i` (for a mean, the losses) it moves by `(max p + (max p - min p) - v)/(n + 1)`.
+    has none of them. So the end on the side of the longer tail also allows for one more seed. In
+    terms of pseudo-values `p_i = n v - (n - 1) v_i` (for a mean, the losses) that seed is at
+    `max p + beyond (max p - min p)`, and the end moves by its distance from `v` over n + 1.
 
     Args:
         values: `v`, then one `v_i` for every seed, [1 + seeds, ...].
         n: Seeds behind the number; those it does not depend on leave it unchanged.
+        beyond: `AT_FARTHEST`, or `FAR_BEYOND` for plain losses.
 
     Returns:
         Both ends; None below three seeds or where a value is undefined.
@@ -99,8 +107,10 @@ def jackknife(values: Floats, n: int) -> tuple[Floats, Floats] | None:
     half = _student(n) * np.sqrt((n - 1) / n * spread)
     pseudo = (n - 1) * (value - without)  # p_i - v
     top, bottom = pseudo.max(axis=0), pseudo.min(axis=0)
-    above = np.where(top > -bottom, 2 * top - bottom, 0) / (n + 1)
-    below = np.where(-bottom > top, top - 2 * bottom, 0) / (n + 1)
+    further = beyond * (top - bottom)
+    even = np.abs(top + bottom) <= 1e-9 * (top - bottom)  # neither tail is the longer one
+    above = np.where((top > -bottom) & ~even, top + further, 0) / (n + 1)
+    below = np.where((-bottom > top) & ~even, further - bottom, 0) / (n + 1)
     return value - half - below, value + half + above
 
 
@@ -110,34 +120,52 @@ def _student(n: int) -> float:
     return float(stdtrit(n - 1, (1 + LEVEL) / 2))
 
 
-def smooth(values: Floats, n: int, *, bounds: Bounds = ANYWHERE, note: str = "") -> Number:
-    """Return a number with its jackknife interval; `values` as for `jackknife`."""
-    if not isfinite(values[0]):
-        return unknown(n, note)
-    found = Number(float(values[0]), n=n, note=joined(note, seeds_note(n)))
-    ends = jackknife(values, n)
-    if ends is None:
-        return found
-    low, high = (min(max(float(end), bounds.low), bounds.high) for end in ends)
-    return replace(found, low=low, high=high)
-
-
-def smooth_loss(values: Floats, n: int, *, highest: float, note: str = "") -> Number:
-    """Return a loss with the jackknife interval of its logarithm, so that it stays above 0.
+def smooth(
+    values: Floats,
+    n: int,
+    *,
+    unseen: Sequence[float] = (),
+    bounds: Bounds = ANYWHERE,
+    note: str = "",
+) -> Number:
+    """Return a number with its jackknife interval.
 
     Args:
         values: As for `jackknife`.
-        n: Seeds behind it.
-        highest: What a capped loss cannot exceed.
+        n: As there.
+        unseen: The number if a seed did what none here does. What it is off by on either side
+            counts beside the jackknife's half width, as squares do.
+        bounds: Where the number can lie.
         note: What to bear in mind.
     """
-    if not (values > 0).all():
-        return smooth(values, n, bounds=Bounds(high=highest), note=note)
-    found = smooth(np.log(values), n, note=note)
-    low, high = (None if end is None else float(np.exp(end)) for end in (found.low, found.high))
+    if not isfinite(values[0]):
+        return unknown(n, note)
     value = float(values[0])
-    high = None if high is None else max(value, min(high, highest))
-    return replace(found, value=value, low=low, high=high)
+    found = Number(value, n=n, note=joined(note, seeds_note(n)))
+    ends = jackknife(values, n)
+    if ends is None:
+        return found
+    low, high = widened((ends[0], ends[1]), values[0], unseen)
+    low, high = (np.clip(end, bounds.low, bounds.high) for end in (low, high))
+    return replace(found, low=min(float(low), value), high=max(float(high), value))
+
+
+def widened(
+    ends: tuple[Floats, Floats], value: Floats, unseen: Sequence[Floats | float]
+) -> tuple[Floats, Floats]:
+    """Return the ends of an interval moved out by what no seed showed."""
+    low, high = value - ends[0], ends[1] - value
+    for one in unseen:
+        low, high = (
+            np.hypot(low, np.maximum(value - one, 0)),
+            np.hypot(high, np.maximum(one - value, 0)),
+        )
+    return value - low, value + high
+
+
+def log_ends(values: Floats, n: int, *, beyond: float = FAR_BEYOND) -> tuple[Floats, Floats] | None:
+    """Return the interval of a loss's logarithm; None unless it is positive throughout."""
+    return jackknife(np.log(values), n, beyond=beyond) if (values > 0).all() else None
 
 
 Writing = Callable[[Number], str]

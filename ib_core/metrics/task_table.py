@@ -213,6 +213,30 @@ class TaskTable:
         return good
 
     @cached_property
+    def unseen(self) -> tuple[Floats, Floats]:
+        """Mean capped losses if one seed in n + 2 did what none does here, twice [series, rates].
+
+        First: at the last rate before any broke one more seed breaks and keeps its initial loss.
+        Second: at the first rate from which on all broke one seed fares as at the rate below.
+        One in n + 2 is what is to be expected of something n seeds have never done.
+        """
+        spoilt, mended = self.means[:, 0].copy(), self.means[:, 0].copy()
+        for series in range(len(self.labels)):
+            at = np.flatnonzero(self.tested[series])
+            broke, count = self.broke[series][at], self.count[series][at]
+            first = int((broke > 0).argmax()) if broke.any() else 0
+            last = int((broke < count)[::-1].argmax()) if (broke < count).any() else 0
+            if first > 0:
+                i = at[first - 1]
+                share = 1 / (self.count[series, i] + 2)
+                spoilt[series, i] += share * (self.start[series, 0] - spoilt[series, i])
+            if last > 0:
+                i, below = at[at.size - last], at[at.size - last - 1]
+                share = 1 / (self.count[series, i] + 2)
+                mended[series, i] += share * (mended[series, below] - mended[series, i])
+        return spoilt, mended
+
+    @cached_property
     def common_range(self) -> CommonRange | None:
         """The common range of all series with two rates or more; None if it is empty."""
         return self.range_of(np.flatnonzero((self.tested.sum(axis=1) > 1) & self.known))
