@@ -2,16 +2,24 @@
 
 Nothing here trains, and nothing needs torch. Give it losses from anywhere::
 
-    from ib_core.metrics import RateCurve, SeedResult, recommendation, scorecard
+    from ib_core.metrics import RateCurve, SeedResult, answer, score_task
 
     eb = RateCurve.from_results((lr, SeedResult(seed, loss, initial_loss)) for ...)
-    rows = scorecard({"eb": eb, "ib": ib})
-    rows["ib"]["headroom"].text                # "at least 2.5"
-    recommendation(rows["ib"]["robust_low"], rows["ib"]["robust_high"])    # "Use 0.3 to 30."
+    score = score_task({"eb": eb, "ib": ib})
+    score.rows["ib"]["edge"]       # Number(value=1.73, low=1.1, high=2.7, n=5, ...)
+    answer(score)                  # "IB holds to 1.7, EB to 0.55: 3.2 times higher ..."
 
 ================== ========================================================================
 module             owns
 ================== ========================================================================
+`number`           `Number`: value, interval, n, definition; jackknife; how it is written
+`numbers`          `NUMBERS`, the one list; `score_task()`: every number of every series
+`task_table`       all series of a task as arrays: broken, capped, good, common range
+`edge`             where half the seeds break; headroom      `strip`   good, tested, broken
+`compared`         best, price, sensitivity, best of k       `chance`  paired rates and seeds
+`words`            `advice()`, `answer()`: the same numbers in sentences
+`across`           many tasks: ranks, profiles, chances      `paper_rule`  the paper's own rule
+                   *what follows is on screens until they are switched over to the above*
 `curve`            `SeedResult`, `RatePoint`, `RateCurve`: results; means and bands to draw
 `scorecard`        `scorecard()`: every number of every method with bootstrap intervals
 `registry`         `METRICS`: names, titles, units, definitions, citations
@@ -45,6 +53,15 @@ from ib_core.metrics.curve import (
     SeedResult,
 )
 from ib_core.metrics.divergence import Proportion, divergence_probability, paper_threshold
+from ib_core.metrics.number import Number
+from ib_core.metrics.numbers import (
+    KINDS,
+    NUMBERS,
+    NumberKind,
+    TaskScore,
+    score_task,
+    score_tasks,
+)
 from ib_core.metrics.paired import (
     Pair,
     PairedComparison,
@@ -55,30 +72,43 @@ from ib_core.metrics.reading import MetricValue, number_text
 from ib_core.metrics.registry import METRICS, Metric
 from ib_core.metrics.scorecard import scorecard
 from ib_core.metrics.sensitivity import recommendation
+from ib_core.metrics.strip import RateCell, Strip
+from ib_core.metrics.words import advice, answer
 
 __all__ = [
     "ALPHA_FLOPS",
     "BAND_DEFINITIONS",
+    "KINDS",
     "METRICS",
+    "NUMBERS",
     "PRINTED_OVERHEADS",
     "Band",
     "BandKind",
     "LayerShape",
     "Metric",
     "MetricValue",
+    "Number",
+    "NumberKind",
     "OverheadBound",
     "Pair",
     "PairedComparison",
     "PairedDifference",
     "Proportion",
+    "RateCell",
     "RateCurve",
     "RatePoint",
     "SeedResult",
+    "Strip",
+    "TaskScore",
+    "advice",
+    "answer",
     "divergence_probability",
     "number_text",
     "overhead_bound",
     "paired_differences",
     "paper_threshold",
     "recommendation",
+    "score_task",
+    "score_tasks",
     "scorecard",
 ]

@@ -151,7 +151,12 @@ def range_weights(rates: Floats, within: CommonRange) -> Floats:
     The curve runs straight between neighbouring points, and the range lies within them: the mean
     is exact (trapezoids), whether or not the range ends at tested rates.
     """
-    logs, (low, high) = np.log(rates), np.log([within.low, within.high])
+    return _weights(rates.tobytes(), within)
+
+
+@lru_cache(maxsize=64)  # most series of a study share their rates
+def _weights(rates: bytes, within: CommonRange) -> Floats:
+    logs, (low, high) = np.log(np.frombuffer(rates)), np.log([within.low, within.high])
     inside = np.unique(np.concatenate([[low, high], logs[(logs > low) & (logs < high)]]))
     gaps = np.diff(inside)
     areas = np.zeros(inside.size)
@@ -159,6 +164,14 @@ def range_weights(rates: Floats, within: CommonRange) -> Floats:
     areas[1:] += gaps / 2
     weights: Floats = areas @ _interpolation(logs, inside) / (high - low)
     return weights
+
+
+@lru_cache(maxsize=64)
+def _points_between(rates: bytes, within: CommonRange) -> Floats:
+    """Matrix that takes a curve to its values at evenly spaced log rates, [rates, points]."""
+    low, high = np.log([within.low, within.high])
+    points = low + (high - low) * (np.arange(POINTS) + 0.5) / POINTS
+    return _interpolation(np.log(np.frombuffer(rates)), points).T
 
 
 def _interpolation(logs: Floats, at: Floats) -> Floats:
@@ -215,9 +228,7 @@ def best_of_k(table: TaskTable, series: int) -> BestOfK:
     if why or within is None:
         return BestOfK(None, table.fewest(series), start, why)
     tested = table.tested[series]
-    low, high = np.log([within.low, within.high])
-    points = low + (high - low) * (np.arange(POINTS) + 0.5) / POINTS
-    between = _interpolation(np.log(table.rates[tested]), points).T
+    between = _points_between(table.rates[tested].tobytes(), within)
     extra = [rows[series] for rows in table.unseen]
     means = np.vstack([table.means[series], *extra])
     changes = np.array(extra) - table.means[series, 0]

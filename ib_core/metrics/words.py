@@ -73,7 +73,7 @@ def answer(
         next(iter(score.rows))
     ]
     said = _Said(score, called)
-    sentences = said.beaten(present[0]) if len(score.rows) > 1 else []
+    sentences = said.beaten(present) if len(score.rows) > 1 else []
     sentences.append(said.holding(present))
     sentences.append(said.starting(present))
     return " ".join(sentences)
@@ -85,9 +85,12 @@ class _Said:
     def __init__(self, score: TaskScore, called: Mapping[str, str]) -> None:
         self.score, self.called = score, called
 
-    def beaten(self, lead: str) -> list[str]:
-        """What another series does better than the lead, beyond doubt."""
-        found = []
+    def beaten(self, present: list[str]) -> list[str]:
+        """What another series does better than the lead, beyond doubt.
+
+        How far the one holds that the lead is compared with is said afterwards anyway.
+        """
+        lead, found = present[0], []
         own = self.score.rows[lead]
         others = [label for label in self.score.rows if label != lead]
         price = own["price"]
@@ -97,7 +100,8 @@ class _Said:
                 f"At its best {self.called[rival]} does better than {self.called[lead]}, whose "
                 f"lowest loss is {_percent(price)} higher."
             )
-        farther = [one for one in others if _beyond(self.score.rows[one]["edge"], own["edge"])]
+        strangers = [label for label in others if label not in present]
+        farther = [one for one in strangers if _beyond(self.score.rows[one]["edge"], own["edge"])]
         if farther:
             rival = max(farther, key=lambda label: _reach(self.score.rows[label]["edge"]))
             found.append(
@@ -203,5 +207,5 @@ def _times(room: Number) -> str:
     if room.n < LEAST_SEEDS:
         return text
     ends = ("…" if end is None else number_text(end, 2) for end in (low, high))
-    told = "" if low is not None and low > 1 else ", which so few seeds cannot tell from equal"
+    told = "" if low is not None and low > 1 else ", which these seeds cannot tell from equal"
     return f"{text} ({' to '.join(ends)}){told}"

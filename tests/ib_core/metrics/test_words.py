@@ -80,7 +80,7 @@ def test_where_the_baseline_holds_farther_it_comes_first(make_curve):
 def test_alike_is_called_alike(make_curve):
     score = score_task({"eb": make_curve(EB), "ib": make_curve(EB)})
     assert answer(score).startswith(
-        "IB holds to 0.55, EB to 0.55: equally far (0.45 to 2.2), which so few seeds cannot tell"
+        "IB holds to 0.55, EB to 0.55: equally far (0.45 to 2.2), which these seeds cannot tell"
     )
 
 
@@ -246,16 +246,20 @@ def check_answer(words: str, score: TaskScore) -> None:
             continue
         for cell in score.strips[names[name]].cells:
             assert (cell.lr <= float(value)) == (cell.state != "broken")
-    for one, two in re.findall(r"(\w+) holds farther than (\w+)", words):
-        assert score.rows[names[one]]["edge"].low > score.rows[names[two]]["edge"].high
-    for one, two in re.findall(r"At its best (\w+) does better than (\w+)", words):
-        means = [score.rows[names[name]]["best_mean"].value for name in (one, two)]
-        assert means[0] < means[1]
+    check_first(words, score, names)
     recommended = re.search(r"Start at (.*?)(?:;|\.$|\. )", words)
     if recommended:
         advised = {row["start_at"].value for row in score.rows.values()}
         for lr in re.findall(r"(\S+) with ", recommended.group(1)):
             assert float(lr) in advised
+
+
+def check_first(words: str, score: TaskScore, names: dict[str, str]) -> None:
+    for one, two in re.findall(r"(\w+) holds farther than (\w+)", words):
+        assert score.rows[names[one]]["edge"].low > score.rows[names[two]]["edge"].high
+    for one, two in re.findall(r"At its best (\w+) does better than (\w+)", words):
+        means = [score.rows[names[name]]["best_mean"].value for name in (one, two)]
+        assert means[0] < means[1]
     room = score.rows.get("ib", {}).get("headroom")
     if room is not None and room.value is not None and room.censored == "none":
         edges = [score.rows[label]["edge"].value for label in ("ib", "eb")]
