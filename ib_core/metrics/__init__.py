@@ -13,7 +13,7 @@ Nothing here trains, and nothing needs torch. Give it losses from anywhere::
 module             owns
 ================== ========================================================================
 `number`           `Number`: value, interval, n, definition; jackknife; how it is written
-`numbers`          `NUMBERS`, the one list; `score_task()`: every number of every series
+`scoring`          `NUMBERS`, the one list; `score_task()`: every number of every series
 `task_table`       all series of a task as arrays: broken, capped, good, common range
 `edge`             where half the seeds break; headroom      `strip`   good, tested, broken
 `compared`         best, price, sensitivity, best of k       `chance`  paired rates and seeds
@@ -37,6 +37,13 @@ as above every threshold. A number that the grid cuts off is a bound and says on
 number that is undefined is None and says why.
 """
 
+from ib_core.metrics.across import (
+    RankTest,
+    chance_over_tasks,
+    interquartile_mean,
+    performance_profiles,
+    rank_test,
+)
 from ib_core.metrics.cost import (
     ALPHA_FLOPS,
     PRINTED_OVERHEADS,
@@ -54,14 +61,6 @@ from ib_core.metrics.curve import (
 )
 from ib_core.metrics.divergence import Proportion, divergence_probability, paper_threshold
 from ib_core.metrics.number import Number
-from ib_core.metrics.numbers import (
-    KINDS,
-    NUMBERS,
-    NumberKind,
-    TaskScore,
-    score_task,
-    score_tasks,
-)
 from ib_core.metrics.paired import (
     Pair,
     PairedComparison,
@@ -71,8 +70,17 @@ from ib_core.metrics.paired import (
 from ib_core.metrics.reading import MetricValue, number_text
 from ib_core.metrics.registry import METRICS, Metric
 from ib_core.metrics.scorecard import scorecard
+from ib_core.metrics.scoring import (
+    KINDS,
+    NUMBERS,
+    NumberKind,
+    TaskScore,
+    score_task,
+    score_tasks,
+)
 from ib_core.metrics.sensitivity import recommendation
 from ib_core.metrics.strip import RateCell, Strip
+from ib_core.metrics.task_table import TaskTable
 from ib_core.metrics.words import advice, answer
 
 __all__ = [
@@ -94,19 +102,25 @@ __all__ = [
     "PairedComparison",
     "PairedDifference",
     "Proportion",
+    "RankTest",
     "RateCell",
     "RateCurve",
     "RatePoint",
     "SeedResult",
     "Strip",
     "TaskScore",
+    "TaskTable",
     "advice",
     "answer",
+    "chance_over_tasks",
     "divergence_probability",
+    "interquartile_mean",
     "number_text",
     "overhead_bound",
     "paired_differences",
     "paper_threshold",
+    "performance_profiles",
+    "rank_test",
     "recommendation",
     "score_task",
     "score_tasks",

@@ -5,7 +5,7 @@ number (None) are left out; a number that is not finite ranks last.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -13,12 +13,20 @@ from scipy.special import chdtrc, ndtr, ndtri
 
 from ib_core.errors import InvalidSpec
 from ib_core.metrics.chance import Cells, paired_cells
-from ib_core.metrics.number import LEAST_SEEDS, LEVEL, Number, unknown
+from ib_core.metrics.number import LEAST_SEEDS, LEVEL, Number
 from ib_core.metrics.reading import Floats
 from ib_core.metrics.task_table import TaskTable
 
 Values = Mapping[str, Mapping[str, float | None]]
 RESAMPLES = 2000
+MIDDLE_HALF = (
+    "Mean of the middle half of the tasks' numbers, a quarter being cut off at either end; 95 % "
+    "interval from resampling the tasks, bias-corrected."
+)
+CHANCE = (
+    "Mean over the tasks of the share of common rates and seeds at which its loss is lower than "
+    "the other's; ties count half, a loss that is not finite is the worst."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,20 +152,18 @@ def performance_profiles(values: Values, factors: Sequence[float]) -> dict[str, 
 
 
 def interquartile_mean(values: Sequence[float]) -> Number:
-    """Return the mean of the middle half: a quarter of the values is cut off at either end.
-
-    The interval comes from resampling the tasks, bias-corrected.
-    """
+    """Return the mean of the middle half of the tasks' numbers; see `MIDDLE_HALF`."""
     numbers = np.sort(np.asarray(values, dtype=np.float64))
     n = numbers.size
     if n < LEAST_SEEDS:
-        return unknown(n, f"The middle half needs {LEAST_SEEDS} tasks or more.")
+        few = f"The middle half needs {LEAST_SEEDS} tasks or more."
+        return Number(None, n=n, definition=MIDDLE_HALF, note=few)
     rng = np.random.default_rng(0)
     drawn = np.sort(numbers[rng.integers(0, n, (RESAMPLES, n))], axis=1)
     cut = n // 4
     value = float(numbers[cut : n - cut].mean())
     low, high = _corrected(drawn[:, cut : n - cut].mean(axis=1), value)
-    return Number(value, low, high, n=n)
+    return Number(value, low, high, n=n, definition=MIDDLE_HALF)
 
 
 def chance_over_tasks(tables: Sequence[TaskTable], label: str, other: str) -> Number:
@@ -179,18 +185,20 @@ def chance_over_tasks(tables: Sequence[TaskTable], label: str, other: str) -> Nu
     ]
     cells = [one for one in cells if one.count.size]
     if not cells:
-        return unknown(0, "There is no task that both have.")
+        return Number(None, definition=CHANCE, note="There is no task that both have.")
     chances = np.array([one.wins.sum() / one.count.sum() for one in cells])
-    value = float(chances.mean())
+    value, tasks = float(chances.mean()), chances.size
+    found = Number(value, n=tasks, definition=CHANCE)
     if min(one.count.size for one in cells) >= LEAST_SEEDS:
-        low, high = _corrected(_within_tasks(cells), value)
-        return Number(value, low, high, n=len(cells), note="Seeds resampled within each task.")
-    if len(cells) < LEAST_SEEDS:
-        return Number(value, n=len(cells), note="Too few seeds and tasks for an interval.")
-    rng = np.random.default_rng(0)
-    drawn = chances[rng.integers(0, chances.size, (RESAMPLES, chances.size))].mean(axis=1)
+        drawn, note = _within_tasks(cells), "Seeds resampled within each task."
+    elif tasks < LEAST_SEEDS:
+        return replace(found, note="Too few seeds and tasks for an interval.")
+    else:
+        rng = np.random.default_rng(0)
+        drawn = chances[rng.integers(0, tasks, (RESAMPLES, tasks))].mean(axis=1)
+        note = "Few seeds a task: tasks resampled."
     low, high = _corrected(drawn, value)
-    return Number(value, low, high, n=len(cells), note="Few seeds a task: tasks resampled.")
+    return replace(found, low=low, high=high, note=note)
 
 
 def _within_tasks(cells: Sequence[Cells]) -> Floats:

@@ -7,8 +7,8 @@ cannot say anything else; a rate that is recommended is one that was trained.
 from collections.abc import Mapping
 
 from ib_core.metrics.number import LEAST_SEEDS, Number
-from ib_core.metrics.numbers import Row, TaskScore
 from ib_core.metrics.reading import number_text
+from ib_core.metrics.scoring import Row, TaskScore
 from ib_core.metrics.strip import THIN, RateCell, Strip, listed, rate_text
 
 #: Best losses closer than this are called equal.

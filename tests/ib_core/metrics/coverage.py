@@ -6,7 +6,7 @@ from collections import defaultdict
 import numpy as np
 
 from ib_core.metrics.number import Number
-from ib_core.metrics.numbers import score_task
+from ib_core.metrics.scoring import score_task
 from tests.ib_core.metrics.populations import SEEDS, TASKS, Population, population
 
 SEEDS_TRIED = (5, 10)

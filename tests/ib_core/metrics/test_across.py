@@ -20,7 +20,7 @@ from ib_core.metrics.across import (
     rank_test,
     ranks,
 )
-from ib_core.metrics.numbers import score_tasks
+from ib_core.metrics.scoring import score_tasks
 from ib_core.metrics.task_table import TaskTable
 from ib_core.reproduction.bundle import shipped_folder
 from ib_core.reproduction.studies import BEYOND

@@ -3,7 +3,7 @@ import pytest
 
 from ib_core.metrics import RateCurve, SeedResult
 from ib_core.metrics.chance import chance_interval
-from ib_core.metrics.numbers import score_task
+from ib_core.metrics.scoring import score_task
 from tests.ib_core.metrics import slow_twins as slow
 
 

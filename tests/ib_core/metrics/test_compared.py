@@ -6,7 +6,7 @@ import pytest
 from ib_core.metrics import RateCurve, SeedResult
 from ib_core.metrics.compared import MOST_TRIES, range_weights
 from ib_core.metrics.number import AT_FARTHEST, FAR_BEYOND, jackknife, widened
-from ib_core.metrics.numbers import score_task
+from ib_core.metrics.scoring import score_task
 from ib_core.metrics.task_table import CommonRange, TaskTable
 from tests.ib_core.metrics import slow_twins as slow
 

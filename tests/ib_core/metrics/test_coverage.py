@@ -2,7 +2,7 @@
 
 import pytest
 
-from ib_core.metrics.numbers import score_task
+from ib_core.metrics.scoring import score_task
 from tests.ib_core.metrics.coverage import SEEDS_TRIED, measure
 from tests.ib_core.metrics.populations import RATES, RECORDED, SEEDS, TASKS, population
 from tests.ib_core.metrics.statistics_page import part, printed_coverage, scorecard

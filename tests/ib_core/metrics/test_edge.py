@@ -3,7 +3,7 @@ import pytest
 from ib_core.metrics import RateCurve, SeedResult
 from ib_core.metrics.edge import NOT_MONOTONE, bracket, edge_posteriors
 from ib_core.metrics.number import Number
-from ib_core.metrics.numbers import Row, score_task
+from ib_core.metrics.scoring import Row, score_task
 from ib_core.metrics.task_table import TaskTable
 from tests.ib_core.metrics.slow_twins import edge_quantiles
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ib_core.metrics import RateCurve, SeedResult
 from ib_core.metrics.number import LEAST_SEEDS, Number
-from ib_core.metrics.numbers import KINDS, TaskScore, score_task
+from ib_core.metrics.scoring import KINDS, TaskScore, score_task
 from ib_core.metrics.strip import THIN, rate_text
 from ib_core.metrics.words import advice, answer
 

@@ -15,6 +15,7 @@ from ib_core.metrics.compared import BestOfK
 from ib_core.metrics.curve import RateCurve
 from ib_core.metrics.edge import EdgePosterior
 from ib_core.metrics.number import Number, Writing, as_number, as_range, as_share, unknown
+from ib_core.metrics.paper_rule import PaperRule
 from ib_core.metrics.strip import Strip
 from ib_core.metrics.task_table import TaskTable
 
@@ -57,6 +58,14 @@ class Scoring:
     def best_of(self) -> tuple[BestOfK, ...]:
         """Every series' expected best of k."""
         return tuple(compared.best_of_k(self.table, i) for i in range(len(self.table.labels)))
+
+    @cached_property
+    def paper_rules(self) -> dict[int, PaperRule]:
+        """The paper's rule by the place of the series it is made from."""
+        return {
+            series: paper_rule.paper_rule(self.curves[self.table.labels[series]])
+            for series in set(self.table.baselines.tolist()) - {-1}
+        }
 
     def against(self, series: int, number: Callable[[int, int], Number]) -> Number:
         """Return a number that compares a series with its baseline."""
@@ -133,7 +142,7 @@ def _paper(function: Callable[..., Number], *, with_curve: bool) -> Function:
         other, n = int(table.baselines[series]), table.fewest(series)
         if other == -1:
             return unknown(n, NO_BASELINE)
-        rule = paper_rule.paper_rule(scoring.curves[table.labels[other]])
+        rule = scoring.paper_rules[other]
         curve = (scoring.curves[table.labels[series]],) if with_curve else ()
         return function(rule, *curve, n)
 
@@ -367,7 +376,14 @@ def score_task(
 
 
 def score_tasks(
-    curves_by_task: Mapping[str, Mapping[str, RateCurve]], *, baseline: str = "eb"
+    curves_by_task: Mapping[str, Mapping[str, RateCurve]],
+    *,
+    baseline: str | Mapping[str, str] = "eb",
+    on_test: bool = False,
+    paper: bool = False,
 ) -> dict[str, TaskScore]:
-    """Score every task of a study on its own."""
-    return {task: score_task(found, baseline=baseline) for task, found in curves_by_task.items()}
+    """Score every task of a study on its own; settings as for `score_task`."""
+    return {
+        task: score_task(found, baseline=baseline, on_test=on_test, paper=paper)
+        for task, found in curves_by_task.items()
+    }

@@ -8,7 +8,7 @@ import pytest
 
 from ib_core.metrics import RateCurve, SeedResult
 from ib_core.metrics.number import Number, as_number, as_range, as_share
-from ib_core.metrics.numbers import KINDS, NUMBERS, score_task, score_tasks
+from ib_core.metrics.scoring import KINDS, NUMBERS, score_task, score_tasks
 
 EB = {0.1: [0.5, 0.6, 0.5], 1.0: [0.2, 0.3, 0.2], 10.0: [8.0, 8.0, None]}
 IB = {0.1: [0.5, 0.6, 0.5], 1.0: [0.3, 0.3, 0.2], 10.0: [0.9, 0.8, 1.0]}
