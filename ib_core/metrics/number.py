@@ -74,13 +74,13 @@ class Bounds:
 ANYWHERE = Bounds()
 
 
-#: How far out the one more seed lies that `jackknife` allows for: at the farthest one, and for
-#: plain losses so many times their whole spread beyond it.
-AT_FARTHEST, FAR_BEYOND = 0.0, 4.0
+#: How far out the one more seed lies that `jackknife` allows for: at the farthest one, or so many
+#: times the seeds' whole spread beyond it; the last is for plain losses.
+AT_FARTHEST, AS_FAR_AGAIN, FAR_BEYOND = 0.0, 1.0, 4.0
 
 
 def jackknife(
-    values: Floats, n: int, *, beyond: float = AT_FARTHEST
+    values: Floats, n: int, *, beyond: float = AS_FAR_AGAIN
 ) -> tuple[Floats, Floats] | None:
     """Return a number's interval from leaving out one seed at a time.
 
@@ -95,7 +95,7 @@ def jackknife(
     Args:
         values: `v`, then one `v_i` for every seed, [1 + seeds, ...].
         n: Seeds behind the number; those it does not depend on leave it unchanged.
-        beyond: `AT_FARTHEST`, or `FAR_BEYOND` for plain losses.
+        beyond: `AT_FARTHEST`, `AS_FAR_AGAIN` or `FAR_BEYOND`.
 
     Returns:
         Both ends; None below three seeds or where a value is undefined.

@@ -19,6 +19,8 @@ from ib_core.metrics.reading import Flags, Floats, Ints
 
 #: Share of what there is to gain that a good rate may give up.
 TOLERANCE = 0.1
+#: Chance of missing something with every seed, beyond which it is not thought of.
+UNSEEN = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +216,11 @@ class TaskTable:
 
     @cached_property
     def unseen(self) -> tuple[Floats, Floats]:
-        """Mean capped losses if one seed in n + 2 did what none does here, twice [series, rates].
+        """Mean capped losses if some seeds did what none does here, twice [series, rates].
 
-        First: at the last rate before any broke one more seed breaks and keeps its initial loss.
-        Second: at the first rate from which on all broke one seed fares as at the rate below.
-        One in n + 2 is what is to be expected of something n seeds have never done.
+        First: at the last rate before any broke, seeds break and keep their initial loss. Second:
+        at the first rate from which on all broke, seeds fare as at the rate below. Their share is
+        1 - UNSEEN^(1/n): what is more frequent than that, n seeds miss with less than that chance.
         """
         spoilt, mended = self.means[:, 0].copy(), self.means[:, 0].copy()
         for series in range(len(self.labels)):
@@ -228,11 +230,11 @@ class TaskTable:
             last = int((broke < count)[::-1].argmax()) if (broke < count).any() else 0
             if first > 0:
                 i = at[first - 1]
-                share = 1 / (self.count[series, i] + 2)
+                share = 1 - UNSEEN ** (1 / self.count[series, i])
                 spoilt[series, i] += share * (self.start[series, 0] - spoilt[series, i])
             if last > 0:
                 i, below = at[at.size - last], at[at.size - last - 1]
-                share = 1 / (self.count[series, i] + 2)
+                share = 1 - UNSEEN ** (1 / self.count[series, i])
                 mended[series, i] += share * (mended[series, below] - mended[series, i])
         return spoilt, mended
 
