@@ -18,6 +18,8 @@ from ib_core.metrics.reading import Flags, Floats
 from ib_core.metrics.task_table import TaskTable
 
 RESAMPLES = 2000
+#: Cells that the imagined seeds of `chance_interval` win more or less than the average one.
+APART = 1.5
 NO_PAIRS = "It shares no rate and seed with what it is compared with."
 
 
@@ -95,8 +97,8 @@ def chance_interval(wins: Floats, count: Floats) -> tuple[float, float]:
     Percentiles are moved by `z0`, the normal quantile of the share of resampled chances below the
     one seen, and are those of Student's t, `Phi(sqrt(n/(n-1)) t)` instead of `Phi(z)`: a plain
     percentile interval of a mean is too narrow by just that. Where all seeds agree, resampling them
-    would say that every seed must; so one more takes part, half of it a seed that wins one cell
-    more than the average seed, half one that wins one less.
+    would say that every seed must; so one more takes part, half of it a seed that wins 1.5 cells
+    more than the average seed, half one that wins as many less.
 
     Args:
         wins: Cells won by each seed, ties half.
@@ -104,7 +106,7 @@ def chance_interval(wins: Floats, count: Floats) -> tuple[float, float]:
     """
     n = wins.size
     value, cells = wins.sum() / count.sum(), count.mean()
-    imagined = np.clip(value * cells + np.array([-1.0, 1.0]), 0, cells)
+    imagined = np.clip(value * cells + np.array([-APART, APART]), 0, cells)
     weights = _resamples(n)
     won, played = np.concatenate([wins, imagined]), np.concatenate([count, [cells, cells]])
     drawn = np.sort((weights @ won) / (weights @ played))
