@@ -2,26 +2,31 @@
 
 Nothing here trains, and nothing needs torch. Give it losses from anywhere::
 
-    from ib_core.metrics import RateCurve, SeedResult, recommendation, scorecard
+    from ib_core.metrics import RateCurve, SeedResult, answer, score_task
 
     eb = RateCurve.from_results((lr, SeedResult(seed, loss, initial_loss)) for ...)
-    rows = scorecard({"eb": eb, "ib": ib})
-    rows["ib"]["headroom"].text                # "at least 2.5"
-    recommendation(rows["ib"]["robust_low"], rows["ib"]["robust_high"])    # "Use 0.3 to 30."
+    score = score_task({"eb": eb, "ib": ib})
+    score.rows["ib"]["edge"]       # Number(value=1.73, low=1.1, high=2.7, n=5, ...)
+    answer(score)                  # "IB holds to 1.7, EB to 0.55: 3.2 times higher ..."
 
 ================== ========================================================================
 module             owns
 ================== ========================================================================
+`number`           `Number`: value, interval, n, definition; jackknife; how it is written
+`scoring`          `NUMBERS`, the one list; `score_task()`: every number of every series
+`task_table`       all series of a task as arrays: broken, capped, good, common range
+`edge`             where half the seeds break; headroom; the strip: good, tested, broken
+`compared`         best, price, sensitivity, best of k; paired rates and seeds
+`words`            `advice()`, `answer()`: the same numbers in sentences
+`across`           many tasks: ranks, profiles, chances
+                   *what follows is on screens until they are switched over to the above*
 `curve`            `SeedResult`, `RatePoint`, `RateCurve`: results; means and bands to draw
-`scorecard`        `scorecard()`: every number of every method with bootstrap intervals
-`registry`         `METRICS`: names, titles, units, definitions, citations
+`registry`         `METRICS`: names, definitions, citations; `scorecard()`: all, by method
 `divergence`       the paper's threshold and divergence rate, headroom, probability
-`sensitivity`      best rate, LR sensitivity, robust range, the recommendation in words
-`budget`           expected best of k random rates
-`paired`           differences by (rate, seed); better than EB    `wilcoxon`  its test
+`sensitivity`      best rate, LR sensitivity, robust range, best of k, the recommendation
+`paired`           differences by (rate, seed) with Wilcoxon's test; better than EB
 `cost`             the flop bound on IB's overhead, and what the paper prints
 `means`            observed and resampled mean curves: what metrics are computed from
-`crossing`         where a curve first exceeds a bound             `reading`  value or bound
 ================== ========================================================================
 
 Three rules hold everywhere. A mean over seeds of which one is not finite is no number and counts
@@ -29,6 +34,13 @@ as above every threshold. A number that the grid cuts off is a bound and says on
 number that is undefined is None and says why.
 """
 
+from ib_core.metrics.across import (
+    RankTest,
+    chance_over_tasks,
+    interquartile_mean,
+    performance_profiles,
+    rank_test,
+)
 from ib_core.metrics.cost import (
     ALPHA_FLOPS,
     PRINTED_OVERHEADS,
@@ -45,21 +57,33 @@ from ib_core.metrics.curve import (
     SeedResult,
 )
 from ib_core.metrics.divergence import Proportion, divergence_probability, paper_threshold
+from ib_core.metrics.edge import RateCell, Strip
+from ib_core.metrics.number import MetricValue, Number, number_text
 from ib_core.metrics.paired import (
     Pair,
     PairedComparison,
     PairedDifference,
     paired_differences,
 )
-from ib_core.metrics.reading import MetricValue, number_text
-from ib_core.metrics.registry import METRICS, PAPER, Metric
-from ib_core.metrics.scorecard import scorecard
+from ib_core.metrics.registry import METRICS, PAPER, Metric, scorecard
+from ib_core.metrics.scoring import (
+    KINDS,
+    NUMBERS,
+    NumberKind,
+    TaskScore,
+    score_task,
+    score_tasks,
+)
 from ib_core.metrics.sensitivity import recommendation
+from ib_core.metrics.task_table import TaskTable
+from ib_core.metrics.words import advice, answer
 
 __all__ = [
     "ALPHA_FLOPS",
     "BAND_DEFINITIONS",
+    "KINDS",
     "METRICS",
+    "NUMBERS",
     "PAPER",
     "PRINTED_OVERHEADS",
     "Band",
@@ -67,19 +91,34 @@ __all__ = [
     "LayerShape",
     "Metric",
     "MetricValue",
+    "Number",
+    "NumberKind",
     "OverheadBound",
     "Pair",
     "PairedComparison",
     "PairedDifference",
     "Proportion",
+    "RankTest",
+    "RateCell",
     "RateCurve",
     "RatePoint",
     "SeedResult",
+    "Strip",
+    "TaskScore",
+    "TaskTable",
+    "advice",
+    "answer",
+    "chance_over_tasks",
     "divergence_probability",
+    "interquartile_mean",
     "number_text",
     "overhead_bound",
     "paired_differences",
     "paper_threshold",
+    "performance_profiles",
+    "rank_test",
     "recommendation",
+    "score_task",
+    "score_tasks",
     "scorecard",
 ]

@@ -39,12 +39,19 @@ class SeedResult:
         loss: The chosen loss; None, NaN and infinity all mean "not finite".
         initial_loss: The same loss before the first step, None when it was not recorded.
         outcome: ``"completed"`` or ``"diverged"``.
+        validation_loss: Loss on the validation part, by which rates are then chosen.
+        above_start: Whether the final *training* loss is above its initial one; None: read it
+            off `loss`, which then is the training loss.
+        at_zero: Whether restarts left the weights at theta = 0 in the end.
     """
 
     seed: int
     loss: float | None
     initial_loss: float | None = None
     outcome: str = "completed"
+    validation_loss: float | None = None
+    above_start: bool | None = None
+    at_zero: bool = False
 
     def __post_init__(self) -> None:
         if self.outcome not in COUNTED_OUTCOMES:
@@ -63,6 +70,16 @@ class SeedResult:
     def diverged(self) -> bool:
         """Whether the trial diverged; a loss that is not finite always did."""
         return self.outcome == "diverged" or self.finite_loss is None
+
+    @property
+    def broken(self) -> bool:
+        """Whether it diverged, ended above its initial training loss, or was restarted to zero."""
+        if self.diverged or self.at_zero:
+            return True
+        if self.above_start is not None:
+            return self.above_start
+        start, loss = self.initial_loss, self.finite_loss
+        return start is not None and loss is not None and loss > start
 
     @property
     def capped_loss(self) -> float | None:

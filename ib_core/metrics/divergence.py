@@ -1,4 +1,9 @@
-"""When a method breaks: the paper's divergence rule, headroom and divergence probability."""
+"""When a method breaks: the paper's divergence rule, headroom and divergence probability.
+
+The paper's rule follows the grid's end (a grid that ends higher explodes higher, and the mid-point
+with it), so `PaperRule`, under the paper's name, is for the paper's own studies only, and says
+something only where the threshold is not above the initial loss.
+"""
 
 from dataclasses import dataclass
 from math import isnan, sqrt
@@ -7,10 +12,57 @@ from statistics import NormalDist
 import numpy as np
 
 from ib_core.errors import InvalidSpec
-from ib_core.metrics.crossing import first_above
 from ib_core.metrics.curve import RateCurve
 from ib_core.metrics.means import ROUNDING, MeanCurves, mean_curves
-from ib_core.metrics.reading import Floats, Reading
+from ib_core.metrics.number import SIDES, Flags, Floats, Ints, Number, Reading, unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """First crossing of each curve, [curves].
+
+    Attributes:
+        found: Whether the curve crosses at all before the grid ends.
+        index: First grid point above the bound; the last point where none is.
+        position: The crossing between that point and the one before; the last x where none is.
+    """
+
+    found: Flags
+    index: Ints
+    position: Floats
+
+
+def first_above(x: Floats, values: Floats, bound: Floats, start: Ints) -> Crossing:
+    """Walk up from each curve's start to the first value above the bound.
+
+    The crossing is interpolated linearly in `x`. NaN lies above every bound and gives nothing to
+    interpolate with: there the grid point itself is the crossing. The value at the start must
+    not be above the bound. To walk down instead, reverse `x` and `values`.
+
+    Args:
+        x: Grid positions, [points].
+        values: [curves, points].
+        bound: [curves].
+        start: Index from which to walk, [curves].
+    """
+    last = x.size - 1
+    with np.errstate(invalid="ignore"):
+        within = values <= (bound + ROUNDING * np.abs(bound))[:, None]
+    above = ~within & (np.arange(x.size) > start[:, None])
+    found: Flags = above.sum(axis=1) > 0
+    index = np.where(found, above.argmax(axis=1), last)
+    before = np.maximum(index - 1, 0)
+    rows = np.arange(len(values))
+    share = _share(values[rows, before], values[rows, index], bound)
+    position = x[before] + share * (x[index] - x[before])
+    return Crossing(found, index, np.where(found, position, x[last]))
+
+
+def _share(lower: Floats, upper: Floats, bound: Floats) -> Floats:
+    """How far between two values the bound lies, in [0, 1]; 1 where the upper is NaN."""
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        share = (bound - lower) / (upper - lower)
+    return np.where(np.isfinite(share), np.clip(share, 0.0, 1.0), 1.0)
 
 
 def divergence_threshold(eb: MeanCurves) -> Floats:
@@ -157,3 +209,61 @@ def divergence_probability(diverged: int, n: int, level: float = 0.95) -> Propor
     low = 0.0 if diverged == 0 else centre - half
     high = 1.0 if diverged == n else centre + half
     return Proportion(share, low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class PaperRule:
+    """EB's curve and its threshold.
+
+    Attributes:
+        eb: EB's means.
+        threshold: Mid-point of its lowest and highest finite mean, [1].
+        refusal: Why nothing follows from it; empty if something does.
+    """
+
+    eb: MeanCurves
+    threshold: Floats
+    refusal: str
+
+
+def paper_rule(eb: RateCurve) -> PaperRule:
+    """Return the paper's rule for methods compared with this curve."""
+    means = mean_curves(eb)
+    threshold = divergence_threshold(means)
+    refusal = ""
+    if np.isnan(threshold[0]):
+        refusal = "There is no threshold: no mean loss of EB is finite."
+    elif threshold[0] > means.initial[0]:
+        refusal = "The mid-point is above the initial loss: the rule says nothing here."
+    return PaperRule(means, threshold, refusal)
+
+
+def paper_divergence_threshold(rule: PaperRule, n: int) -> Number:
+    """Return the mid-point of EB's lowest and highest finite mean loss."""
+    if rule.refusal:
+        return unknown(n, rule.refusal)
+    return Number(float(rule.threshold[0]), n=n)
+
+
+def paper_divergence_rate(rule: PaperRule, curve: RateCurve, n: int) -> Number:
+    """Return the first tested rate above the best one whose mean exceeds the threshold."""
+    if rule.refusal:
+        return unknown(n, rule.refusal)
+    return _number(divergence_rate(mean_curves(curve), rule.threshold).grid, n)
+
+
+def paper_headroom(rule: PaperRule, curve: RateCurve, n: int) -> Number:
+    """Return that rate divided by EB's."""
+    if rule.refusal:
+        return unknown(n, rule.refusal)
+    ours, theirs = (
+        divergence_rate(means, rule.threshold).grid for means in (mean_curves(curve), rule.eb)
+    )
+    return _number(headroom(ours, theirs), n)
+
+
+def _number(reading: Reading, n: int) -> Number:
+    if np.isnan(reading.value[0]):
+        return unknown(n, reading.note)
+    side = SIDES[int(reading.side[0])]
+    return Number(float(reading.value[0]), censored=side, n=n, note=reading.note)

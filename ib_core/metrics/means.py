@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ib_core.errors import InvalidSpec
 from ib_core.metrics.curve import RateCurve, SeedResult
-from ib_core.metrics.reading import Floats, Ints
+from ib_core.metrics.number import Floats, Ints
 
 # Sums of equal numbers in different order differ in the last bits; that is no difference.
 ROUNDING = 1e-12

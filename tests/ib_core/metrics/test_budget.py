@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ib_core.errors import InvalidSpec
-from ib_core.metrics.budget import expected_best, expected_lowest
 from ib_core.metrics.means import MeanCurves
+from ib_core.metrics.sensitivity import expected_best, expected_lowest
 
 
 @given(st.lists(st.floats(-10, 10), min_size=1, max_size=5), st.integers(1, 4))

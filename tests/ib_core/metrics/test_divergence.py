@@ -16,7 +16,7 @@ from ib_core.metrics.divergence import (
     paper_threshold,
 )
 from ib_core.metrics.means import MeanCurves
-from ib_core.metrics.reading import Reading
+from ib_core.metrics.number import Reading
 
 GRID = [0.01, 0.1, 1.0, 10.0, 100.0]
 # Three decimals: closer numbers than rounding can tell apart count as equal by design.

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ib_core.metrics.reading import MetricValue, Reading, interval, number_text
+from ib_core.metrics.number import MetricValue, Reading, interval, number_text
 
 
 def metric_value(value, censored="none"):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ib_core.errors import InvalidSpec
 from ib_core.metrics.means import MeanCurves, mean_curves
-from ib_core.metrics.reading import MetricValue
+from ib_core.metrics.number import MetricValue
 from ib_core.metrics.sensitivity import (
     best_lr,
     best_mean,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata, wilcoxon
 
-from ib_core.metrics.wilcoxon import _exact_p, _normal_p, least_p, signed_rank
+from ib_core.metrics.paired import _exact_p, _normal_p, least_p, signed_rank
 
 
 def slow_p(differences: list[int]) -> float:
