@@ -69,6 +69,8 @@ def rough(seconds: float) -> str:
         return "a few seconds"
     if seconds < 55:
         return f"{5 * round(seconds / 5)} s"
+    if seconds < 225:
+        return duration(30 * round(seconds / 30))
     minutes = round(seconds / 60)
     if minutes < 58:
         return f"{minutes if minutes < 10 else 5 * round(minutes / 5)} min"

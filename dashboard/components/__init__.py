@@ -8,13 +8,12 @@
 | `number_fields` | the one field for numbers, and one with a slider |
 | `browser_drawn` | a graph that keeps its zoom, and plain elements: drawn from a store |
 | `illustrated` | what the illustrated pages share: looks, sliders, places to draw in |
-| `progress` | how far trials are: counts, a bar, a sentence |
+| `progress` | how far trials are: counts, a bar, a sentence; how often a page that follows asks |
 | `scorecard` | the robustness numbers and the advice |
 | `trial_words` | a trial's settings, its outcome and its record |
 | `people` | what somebody did, and what is shown only once |
 | `bundle` | the offer to load the paper's reproduction |
 | `copy_as` | a sweep as a command |
-| `ticks` | how often a page that follows something asks |
 """
 
 from dashboard.components.browser_drawn import draw_from, fill_from, plain_elements
@@ -62,16 +61,18 @@ from dashboard.components.number_fields import NumberSlider, number_field
 from dashboard.components.people import activity, refused, shown_once
 from dashboard.components.progress import (
     STATES,
+    answering,
     ended,
     progress_bar,
     progress_panel,
     progress_words,
     retriable,
+    tick_from,
+    tick_stores,
     unfinished,
 )
 from dashboard.components.scorecard import advice, scorecard_table
 from dashboard.components.shell import account_links, breadcrumbs, navigation, page_shell
-from dashboard.components.ticks import answering, tick_from, tick_stores
 from dashboard.components.trial_words import (
     at_rate,
     facts,

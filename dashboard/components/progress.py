@@ -1,12 +1,15 @@
-"""How far trials are: a bar by state, and the same in words."""
+"""How far trials are, in a bar and in words; and pages that follow them: when they ask again."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import dash_mantine_components as dmc
+from dash import Input, Output, State
 
+from dashboard.callbacks import browser_callback
 from dashboard.components.elements import STATE_COLOUR
 from dashboard.formats import count, counted, rough
-from dashboard.markup import Component, html
+from dashboard.markup import Component, dcc, html
 
 #: In the order of the bar, from done to to do.
 STATES = ("completed", "diverged", "failed", "cancelled", "running", "queued")
@@ -81,3 +84,34 @@ def progress_panel(
         ],
         role="status",
     )
+
+
+def busy_id(tick: str) -> str:
+    """Return the id of what holds whether the answer to a tick is still to come."""
+    return f"{tick}-busy"
+
+
+def tick_stores(tick: str) -> list[Component]:
+    """Return what a page that ticks keeps: the last tick, and whether its answer is to come."""
+    return [dcc.Store(id=tick), dcc.Store(id=busy_id(tick))]
+
+
+def tick_from(interval: str, tick: str) -> None:
+    """Let a page tick with an interval, while it is looked at and nobody waits for an answer.
+
+    Dash throws an answer away when the same question is asked again before it is there: where
+    answers take longer than the interval, none would ever be shown.
+    """
+    browser_callback(
+        "function(count, busy, asked) { return window.etascope.nextTick(count, busy, asked); }",
+        Output(tick, "data"),
+        Input(interval, "n_intervals"),
+        State(busy_id(tick), "data"),
+        State(tick, "data"),
+        prevent_initial_call=True,
+    )
+
+
+def answering(tick: str) -> list[tuple[Any, bool, bool]]:
+    """Return the `running` of the callback that answers the ticks."""
+    return [(Output(busy_id(tick), "data"), True, False)]

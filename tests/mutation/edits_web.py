@@ -162,8 +162,8 @@ LOOKS = (
     Edit(
         "curves that look alike are not told apart",
         "dashboard/figures",
-        "        seen[look] += 1\n    return styles",
-        "    return styles",
+        "variant=seen[look],\n        )\n        seen[look] += 1",
+        "variant=seen[look],\n        )",
         ("test_curves_that_would_look_alike_are_told_apart",),
     ),
     Edit(
@@ -284,8 +284,8 @@ PICTURES = (
     Edit(
         "a lost mean is the best in a small curve",
         "dashboard/figures",
-        "share = 1.0 if point.mean is None",
-        "share = 0.0 if point.mean is None",
+        "    if mean is None or mean > high:\n        return 1.0",
+        "    if mean is None or mean > high:\n        return 0.0",
         ("test_a_mean_that_is_no_number_is_drawn_at_the_top_not_left_out",),
     ),
     Edit(

@@ -173,7 +173,8 @@ READS: frozenset[str] = frozenset(
         "paper.curves.draw",
         "trial.draw",
         "updates.change_rule",
-        "start.follow",  # with accounts on, the first study that it asks for is never begun
+        "start.begin",  # with accounts on, the first study that it asks for is never begun
+        "start.follow",
         "start.judge",
         "workers.refresh",
     }
