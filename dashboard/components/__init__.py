@@ -13,7 +13,6 @@
 | `trial_words` | a trial's settings, its outcome and its record |
 | `people` | what somebody did, and what is shown only once |
 | `bundle` | the offer to load the paper's reproduction |
-| `copy_as` | a sweep as a command |
 """
 
 from dashboard.components.browser_drawn import draw_from, fill_from, plain_elements
@@ -33,7 +32,6 @@ from dashboard.components.controls import (
     switch,
     values_of,
 )
-from dashboard.components.copy_as import copy_tabs
 from dashboard.components.elements import (
     STATE_COLOUR,
     age,
@@ -104,7 +102,6 @@ __all__ = [
     "button_link",
     "card",
     "control_group",
-    "copy_tabs",
     "draw_from",
     "drawing_place",
     "empty_state",

@@ -1,8 +1,10 @@
 """A study's sweeps: what tells them apart; cancel, retry, run again; each as a command."""
 
 import json
+import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import dash
 import dash_mantine_components as dmc
@@ -11,10 +13,9 @@ from dash import ALL, Input, Output, State, no_update
 from backend.client import calls
 from backend.schemas import SweepCreate, SweepRead
 from dashboard import ids as shared
-from dashboard.api_client import ask, get_catalog
+from dashboard.api_client import api_address, ask, get_catalog
 from dashboard.callbacks import browser_callback, callback, say
 from dashboard.components import (
-    copy_tabs,
     link,
     local_time,
     retriable,
@@ -26,7 +27,7 @@ from dashboard.formats import counted, number
 from dashboard.ids import Study as ids
 from dashboard.markup import Component, html
 from dashboard.theme import METHOD_STYLE
-from ib_core.sweep.request import body_of
+from ib_core.sweep.request import body_of, command_line
 
 #: Of a study, in one answer of the API.
 MOST_SWEEPS = 100
@@ -275,3 +276,63 @@ async def copy(_clicks: list[int], href: str) -> tuple[Any, Any]:
         return no_update, no_update
     sweep = await ask(calls.sweep(pressed["key"]))
     return True, copy_tabs(sweep, href)
+
+
+def as_curl(study_id: int, spec: dict[str, Any], origin: str) -> str:
+    """Return a shell command."""
+    lines = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in body_of(spec).items()]
+    body = "{\n" + ",\n".join(lines) + "\n}"
+    return (
+        f"curl -X POST {shlex.quote(f'{origin}/api/studies/{study_id}/sweeps')} \\\n"
+        f"  -H 'Content-Type: application/json' \\\n  -d {shlex.quote(body)}"
+    )
+
+
+def as_python(study_id: int, spec: dict[str, Any], origin: str) -> str:
+    """Return a script."""
+    lines = [f"    {name!r}: {value!r}," for name, value in body_of(spec).items()]
+    return "\n".join(
+        [
+            "from backend.client import Client",
+            "",
+            "sweep = {",
+            *lines,
+            "}",
+            f"with Client({origin!r}) as client:",
+            f"    submitted = client.submit({study_id}, sweep)",
+            "    client.wait(submitted.id)",
+            f"    curves = client.sensitivity({study_id})",
+        ]
+    )
+
+
+def as_command(spec: dict[str, Any], origin: str) -> str:
+    """Return the `etascope submit` line."""
+    return command_line("etascope submit", body_of(spec), "--server", origin)
+
+
+def copy_tabs(sweep: SweepRead, href: str) -> Component:
+    """Return the three forms, each with a button that copies it."""
+    parts = urlsplit(href)
+    origin = api_address() or f"{parts.scheme}://{parts.netloc}"
+    texts = {
+        "curl": as_curl(sweep.study_id, sweep.spec, origin),
+        "Python": as_python(sweep.study_id, sweep.spec, origin),
+        "Command line": as_command(sweep.spec, origin),
+    }
+    return dmc.Tabs(
+        [
+            dmc.TabsList([dmc.TabsTab(name, value=name) for name in texts]),
+            *(dmc.TabsPanel(_code(text), value=name, pt=12) for name, text in texts.items()),
+        ],
+        value="curl",
+    )
+
+
+def _code(text: str) -> Component:
+    return html.Div(
+        [
+            html.Pre(text, className="code", tabIndex=0),
+            dmc.CopyButton(value=text, children="Copy", copiedChildren="Copied", size="sm"),
+        ]
+    )

@@ -5,7 +5,7 @@ import json
 import shlex
 
 from backend.schemas import SweepCreate
-from dashboard.components.copy_as import as_command, as_curl, as_python
+from dashboard.pages.study.sweeps import as_command, as_curl, as_python
 from ib_core.sweep.request import body_of, read_body
 from tests.dashboard.fake_api import FakeApi
 
