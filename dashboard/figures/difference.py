@@ -122,15 +122,19 @@ def _panel(view: DifferencesRead, picture: Picture, initial: float | None) -> _P
     scale = focus(view, full=picture.scale == "full", initial=initial)
     styles = _styles(view, picture)
     found = [off_scale(item, scale) for item in view.items]
-    rails: dict[str, list[Lane]] = {}
-    for side, counted_at in (("lower", 1), ("higher", 2)):
-        marks = [[(one[0], one[counted_at]) for one in own if one[counted_at]] for own in found]
-        rails[side] = [
-            Lane(_method(item), literal(name_of(item)), style, marked, name_of(item))
-            for item, style, marked in zip(view.items, styles, marks, strict=True)
-            if marked
-        ]
-    return _Panel(view, scale, styles, rails["higher"], rails["lower"])
+    higher = [[(lr, above) for lr, _, above in own if above] for own in found]
+    lower = [[(lr, below) for lr, below, _ in own if below] for own in found]
+    return _Panel(view, scale, styles, _lanes(view, styles, higher), _lanes(view, styles, lower))
+
+
+def _lanes(
+    view: DifferencesRead, styles: Sequence[SeriesStyle], marks: list[list[tuple[float, int]]]
+) -> list[Lane]:
+    return [
+        Lane(_method(item), literal(name_of(item)), style, marked, name_of(item))
+        for item, style, marked in zip(view.items, styles, marks, strict=True)
+        if marked
+    ]
 
 
 def _styles(view: DifferencesRead, picture: Picture) -> list[SeriesStyle]:
@@ -181,7 +185,7 @@ def _add_panel(
         narrow = picture.narrow
         figure.add_traces(list(rail_traces(lanes, side, place, decades=high - low, narrow=narrow)))
         figure.update_layout({f"yaxis{rail}": rail_axis(lanes, domain, f"x{axis}")})
-        figure.add_shape(**ground(*domain, palette.rail))
+        figure.add_shape(**ground(domain[0], domain[1], palette.rail))
         anchor = f"y{rail}" if side == "lower" else anchor
     figure.update_layout(
         {

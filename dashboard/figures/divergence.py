@@ -76,13 +76,15 @@ def rail_traces(
     """
     diverged = [entry for entry in entries if entry.diverged]
     off_scale = [entry for entry in entries if entry.off_scale]
+    # Of either kind: half a lane apart, a count still runs into the next one's marker.
+    closest = closest_of([entry.point.lr for entry in entries], decades)
     common = {"legendgroup": line.id, "showlegend": False, "xaxis": "x", "yaxis": "y2"}
     if diverged:
         yield scatter(
             x=[entry.point.lr for entry in diverged],
             y=[lane + (0.25 if entry.crowded else 0) for entry in diverged],
             **_look("triangle-up", style),
-            **_counts([(entry, entry.diverged) for entry in diverged], decades, short=short),
+            **_counts([(one, one.diverged) for one in diverged], closest, short=short),
             hovertext=[_diverged_hover(name, entry.point) for entry in diverged],
             hoverinfo="text",
             customdata=[
@@ -97,7 +99,7 @@ def rail_traces(
             x=[entry.point.lr for entry in off_scale],
             y=[lane - (0.25 if entry.crowded else 0) for entry in off_scale],
             **_look("arrow-bar-up-open", style),
-            **_counts([(one, len(one.off_scale)) for one in off_scale], decades, short=short),
+            **_counts([(one, len(one.off_scale)) for one in off_scale], closest, short=short),
             hovertext=[_off_scale_hover(name, entry) for entry in off_scale],
             hoverinfo="text",
             customdata=[opens(entry.off_scale) for entry in off_scale],
@@ -121,26 +123,23 @@ def _look(symbol: str, style: SeriesStyle) -> dict[str, Any]:
 
 
 def _counts(
-    entries: Sequence[tuple[RailEntry, int]], decades: float, *, short: bool
+    entries: Sequence[tuple[RailEntry, int]], closest: float, *, short: bool
 ) -> dict[str, Any]:
     """Return the counts beside the markers, where there is room for them: "1/3", or "1" alone."""
-    rates = [entry.point.lr for entry, _ in entries]
     alone = [str(k) for _, k in entries]
     of_all = [f"{k}/{entry.point.n}" for entry, k in entries]
-    texts = of_all if not short and have_room(of_all, rates, decades, narrow=False) else alone
-    fits = have_room(texts, rates, decades, narrow=short)
+    texts = of_all if not short and have_room(of_all, closest, narrow=False) else alone
+    fits = have_room(texts, closest, narrow=short)
     return {"text": texts, "mode": "markers+text" if fits else "markers"}
 
 
-def have_room(
-    texts: Sequence[str], rates: Sequence[float], decades: float, *, narrow: bool
-) -> bool:
-    """Return whether texts beside markers at these rates end before the next marker."""
+def have_room(texts: Sequence[str], closest: float, *, narrow: bool) -> bool:
+    """Return whether texts beside markers end before the next one, `closest` of the axis away."""
     needed = MARKER + LETTER * max(len(text) for text in texts)
-    return (NARROW if narrow else WIDE) * _closest(rates, decades) >= needed
+    return (NARROW if narrow else WIDE) * closest >= needed
 
 
-def _closest(rates: Sequence[float], decades: float) -> float:
+def closest_of(rates: Sequence[float], decades: float) -> float:
     """Return the smallest distance of neighbouring rates, as a share of the axis."""
     return min((math.log10(b / a) / decades for a, b in pairwise(rates)), default=1.0)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from backend.schemas import PairedRead
-from dashboard.figures.divergence import have_room
+from dashboard.figures.divergence import closest_of, have_room
 from dashboard.figures.traces import Trace, scatter
 from dashboard.formats import counted, number
 from dashboard.theme import SeriesStyle
@@ -82,7 +82,7 @@ def rail_traces(
     for lane, height in zip(lanes, reversed(range(len(lanes))), strict=True):
         texts = [str(pairs) for _, pairs in lane.marked]
         rates = [lr for lr, _ in lane.marked]
-        fits = have_room(texts, rates, decades, narrow=narrow)
+        fits = have_room(texts, closest_of(rates, decades), narrow=narrow)
         yield scatter(
             x=rates,
             y=[height] * len(rates),
@@ -108,5 +108,5 @@ def rail_traces(
 def rail_legend(side: str, colour: str) -> Trace:
     """Return what explains the marks of a side."""
     marker = {"symbol": SIDES[side], "size": 10, "color": colour}
-    name = f"pairs {side} than the scale"
+    name = f"pairs {'above' if side == 'higher' else 'below'} scale"
     return scatter(x=[None], y=[None], mode="markers", marker=marker, name=name, meta="legend")

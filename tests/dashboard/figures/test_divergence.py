@@ -30,6 +30,17 @@ def test_counts_are_shown_where_no_marker_stands_in_their_way(decades, short, sh
     assert shown is None or set(rail["text"]) == {shown}
 
 
+def test_a_count_makes_way_for_a_marker_of_the_other_kind():
+    line = series("eb")
+    first, second = (
+        RailEntry(line.points[0], 0, [1, 2]),
+        RailEntry(line.points[0].model_copy(update={"lr": line.points[0].lr * 1.05}), 3, []),
+    )
+    for entries, mode in (([first], "markers+text"), ([first, second], "markers")):
+        found = rail_traces(line, "EB", series_style("eb"), entries, lane=0, decades=4, short=False)
+        assert {trace["mode"] for trace in found} == {mode}
+
+
 def test_the_band_is_the_api_s_interval():
     band = next(strip_traces(series("eb"), "EB", series_style("eb")))
     assert band["meta"] == "strip band"
