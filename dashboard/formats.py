@@ -68,7 +68,7 @@ def rough(seconds: float) -> str:
     if seconds < 7.5:
         return "a few seconds"
     if seconds < 55:
-        return f"{5 * round(seconds / 5)} s"
+        return f"{round(seconds) if seconds < 20 else 5 * round(seconds / 5)} s"
     minutes = round(seconds / 60)
     if minutes < 58:
         return f"{minutes if minutes < 10 else 5 * round(minutes / 5)} min"
