@@ -68,7 +68,7 @@ def rough(seconds: float) -> str:
     if seconds < 7.5:
         return "a few seconds"
     if seconds < 55:
-        return f"{5 * round(seconds / 5)} s"
+        return f"{round(seconds) if seconds < 20 else 5 * round(seconds / 5)} s"
     if seconds < 225:
         return duration(30 * round(seconds / 30))
     minutes = round(seconds / 60)

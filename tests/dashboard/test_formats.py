@@ -57,7 +57,8 @@ def test_durations_have_their_two_largest_units(seconds, words):
     [
         (0.2, "a few seconds"),
         (3.83, "a few seconds"),
-        (12.5, "10 s"),
+        (12.5, "12 s"),
+        (23, "25 s"),
         (54, "55 s"),
         (57, "1 min"),
         (100, "1 min 30 s"),

@@ -166,6 +166,24 @@ def test_escape_closes_the_export_menu_wherever_the_focus_is(browser, fake_site)
     page.close()
 
 
+def test_no_drawer_that_was_opened_is_a_step_back(browser, fake_site):
+    page = browser.new_page()
+    page.goto(f"{fake_site.url}/studies/1")
+    settled(page)
+    before = page.evaluate("history.length")
+    opened = "trials => window.dash_clientside.set_props('study-selected', { data: trials })"
+    for trials in ("1", "2"):
+        page.evaluate(opened, trials)
+        page.wait_for_function(f"() => location.search === '?trials={trials}'")
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => location.search === ''")
+    assert page.evaluate("history.length") == before
+    page.locator("#study-split").get_by_text("Test", exact=True).click()
+    page.wait_for_function("() => location.search === '?split=test'")
+    assert page.evaluate("history.length") == before + 1
+    page.close()
+
+
 def test_times_are_in_the_viewer_s_zone(browser, fake_site):
     context = browser.new_context(timezone_id="Asia/Tokyo", locale="en-GB")
     page = context.new_page()

@@ -121,7 +121,7 @@ def test_a_running_study_ticks_and_a_finished_one_does_not(api):
     assert paused is False
     assert other != version
     assert "20 of 54 trials ended" in text_of(status)
-    assert "about 10 s left" in text_of(status)
+    assert "about 12 s left" in text_of(status)
     assert "waiting for a gpu worker" in text_of(status)
     assert "Notify me when it ends" in text_of(status)
     assert "Cancel" in text_of(sweeps)
