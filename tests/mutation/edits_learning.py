@@ -302,7 +302,7 @@ READER = (
         ("test_a_canonical_value_reads_well_where_it_is_typed",),
     ),
     Edit(
-        "a preset's task is trained under another task's name",
+        "another task is trained under a preset's name",
         "ib_core/sweep",
         "    _check_preset(found)\n",
         "",
