@@ -18,7 +18,7 @@ UPDATES = (
         "ib_core/updates",
         "value=-(1 + NEGATIVE_SLOPE) / 2",
         "value=-(1 - NEGATIVE_SLOPE) / 2",
-        ("test_relu.py::test_a_tie_goes_to_the_shorter_step",),
+        ("test_a_leaky_relu_is_woken_a_little_sooner_because_its_sleep_costs_something",),
     ),
     Edit(
         "a hardtanh comes down from its plateau too early",

@@ -26,6 +26,12 @@ def test_a_relu_that_sleeps_is_woken_if_the_whole_step_pays():
     assert landing(relu_alpha, -0.6, -1.0) == pytest.approx(-0.6)
 
 
+def test_a_leaky_relu_is_woken_a_little_sooner_because_its_sleep_costs_something():
+    """It pays from s = k*b*(1 + .01)/2 = -.505 on."""
+    assert landing(leaky_relu_alpha, -0.504, -1.0) == pytest.approx(0.496)
+    assert landing(leaky_relu_alpha, -0.506, -1.0) == pytest.approx(-0.496)
+
+
 @pytest.mark.parametrize("rule", [relu_alpha, leaky_relu_alpha])
 def test_a_tie_goes_to_the_shorter_step(rule):
     """At s = k*b*(slope + 1)/2 sleeping on and waking up cost the same."""
