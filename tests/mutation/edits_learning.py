@@ -18,7 +18,7 @@ UPDATES = (
         "ib_core/updates",
         "value=-(1 + NEGATIVE_SLOPE) / 2",
         "value=-(1 - NEGATIVE_SLOPE) / 2",
-        ("test_a_leaky_relu_takes_the_better_of_its_two_sides",),
+        ("test_a_leaky_relu_is_woken_a_little_sooner_because_its_sleep_costs_something",),
     ),
     Edit(
         "a hardtanh comes down from its plateau too early",
