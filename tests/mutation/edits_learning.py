@@ -18,7 +18,7 @@ UPDATES = (
         "ib_core/updates",
         "value=-(1 + NEGATIVE_SLOPE) / 2",
         "value=-(1 - NEGATIVE_SLOPE) / 2",
-        ("test_a_leaky_relu_takes_the_better_of_its_two_sides",),
+        ("test_a_leaky_relu_is_woken_a_little_sooner_because_its_sleep_costs_something",),
     ),
     Edit(
         "a hardtanh comes down from its plateau too early",
@@ -302,7 +302,7 @@ READER = (
         ("test_a_canonical_value_reads_well_where_it_is_typed",),
     ),
     Edit(
-        "a preset's task is trained under another task's name",
+        "another task is trained under a preset's name",
         "ib_core/sweep",
         "    _check_preset(found)\n",
         "",
