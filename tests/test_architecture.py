@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Collection
 from importlib.metadata import packages_distributions
 
@@ -313,6 +314,62 @@ def test_every_declared_package_is_pinned() -> None:
 def test_no_module_exceeds_400_lines() -> None:
     lengths = {path: len(path.read_text("utf-8").splitlines()) for path in sources()}
     assert {str(path.relative_to(ROOT)): n for path, n in lengths.items() if n > 400} == {}
+
+
+#: Nouns that several layers have a module for: a table, an answer, a service, a page of one thing.
+NOUNS = frozenset(
+    [
+        "accounts",
+        "analysis",
+        "bench",
+        "bundle",
+        "catalog",
+        "controls",
+        "curve",
+        "curves",
+        "database",
+        "divergence",
+        "errors",
+        "history",
+        "illustrations",
+        "paper",
+        "people",
+        "progress",
+        "reproduction",
+        "sensitivity",
+        "series",
+        "shards",
+        "start",
+        "studies",
+        "study",
+        "sweep",
+        "sweeps",
+        "system",
+        "trials",
+        "uci",
+        "updates",
+        "workers",
+    ]
+)
+#: Words that modules of several packages have each for itself, and what it means in each.
+EACH_ITS_OWN: dict[str, str] = {
+    "app": "what a process runs: the API, the dashboard, the worker",
+    "base": "what every module of its package is made of",
+    "cost": "in metrics the price of an implicit step, in sweep the forecast of a stack",
+    "panels": "of the report, and of a figure",
+    "pictures": "of the report, and of the guide",
+    "registry": "the list of a package: numbers, activations",
+    "rows": "of a table: the database's, the history's, a data set's",
+    "settings": "of an installation, and of a sweep",
+    "tasks": "what is learnt; in the worker Celery's word",
+    "training": "of a shard, and of the paper's bundle",
+}
+
+
+def test_a_second_module_of_the_same_name_means_the_same_or_is_listed() -> None:
+    found = Counter(name.split(".")[-1] for name in modules())
+    twice = {name for name, times in found.items() if times > 1 and not name.startswith("__")}
+    assert twice == NOUNS | set(EACH_ITS_OWN)
 
 
 def test_no_file_is_named_after_nothing() -> None:
