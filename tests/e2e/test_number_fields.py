@@ -154,6 +154,7 @@ def test_no_field_of_a_sweep_lets_a_wrong_text_run(visit: Visit, fields: Fields)
     understands(fields, FIELDS["epochs"], "1_0", "10")
     expect(page.get_by_alt_text("Rates 1×10⁻⁴")).to_be_visible()
     page.get_by_text("List", exact=True).click()
+    expect(page.locator(f"#{FIELDS['rate_list']}")).to_be_visible()
     fields.type(FIELDS["rate_list"], "1e-1, 1")
     for name, texts in LISTS.items():
         id, before = FIELDS[name], fields.shown(FIELDS[name])
