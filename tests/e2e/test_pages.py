@@ -84,7 +84,7 @@ def test_an_experiment_of_the_paper_runs_with_one_click(browser, fake_site, monk
     page.get_by_role("button", name="Run JSB Chorales, clip 8, authors profile").click()
     page.wait_for_url("**/studies/*")
     sent = [call.json for call in fake_site.api.sent if call.method == "POST"]
-    assert sent[-1]["preset"] == "paper/06_jsb_chorales_clip_8.0"
+    assert sent[-1]["sweep"]["preset"] == "paper/06_jsb_chorales_clip_8.0"
     assert seen.complaints == []
     page.close()
 

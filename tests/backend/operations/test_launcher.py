@@ -206,10 +206,14 @@ def test_address_is_one_a_browser_here_can_open(host: str, expected: str) -> Non
 
 def test_signals_are_counted_and_then_as_before() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with StopSignals() as stop:
-        os.kill(os.getpid(), signal.SIGTERM)
-        os.kill(os.getpid(), signal.SIGHUP)
-        until(lambda: stop.count == 2, 5, "the signals")
+    hangup = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it would be ignored
+    try:
+        with StopSignals() as stop:
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGHUP)
+            until(lambda: stop.count == 2, 5, "the signals")
+    finally:
+        signal.signal(signal.SIGHUP, hangup)
     assert signal.getsignal(signal.SIGTERM) is before
 
 
