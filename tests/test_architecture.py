@@ -7,8 +7,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections import Counter
-from collections.abc import Collection
 from importlib.metadata import packages_distributions
 
 import pytest
@@ -16,17 +14,13 @@ import pytest
 from tests.import_graph import (
     PACKAGES,
     ROOT,
-    exported,
-    importers,
     imports,
-    is_package,
     modules,
     project_files,
     sources,
     tree_of,
     within,
 )
-from tests.walk import WANTED, definitions
 
 #: What the two packages that speak HTTP stand on.
 BELOW_THE_WEB = (
@@ -132,15 +126,6 @@ MUST_NOT_IMPORT: dict[str, tuple[str, ...]] = {
     "ib_core": ("fastapi", "sqlalchemy", "celery", "dash", "plotly", "pydantic", "typer", "redis"),
 }
 
-#: A module of fewer lines that one other imports is a paragraph of that other.
-SPLINTER_LINES = 40
-#: Modules behind a face that others import by name: lighter than their face, or much heavier.
-OPEN_DOORS = (
-    "ib_core.sweep.request",
-    "backend.paper.report",
-    "backend.paper.pictures",
-    "backend.paper.terminal",
-)
 #: What comes with a declared package and cannot be had in another version than that one asks for.
 OTHER_HALVES = frozenset({"starlette", "anyio", "kombu", "pydantic_core", "choreographer"})
 
@@ -209,67 +194,6 @@ def test_services_import_only_what_is_below_them_in_their_table() -> None:
     assert wrong == []
 
 
-#: Packages whose `__init__` lists what others may use of them.
-FACES = [
-    name for name, path in modules().items() if "." in name and is_package(name) and exported(path)
-]
-
-
-def test_nobody_reaches_past_a_face() -> None:
-    past = {
-        f"{module} imports {name}"
-        for module, path in modules().items()
-        for name in imports(path)
-        for face in FACES
-        if name in modules() and name.startswith(f"{face}.") and not within(module, face)
-        if name not in OPEN_DOORS and not handed_out(name, face, imports(path))
-    }
-    assert past == set()
-
-
-def handed_out(name: str, face: str, imported: Collection[str]) -> bool:
-    """Tell a face's name from the module behind it that is called the same."""
-    from_within = any(one.startswith(f"{name}.") for one in imported)
-    return name.removeprefix(f"{face}.") in exported(modules()[face]) and not from_within
-
-
-@pytest.mark.parametrize("face", FACES)
-def test_a_face_says_what_its_modules_are_for_and_has_what_it_names(face: str) -> None:
-    module = importlib.import_module(face)
-    assert sorted(set(module.__all__)) == sorted(module.__all__)
-    assert [name for name in module.__all__ if not hasattr(module, name)] == []
-    lazy = {name for names in getattr(module, "_HOMES", {}).values() for name in names.split()}
-    assert lazy <= set(module.__all__)
-    if face == "ib_core":
-        return
-    told = ast.get_docstring(tree_of(modules()[face])) or ""
-    exports = [getattr(module, name) for name in module.__all__]
-    listed = {key for one in exports if isinstance(one, dict) for key in one}  # as methods are
-    inside = [name.removeprefix(f"{face}.") for name in modules() if name.startswith(f"{face}.")]
-    inside = [name for name in inside if "." not in name]  # what lies deeper has a face of its own
-    told_of = listed | {"__main__"} | set(re.findall(r"`(\w+)`", told))
-    assert [name for name in inside if name not in told_of] == []
-
-
-def test_a_small_module_with_one_importer_says_why_it_is_one() -> None:
-    found = []
-    for module, path in modules().items():
-        lines = len(path.read_text("utf-8").splitlines())
-        splinter = lines < SPLINTER_LINES and len(importers()[module]) == 1
-        if not splinter or is_package(module):
-            continue
-        told = ast.get_docstring(tree_of(path)) or ""
-        if "of its own" not in told:
-            found.append(f"{module} ({lines} lines) belongs into {min(importers()[module])}")
-    assert found == []
-
-
-@pytest.mark.parametrize(("name", "package"), WANTED)
-def test_the_walk_finds_its_way(name: str, package: str) -> None:
-    """`python -m tests.walk` counts any division of the house, if these are defined once."""
-    assert len(definitions(name, package)) == 1
-
-
 def test_every_imported_package_is_declared() -> None:
     installed, measuring = declared_packages("server"), declared_packages("server", "dev", "bench")
     distributions = packages_distributions()
@@ -314,62 +238,6 @@ def test_every_declared_package_is_pinned() -> None:
 def test_no_module_exceeds_400_lines() -> None:
     lengths = {path: len(path.read_text("utf-8").splitlines()) for path in sources()}
     assert {str(path.relative_to(ROOT)): n for path, n in lengths.items() if n > 400} == {}
-
-
-#: Nouns that several layers have a module for: a table, an answer, a service, a page of one thing.
-NOUNS = frozenset(
-    [
-        "accounts",
-        "analysis",
-        "bench",
-        "bundle",
-        "catalog",
-        "controls",
-        "curve",
-        "curves",
-        "database",
-        "divergence",
-        "errors",
-        "history",
-        "illustrations",
-        "paper",
-        "people",
-        "progress",
-        "reproduction",
-        "sensitivity",
-        "series",
-        "shards",
-        "start",
-        "studies",
-        "study",
-        "sweep",
-        "sweeps",
-        "system",
-        "trials",
-        "uci",
-        "updates",
-        "workers",
-    ]
-)
-#: Words that modules of several packages have each for itself, and what it means in each.
-EACH_ITS_OWN: dict[str, str] = {
-    "app": "what a process runs: the API, the dashboard, the worker",
-    "base": "what every module of its package is made of",
-    "cost": "in metrics the price of an implicit step, in sweep the forecast of a stack",
-    "panels": "of the report, and of a figure",
-    "pictures": "of the report, and of the guide",
-    "registry": "the list of a package: numbers, activations",
-    "rows": "of a table: the database's, the history's, a data set's",
-    "settings": "of an installation, and of a sweep",
-    "tasks": "what is learnt; in the worker Celery's word",
-    "training": "of a shard, and of the paper's bundle",
-}
-
-
-def test_a_second_module_of_the_same_name_means_the_same_or_is_listed() -> None:
-    found = Counter(name.split(".")[-1] for name in modules())
-    twice = {name for name, times in found.items() if times > 1 and not name.startswith("__")}
-    assert twice == NOUNS | set(EACH_ITS_OWN)
 
 
 def test_no_file_is_named_after_nothing() -> None:

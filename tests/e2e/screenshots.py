@@ -68,7 +68,10 @@ def examine(context: BrowserContext, url: str, path: str, picture: Path | None =
     try:
         page.goto(url + path)
         settled(page)
-        # Grids draw their rows when they come into view.
+        # Grids draw their rows, and their heads, when they come into view.
+        for grid in page.locator(".ag-root-wrapper").all():
+            grid.scroll_into_view_if_needed()
+            settled(page)
         page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")
         settled(page)
         page.evaluate("window.scrollTo(0, 0)")
