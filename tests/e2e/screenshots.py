@@ -68,10 +68,7 @@ def examine(context: BrowserContext, url: str, path: str, picture: Path | None =
     try:
         page.goto(url + path)
         settled(page)
-        # Grids draw their rows, and their heads, when they come into view.
-        for grid in page.locator(".ag-root-wrapper").all():
-            grid.scroll_into_view_if_needed()
-            settled(page)
+        # Grids draw their rows when they come into view.
         page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")
         settled(page)
         page.evaluate("window.scrollTo(0, 0)")
@@ -79,6 +76,9 @@ def examine(context: BrowserContext, url: str, path: str, picture: Path | None =
             page.screenshot(path=str(picture), full_page=True)
         wide, room = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
         found = barriers(page)
+        if found:  # a grid that is just being made has an empty head for a moment
+            page.wait_for_timeout(2000)
+            found = barriers(page)
     finally:
         page.close()
     sideways = [f"is {wide} px wide"] if wide > room else []
