@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import chdtrc, ndtr, ndtri
 
 from ib_core.errors import InvalidSpec
 from ib_core.metrics.compared import Cells, paired_cells
@@ -88,6 +87,8 @@ class RankTest:
 
 def rank_test(values: Values) -> RankTest:
     """Compare series by their ranks on many tasks (Friedman 1937, Nemenyi 1963, Demsar 2006)."""
+    from scipy.special import chdtrc
+
     found = matrix(values)
     n, k = found.values.shape
     each = ranks(found.values)
@@ -213,6 +214,8 @@ def _within_tasks(cells: Sequence[Cells]) -> Floats:
 def _corrected(drawn: Floats, value: float) -> tuple[float, float]:
     """The bias-corrected percentile interval of resampled values."""
     below = np.mean(drawn < value - 1e-12) + np.mean(np.abs(drawn - value) <= 1e-12) / 2
+    from scipy.special import ndtr, ndtri
+
     shift = ndtri(np.clip(below, 1 / RESAMPLES, 1 - 1 / RESAMPLES))
     reach = ndtri((1 + LEVEL) / 2)
     low, high = np.quantile(drawn, ndtr([2 * shift - reach, 2 * shift + reach]))

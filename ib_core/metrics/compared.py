@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
-from scipy.special import ndtr, ndtri, stdtrit
 
 from ib_core.metrics.number import (
     AT_FARTHEST,
@@ -351,6 +350,8 @@ def chance_interval(wins: Floats, count: Floats) -> tuple[float, float]:
     won, played = np.concatenate([wins, imagined]), np.concatenate([count, [cells, cells]])
     drawn = np.sort((weights @ won) / (weights @ played))
     below = np.mean(drawn < value - 1e-12) + np.mean(np.abs(drawn - value) <= 1e-12) / 2
+    from scipy.special import ndtr, ndtri, stdtrit
+
     shift = ndtri(np.clip(below, 1 / RESAMPLES, 1 - 1 / RESAMPLES))
     reach = np.sqrt(n / (n - 1)) * stdtrit(n - 1, (1 + LEVEL) / 2)
     low, high = np.quantile(drawn, ndtr([2 * shift - reach, 2 * shift + reach]))

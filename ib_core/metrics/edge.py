@@ -14,7 +14,6 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from scipy.special import expit, log_expit
 
 from ib_core.metrics.number import (
     ADVISED_SEEDS,
@@ -140,6 +139,8 @@ def _grid(rates: bytes) -> tuple[Floats, Floats, Floats, Floats]:
     edges = np.arange(logs[0] - BEYOND, logs[-1] + BEYOND + STEP / 2, STEP)
     steepness = SLOPES * (logs[:, None, None] - edges[:, None])
     flat = steepness.reshape(logs.size, -1)
+    from scipy.special import log_expit
+
     return logs, edges, log_expit(flat), log_expit(-flat)
 
 
@@ -170,6 +171,8 @@ def _monotone(chance: Floats, edges: Floats, logs: Floats, count: Ints, broke: I
     drawn = np.minimum(drawn, chance.size - 1)
     edge, slope = np.unravel_index(drawn, chance.shape)
     steepness = SLOPES[slope][:, None] * (logs - edges[edge][:, None])
+    from scipy.special import expit
+
     again = rng.binomial(count, expit(steepness)) / count
     return bool(np.mean(_largest_drop(again) >= seen - 1e-9) >= UNLIKELY)
 

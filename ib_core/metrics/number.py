@@ -13,7 +13,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -131,6 +130,8 @@ def jackknife(
 @lru_cache
 def _student(n: int) -> float:
     """The quantile of Student's t with n - 1 degrees of freedom that leaves half of 5 % above."""
+    from scipy.special import stdtrit  # 15 MB that a web process can do without
+
     return float(stdtrit(n - 1, (1 + LEVEL) / 2))
 
 
