@@ -167,7 +167,7 @@ def _history(web: WebProcess, browser: "Browser", rounds: int, tell: Tell) -> li
     for number in range(rounds + 1):
         tell(f"history, round {number} of {rounds}")
         page = context.new_page()
-        page.goto(f"{web.http.base_url}/", wait_until="commit")
+        page.goto(f"{web.http.base_url}/history", wait_until="commit")
         times = [_wait(page, ROWS, 50), *_page_and_filter(page)]
         page.close()
         if number:
