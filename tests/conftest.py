@@ -24,7 +24,7 @@ with warnings.catch_warnings():
 
 hypothesis_settings.register_profile(
     "default",
-    max_examples=50,
+    max_examples=80,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
