@@ -19,31 +19,42 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ib_core.implicit_sgd import ImplicitSGD
-    from ib_core.layers import ImplicitLinear, ImplicitRNN
-    from ib_core.methods import METHODS, Member, StackOptimizer, build_optimizer
+    from ib_core.layers import ImplicitConv2d, ImplicitLinear, ImplicitRNN
+    from ib_core.methods import METHODS, Member, Method, StackOptimizer, build_optimizer
+    from ib_core.options import choice, number, whole
     from ib_core.sweep import SweepSpec, run_sweep, run_trials
+    from ib_core.tasks import Data, Task
     from ib_core.updates import ALPHA_RULES
 
 _HOMES = {
     "implicit_sgd": "ImplicitSGD",
-    "layers": "ImplicitLinear ImplicitRNN",
-    "methods": "METHODS Member StackOptimizer build_optimizer",
+    "layers": "ImplicitConv2d ImplicitLinear ImplicitRNN",
+    "methods": "METHODS Member Method StackOptimizer build_optimizer",
+    "options": "choice number whole",
     "sweep": "SweepSpec run_sweep run_trials",
+    "tasks": "Data Task",
     "updates": "ALPHA_RULES",
 }
 
 __all__ = [
     "ALPHA_RULES",
     "METHODS",
+    "Data",
+    "ImplicitConv2d",
     "ImplicitLinear",
     "ImplicitRNN",
     "ImplicitSGD",
     "Member",
+    "Method",
     "StackOptimizer",
     "SweepSpec",
+    "Task",
     "build_optimizer",
+    "choice",
+    "number",
     "run_sweep",
     "run_trials",
+    "whole",
 ]
 
 

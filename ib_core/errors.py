@@ -1,6 +1,8 @@
 """Errors that say what came and what would work."""
 
+import traceback
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -68,3 +70,26 @@ def lookup(kind: str, name: str, registry: Mapping[str, T], *, field: str | None
         return registry[name]
     except KeyError:
         raise UnknownName(kind, name, registry, field=field) from None
+
+
+#: Folders of code that is not the user's: installed packages, Python's own, and this one.
+_NOT_THEIRS = ("site-packages", "dist-packages", "lib/python3", "ib_core", "<frozen")
+
+
+def said_where(error: BaseException) -> str:
+    """Return what an error says, with the file and line of the user's code it came from."""
+    said = str(error).strip().splitlines()
+    words = f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
+    if isinstance(error, IBError):
+        words = error.message
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{Path(error.filename).name}, line {error.lineno}: {error.msg}"
+    theirs = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not any(part in frame.filename for part in _NOT_THEIRS)
+    ]
+    if not theirs:
+        return words
+    last = theirs[-1]
+    return f"{Path(last.filename).name}, line {last.lineno}, in {last.name}: {words}"

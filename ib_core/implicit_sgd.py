@@ -19,7 +19,7 @@ from ib_core.updates import (
 
 
 class ImplicitSGD(torch.optim.Optimizer):
-    """SGD whose `ImplicitLinear` and `ImplicitRNN` layers take the implicit step, eq. (7).
+    """SGD whose implicit layers (dense, convolution, recurrent) take the implicit step, eq. (7).
 
     Use it like any torch optimizer::
 
@@ -30,7 +30,7 @@ class ImplicitSGD(torch.optim.Optimizer):
         loss.backward()
         optimizer.step()
 
-    All other parameters (convolutions, norms, embeddings) take explicit steps. An implicit
+    All other parameters (`nn.Conv2d`, norms, embeddings) take explicit steps. An implicit
     layer's weight has no `.grad`: its step is made from what the backward pass left in it.
 
     * Gradient accumulation works: all rows since the last step are one batch, so divide each
@@ -80,8 +80,8 @@ class ImplicitSGD(torch.optim.Optimizer):
         self.layers = [layer for layer in model.modules() if isinstance(layer, ImplicitLayer)]
         if not self.layers:
             raise MisuseError(
-                "This model has no implicit layer; use ImplicitLinear or ImplicitRNN in it, "
-                "or torch.optim.SGD."
+                "This model has no implicit layer; use ImplicitLinear, ImplicitConv2d or "
+                "ImplicitRNN in it, or torch.optim.SGD."
             )
         if any(layer.members is not None for layer in self.layers):
             raise MisuseError("ImplicitSGD trains one model; stacks have StackOptimizer.")
@@ -158,7 +158,7 @@ class ImplicitSGD(torch.optim.Optimizer):
             rule = alpha_rule(layer.activation.name)
             alpha = batch_alpha(rule, record.s, record.b, z_sq, lr, mu, scale=scale)
         shrink = mu / (1 + lr * mu)
-        found: dict[Tensor, Tensor] = {layer.weight: alpha.mT @ record.z}
+        found: dict[Tensor, Tensor] = {layer.weight: (alpha.mT @ record.z).view_as(layer.weight)}
         if layer.bias is not None and layer.bias_moves:
             found[layer.bias] = alpha.sum(-2)
         if mu:
@@ -168,7 +168,7 @@ class ImplicitSGD(torch.optim.Optimizer):
 
     def _output_layer(self) -> ImplicitLayer:
         last = self.layers[-1]
-        if not isinstance(last, ImplicitLinear) or last.activation.name != "linear":
+        if type(last) is not ImplicitLinear or last.activation.name != "linear":
             raise MisuseError(
                 f"output_loss={self.output_loss!r} solves a linear output layer, but the last "
                 f"implicit layer has activation {last.activation.name!r}. Give it "

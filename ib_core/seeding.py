@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ib_core.errors import MisuseError
+
 
 @dataclass(frozen=True, slots=True)
 class Streams:
@@ -33,6 +35,22 @@ def streams(seed: int) -> Streams:
         order=generator(seed, "order"),
         dropout=generator(seed, "dropout"),
     )
+
+
+def hold_out(rows: int, share: float) -> tuple[Tensor, Tensor]:
+    """Return which rows are trained on and which are held out for validation, each in order.
+
+    They depend on the number of rows and the share alone: every seed, method and rate is chosen by
+    the same rows. At least one is held out.
+
+    Raises:
+        MisuseError: If nothing would be left to train on.
+    """
+    held = max(1, round(share * rows))
+    if held >= rows:
+        raise MisuseError(f"Validation needs at least 2 training rows; there are {rows}.")
+    mixed = torch.randperm(rows, generator=generator(0, "validation"))
+    return mixed[held:].sort().values, mixed[:held].sort().values
 
 
 def tensor_hash(*tensors: Tensor) -> str:

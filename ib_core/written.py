@@ -242,3 +242,14 @@ def written(value: float | None) -> str:
     if value == 0 or not 1e-6 <= abs(value) < 1e21:
         return re.sub(r"e([+-])0*", r"e\1", f"{value!r}") if value else "0"
     return f"{Decimal(repr(value)).normalize():f}"
+
+
+#: A spreadsheet runs a cell that starts with one of these as a formula.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def inert(value: Any) -> Any:
+    """Return a cell of a CSV file that no spreadsheet runs; numbers stay numbers."""
+    if isinstance(value, str) and value.startswith(FORMULA_STARTS):
+        return f"'{value}"
+    return value

@@ -7,6 +7,7 @@
 | `sweeps` | whole sweeps: our engine against a loop |
 | `peers` | the same grid through Optuna and Ray |
 | `growth` | how time and memory grow with trials, width and time steps |
+| `own_models` | anybody's models: our stacks against a plain loop |
 | `plain` | what people do today: one model, one loop, stock layers |
 
 Names are imported when first used: some contestants are installed with the extra `bench` alone.
@@ -18,15 +19,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ib_core.bench.growth import measure_growth, measure_memory
     from ib_core.bench.measure import surroundings
+    from ib_core.bench.own_models import OwnResult, race_own
     from ib_core.bench.peers import PEER_CASES, PeerResult, race_peers
-    from ib_core.bench.steps import race_steps
+    from ib_core.bench.steps import race_methods, race_steps
     from ib_core.bench.sweeps import race_sweeps
 
 __all__ = [
     "PEER_CASES",
+    "OwnResult",
     "PeerResult",
     "measure_growth",
     "measure_memory",
+    "race_methods",
+    "race_own",
     "race_peers",
     "race_steps",
     "race_sweeps",
@@ -36,8 +41,9 @@ __all__ = [
 _HOMES = {
     "growth": "measure_growth measure_memory",
     "measure": "surroundings",
+    "own_models": "OwnResult race_own",
     "peers": "PEER_CASES PeerResult race_peers",
-    "steps": "race_steps",
+    "steps": "race_methods race_steps",
     "sweeps": "race_sweeps",
 }
 

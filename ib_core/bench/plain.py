@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ib_core.datasets import Pieces, Split, load_dataset
 from ib_core.sweep import TrialSpec
-from ib_core.tasks import CONV_FILTERS, Task, feed, find_task
+from ib_core.tasks import CONV_FILTERS, PaperTask, feed, paper_task
 from ib_core.updates import ACTIVATIONS
 
 
@@ -54,7 +54,7 @@ def dense_network(widths: Sequence[int], hidden: str, output: str) -> nn.Sequent
     return nn.Sequential(*layers)
 
 
-def conv_network(task: Task, trial: TrialSpec) -> nn.Sequential:
+def conv_network(task: PaperTask, trial: TrialSpec) -> nn.Sequential:
     """Return the paper's classifier from stock parts."""
     widths = task.widths(task.recipe())
     blocks: list[nn.Module] = []
@@ -99,7 +99,7 @@ class PlainTraining:
     """
 
     def __init__(self, trial: TrialSpec) -> None:
-        self.trial, task = trial, find_task(trial.task)
+        self.trial, task = trial, paper_task(trial.task)
         dataset = load_dataset(task.dataset)
         torch.manual_seed(trial.seed)
         widths = task.widths(task.recipe())
@@ -143,7 +143,7 @@ class PlainTraining:
         return train
 
 
-def _pairs(part: Split | Pieces, task: Task) -> list[Pair]:
+def _pairs(part: Split | Pieces, task: PaperTask) -> list[Pair]:
     """Return inputs and targets: one pair a piece of music, or one of all rows."""
     if isinstance(part, Pieces):
         return [(piece[:-1].float(), piece[1:].float()) for piece in part]

@@ -5,6 +5,7 @@ contestant takes the same steps on the same batches in one process, in turns.
 """
 
 import itertools
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,7 +21,7 @@ from ib_core.layers import ImplicitLinear
 from ib_core.methods import build_optimizer
 from ib_core.metrics import PRINTED_OVERHEADS
 from ib_core.sweep import SweepSpec, TrialSpec, member_of
-from ib_core.tasks import LOSSES, build_workload, find_task
+from ib_core.tasks import LOSSES, build_workload, find_task, paper_task
 from ib_core.updates import ALPHA_RULES
 
 Steps = Callable[[], object]
@@ -135,22 +136,60 @@ def trials_of(
     return [replace(trial, seed=seed) for seed in range(1, case.members + 1)]
 
 
-def engine_steps(trials: Sequence[TrialSpec], steps: int) -> Steps:
+#: Seconds of a race of methods on one network, and of one turn in it.
+METHODS_SECONDS, TURN_SECONDS = 6.0, 0.05
+#: Steps of a turn, however short they are.
+MOST_STEPS = 50
+
+
+def race_methods(
+    trials: Mapping[str, TrialSpec],
+    *,
+    baseline: str = "eb",
+    device: str = "cpu",
+    seconds: float = METHODS_SECONDS,
+) -> dict[str, Ratio]:
+    """Return how many times longer each method's step takes than the baseline's.
+
+    All take the same steps on one network, one model each, in turns.
+
+    Args:
+        trials: What to train, by name; the same but for the method.
+        baseline: The name of what they are compared with.
+        device: `cpu` or `cuda`.
+        seconds: About how long to race.
+    """
+    one = engine_steps([trials[baseline]], 1, device=device)
+    one()  # the first step allocates and compiles
+    start = time.perf_counter()
+    one()
+    took = max(time.perf_counter() - start, 1e-6)
+    steps = min(max(round(TURN_SECONDS / took), 1), MOST_STEPS)
+    contestants = {n: engine_steps([trial], steps, device=device) for n, trial in trials.items()}
+    measured = race(contestants, rounds=MOST_ROUNDS, seconds=seconds)
+    return {name: measured.ratio(name, baseline) for name in trials}
+
+
+def engine_steps(trials: Sequence[TrialSpec], steps: int, *, device: str = "cpu") -> Steps:
     """Return what takes `steps` steps of the engine's own training loop."""
-    task, first = find_task(trials[0].task), trials[0]
+    task, first = paper_task(trials[0].task), trials[0]
     recipe = task.recipe(
         first.profile,
         activation=first.activation,
         batch_size=first.batch_size,
         width=first.options.width,
+        depth=first.options.depth,
     )
     seeds = [trial.seed for trial in trials]
-    workload = build_workload(task, load_dataset(task.dataset), recipe, seeds, torch.device("cpu"))
+    place = torch.device(device)
+    workload = build_workload(task, load_dataset(task.dataset), recipe, seeds, place)
     model = workload.model()
+    restarts = any(trial.options.restart for trial in trials)
     optimizer = build_optimizer(
         model,
         [member_of(trial) for trial in trials],
         output_loss=LOSSES[task.loss].output if task.linear_output else None,
+        loss_at_zero=workload.loss_at_zero() if restarts else None,
     )
     workload.begin_epoch()
 
@@ -163,6 +202,8 @@ def engine_steps(trials: Sequence[TrialSpec], steps: int) -> Steps:
         for step in range(steps):
             workload.load_batch(step % workload.steps_per_epoch)
             optimizer.step(forward_backward)
+        if place.type == "cuda":
+            torch.cuda.synchronize(place)
 
     return run
 

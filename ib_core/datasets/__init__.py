@@ -3,7 +3,8 @@
 | module | holds |
 | --- | --- |
 | `base` | `Dataset`, `Split`, `Pieces`: what a data set is, and where they lie |
-| `mnist`, `music`, `uci`, `bundled`, `procedural_music` | a source each: sets and their layouts |
+| `mnist`, `music`, `uci`, `bundled` | a source each: sets and their layouts |
+| `procedural_music`, `text` | likewise |
 | `reading`, `matlab` | files that may be broken, and MATLAB's |
 | `fetch`, `download` | getting one, and checking what one has |
 
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
-from ib_core.datasets import bundled, mnist, music, procedural_music, uci
+from ib_core.datasets import bundled, mnist, music, procedural_music, text, uci
 from ib_core.datasets.base import Content, Dataset, DatasetInfo, Layout, Pieces, Split, data_dir
 from ib_core.datasets.uci import UCI_NAMES
 from ib_core.errors import lookup
@@ -77,6 +78,7 @@ DATASETS: dict[str, DatasetInfo] = {
         *music.INFOS,  # jsb_chorales, musedata, nottingham, piano_midi
         *bundled.INFOS,  # digits, iris, wine, breast_cancer
         procedural_music.INFO,
+        text.INFO,  # python_zen
         *bundled.TOYS,  # toy_quadratic, toy_least_squares, toy_moons
         *uci.INFOS,  # uci/abalone ... uci/zoo
     )

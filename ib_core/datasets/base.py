@@ -23,7 +23,7 @@ from ib_core.errors import MissingData
 if TYPE_CHECKING:
     from torch import Tensor
 
-Kind = Literal["table", "images", "music", "toy"]
+Kind = Literal["table", "images", "music", "toy", "text"]
 
 DATA_DIR_VARIABLE = "ETASCOPE_DATA_DIR"
 HOME_VARIABLE = "ETASCOPE_HOME"
@@ -51,6 +51,14 @@ def _tensor(array: NDArray[Any]) -> Tensor:
     import torch  # see the top of this file
 
     return torch.from_numpy(array)
+
+
+def random_split(rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return 80 % of a table's rows to train on and the rest, each in the order they are fed."""
+    from sklearn.model_selection import train_test_split  # a second to import; rarely needed
+
+    train, test = train_test_split(np.arange(rows), test_size=0.2, random_state=1)
+    return train, test
 
 
 @dataclass(frozen=True, slots=True, eq=False)

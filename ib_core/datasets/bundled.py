@@ -12,8 +12,7 @@ from math import fsum, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from ib_core.datasets.base import Content, DatasetInfo, Layout, Split
-from ib_core.datasets.uci import random_split
+from ib_core.datasets.base import Content, DatasetInfo, Layout, Split, random_split
 
 Table = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ib_core.datasets.base import Content, DatasetInfo, Download, Layout, Split
+from ib_core.datasets.base import Content, DatasetInfo, Download, Layout, Split, random_split
 from ib_core.datasets.reading import read_npz, reading, refuse, refuse_if_huge
 
 # fmt: off
@@ -41,14 +41,6 @@ UCI_NAMES: tuple[str, ...] = (
     "waveform-noise", "wine", "wine-quality-red", "wine-quality-white", "yeast", "zoo",
 )
 # fmt: on
-
-
-def random_split(rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the training and the test rows, each in the order they are fed."""
-    from sklearn.model_selection import train_test_split  # a second to import; rarely needed
-
-    train, test = train_test_split(np.arange(rows), test_size=0.2, random_state=1)
-    return train, test
 
 
 def read_npz_layout(path: Path) -> Content:

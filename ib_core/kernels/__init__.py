@@ -4,14 +4,15 @@
 | --- | --- |
 | `solves` | the rules' solves, with numba |
 | `along_time` | a recurrent layer's two loops, with numba |
+| `fused` | the solves again, and that of a softmax output, with triton: for tensors on a GPU |
 
 Others call what stands here: `solved` and `solved_layer` for alphas, `time_loops` for a recurrent
 layer, `compilable` to ask whether tensors fit, `torch_formulas` to do without.
 
 Written with torch calls, the arctan solve reads and writes memory some 25 times, the relu rule 6
 times and a piecewise cubic 40 times a piece. Compiled they take one pass and give the same alphas
-to rounding. The compiled code is kept on disk. Without numba, on a GPU, in float64, with a ridge,
-and with `ETASCOPE_COMPILED=off` the torch formulas are used.
+to rounding. The compiled code is kept on disk. Without numba (on a GPU: triton), in float64, with
+a ridge, and with `ETASCOPE_COMPILED=off` the torch formulas are used.
 """
 
 import ctypes
@@ -74,22 +75,46 @@ def solved(rule: str, s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar
     |z|^2 belongs to rows. They are the last dimension, as a stack lies in memory
     ([members, out, rows]), or the one before it ([..., rows, out]). It may also be a node's own.
     """
-    kernel = None if isinstance(mu, Tensor) or mu != 0 else _kernel_for(rule, s, b, z_sq)
-    if kernel is None:
+    if isinstance(mu, Tensor) or mu != 0:
         return None
+    kernel = None if s.is_cuda else _kernel_for(rule, s, b, z_sq)
+    on_gpu = _fused() if s.is_cuda and s.dtype == torch.float32 and s.shape == b.shape else None
     k = lr * z_sq
-    if k.shape == s.shape:
-        lengths = (1, 1, s.numel(), s.numel())
-    elif s.dim() == 3 and k.shape == (s.shape[0], 1, s.shape[2]):
-        lengths = (*s.shape, s.shape[2])
-    elif k.shape == (*s.shape[:-1], 1):
-        lengths = (k.numel(), 1, s.shape[-1], 1)
-    else:
+    lengths = _lengths(s, k)
+    if lengths is None:
         return None
     s, b, k = s.contiguous(), b.contiguous(), k.contiguous()
+    if on_gpu is not None and on_gpu.has_rule(rule):
+        alphas: Tensor = on_gpu.solve(rule, s, b, k, lengths)
+        return alphas
+    if kernel is None:
+        return None
     out = torch.empty_like(s)
     kernel(s.data_ptr(), b.data_ptr(), k.data_ptr(), out.data_ptr(), *lengths)
     return out
+
+
+def _lengths(s: Tensor, k: Tensor) -> tuple[int, int, int, int] | None:
+    """Return blocks, nodes, rows and the rows of k; None for a layout that no kernel reads."""
+    if k.shape == s.shape:
+        return (1, 1, s.numel(), s.numel())
+    if s.dim() == 3 and k.shape == (s.shape[0], 1, s.shape[2]):
+        return (s.shape[0], s.shape[1], s.shape[2], s.shape[2])
+    if k.shape == (*s.shape[:-1], 1):
+        return (k.numel(), 1, s.shape[-1], 1)
+    return None
+
+
+@cache
+def _fused() -> Any:
+    """Return the kernels for a GPU; None without triton, or if switched off."""
+
+    def build() -> Any:
+        from ib_core.kernels import fused
+
+        return fused
+
+    return _built(build)
 
 
 def solved_layer(

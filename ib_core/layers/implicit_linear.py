@@ -56,13 +56,22 @@ class ImplicitLinear(ImplicitLayer):
                 f"This layer reads {self.in_features} inputs; got a tensor of shape "
                 f"{tuple(z.shape)}, whose last dimension is {z.shape[-1]}."
             )
+        return self.through(z)
+
+    def through(self, z: Tensor) -> Tensor:
+        """Return the outputs for inputs of the right size."""
+        if torch._C._are_functorch_transforms_active() and torch.is_grad_enabled():
+            mapped: Tensor = _MappedLinear.apply(  # type: ignore[no-untyped-call]
+                z, self.matrix, self.bias, self
+            )
+            return mapped
         alone = self.members in (None, 1)
         if not torch.is_grad_enabled() or (alone and not self.records_wanted):
-            return self.activation.value(affine(z, self.weight, self.bias))
+            return self.activation.value(affine(z, self.matrix, self.bias))
         if alone:
             return self._recorded(z)
         out: Tensor = _LinearPass.apply(  # type: ignore[no-untyped-call]
-            z, self.weight, self.bias, self
+            z, self.matrix, self.bias, self
         )
         return out
 
@@ -71,7 +80,7 @@ class ImplicitLinear(ImplicitLayer):
 
         Torch's own functions do the rest, which is quicker than a pass written in Python.
         """
-        s = affine(z, self.weight.detach(), None if self.bias is None else self.bias.detach())
+        s = affine(z, self.matrix.detach(), None if self.bias is None else self.bias.detach())
         if not s.requires_grad:
             s.requires_grad_()  # no layer below asks for a gradient, but the record does
         out = self.activation.value(s)
@@ -97,7 +106,7 @@ class ImplicitLinear(ImplicitLayer):
 
     def _as_record(self, part: Tensor) -> Tensor:
         """Return rows, [rows, n], in a stack of one [1, rows, n]."""
-        lead = () if self.members is None else (1,)
+        lead = () if self.matrix.dim() == 2 else (1,)
         return part.reshape(*lead, -1, part.shape[-1])
 
 
@@ -168,3 +177,57 @@ class _LinearPass(torch.autograd.Function):
         else:
             ctx.record.add(b, delta)
         return below, weight_grad, bias_grad, None
+
+
+class _MappedLinear(torch.autograd.Function):
+    """A layer of a user's model while `torch.func.vmap` maps it over the members of a stack.
+
+    Hooks do not work there. But a function may say itself what it is over many members, and this
+    layer has that: the pass of a stack.
+    """
+
+    @staticmethod
+    def forward(z: Tensor, weight: Tensor, bias: Tensor | None, layer: ImplicitLinear) -> Tensor:
+        del z, weight, bias, layer
+        raise MisuseError("Implicit layers can be mapped over members by vmap, and not otherwise.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        """Keep nothing: the mapped pass keeps what it needs."""
+
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        z: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        layer: ImplicitLinear,
+    ) -> tuple[Tensor, int]:
+        """Return the outputs of all members, [members, ..., out]."""
+        z = members_in_front(z, in_dims[0], info.batch_size)
+        weight = members_in_front(weight, in_dims[1], info.batch_size)
+        if bias is not None:
+            bias = members_in_front(bias, in_dims[2], info.batch_size)
+        single = z.dim() == 2
+        rows = z.unsqueeze(1) if single else z
+        if not (layer.implicit and weight.requires_grad):
+            out = layer.activation.value(_affine_of_stack(rows, weight, bias))
+        else:
+            out = _LinearPass.apply(  # type: ignore[no-untyped-call]
+                rows, weight, bias, layer
+            )
+        return (out.squeeze(1) if single else out), 0
+
+
+def _affine_of_stack(z: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    rows = as_rows(z, stacked=True)
+    s = rows @ weight.mT if bias is None else torch.baddbmm(bias.unsqueeze(1), rows, weight.mT)
+    return s.reshape(*z.shape[:-1], weight.shape[-2])
+
+
+def members_in_front(tensor: Tensor, place: int | None, members: int) -> Tensor:
+    """Return a tensor with the members in front; one that all share is looked at K times."""
+    if place is None:
+        return tensor.expand(members, *tensor.shape)
+    return tensor.movedim(place, 0)

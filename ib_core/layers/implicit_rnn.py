@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ib_core.errors import InvalidSpec
+from ib_core.errors import InvalidSpec, MisuseError
 from ib_core.kernels import compilable, time_loops
+from ib_core.layers.implicit_linear import members_in_front
 from ib_core.layers.record import ImplicitLayer, Record
 from ib_core.updates import Activation
 
@@ -70,7 +71,12 @@ class ImplicitRNN(ImplicitLayer):
                 f"This layer reads {wanted} with {self.input_size} inputs; "
                 f"got a tensor of shape {tuple(x.shape)}."
             )
-        full = x if not plain else x.view(1, -1, *x.shape[-2:])
+        if torch._C._are_functorch_transforms_active():
+            mapped: Tensor = _MappedRecurrent.apply(  # type: ignore[no-untyped-call]
+                x, self.weight, self.bias, self
+            )
+            return mapped
+        full = x if not plain else x.reshape(1, -1, *x.shape[-2:])
         if torch.is_grad_enabled():
             h: Tensor = _RecurrentPass.apply(  # type: ignore[no-untyped-call]
                 full, self.weight, self.bias, self
@@ -159,6 +165,42 @@ class _RecurrentPass(torch.autograd.Function):
         else:
             ctx.record.add(rows[1], rows[2])
         return below, weight_grad, bias_grad, None
+
+
+class _MappedRecurrent(torch.autograd.Function):
+    """The layer while `torch.func.vmap` maps it over members; see `_MappedLinear`."""
+
+    @staticmethod
+    def forward(x: Tensor, weight: Tensor, bias: Tensor | None, layer: ImplicitRNN) -> Tensor:
+        del x, weight, bias, layer
+        raise MisuseError("Implicit layers can be mapped over members by vmap, and not otherwise.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        """Keep nothing: the mapped pass keeps what it needs."""
+
+    @staticmethod
+    def vmap(
+        info: Any,
+        in_dims: tuple[int | None, ...],
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        layer: ImplicitRNN,
+    ) -> tuple[Tensor, int]:
+        """Return the states of all members, [members, (batch,) time, hidden]."""
+        x = members_in_front(x, in_dims[0], info.batch_size)
+        weight = members_in_front(weight, in_dims[1], info.batch_size)
+        if bias is not None:
+            bias = members_in_front(bias, in_dims[2], info.batch_size)
+        full = x.unsqueeze(1) if x.dim() == 3 else x
+        if torch.is_grad_enabled():
+            h: Tensor = _RecurrentPass.apply(  # type: ignore[no-untyped-call]
+                full, weight, bias, layer
+            )
+        else:
+            h = _run(full, weight, bias, layer)[1]
+        return h.permute(1, 2, 0, 3).reshape(*x.shape[:-1], layer.hidden_size), 0
 
 
 def _through_time(

@@ -109,6 +109,11 @@ class ImplicitLayer(nn.Module):
             nn.init.zeros_(self.bias)
 
     @property
+    def matrix(self) -> Tensor:
+        """The weight as the matrix that multiplies z, [..., out, in]."""
+        return self.weight
+
+    @property
     def records_wanted(self) -> bool:
         """Whether the backward pass must keep a record: taken over, and not frozen."""
         return self.implicit and self.weight.requires_grad

@@ -3,12 +3,16 @@
 | module | holds |
 | --- | --- |
 | `base` | `METHODS`: the list of all there are, with names, looks and places; `Member` |
+| `names` | `find_method`: the catalogue's, `torch.optim.NAME`, one's own, with options |
+| `schedules` | what a rate is multiplied by as training goes on |
+| `mover` | the interface of every method's step |
 | `stack` | `StackOptimizer`: many models at once; plain steps, EB's and IB's |
+| `torch_stack`, `probes` | any torch optimizer over a stack, and which way is right for it |
 | `momentum`, `adam` and so on | the step of the method of that name |
 | `isgd` | exact ISGD, an optimizer of its own |
 | `slots` | a stack's parameters and gradients |
 
-A method is a line in `METHODS` and, if it does not step plainly, the module of its name. Names
+A method is a line in `METHODS` and, if it does not step plainly, a module with its mover. Names
 that need torch are imported when first used.
 """
 
@@ -19,26 +23,47 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ib_core.errors import MisuseError
-from ib_core.methods.base import METHODS, Look, Member, Method, place
+from ib_core.methods.base import (
+    METHODS,
+    OTHER_LOOKS,
+    OWN_METHODS,
+    Look,
+    Member,
+    Method,
+    place,
+)
+from ib_core.methods.names import find_method, method_of_class, torch_optimizers
+from ib_core.methods.schedules import OF_EVERY_METHOD, Schedule
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from ib_core.methods.probes import Verdict, probe
     from ib_core.methods.slots import Slots
     from ib_core.methods.stack import StackOptimizer
 
 __all__ = [
     "METHODS",
+    "OF_EVERY_METHOD",
+    "OTHER_LOOKS",
+    "OWN_METHODS",
     "Look",
     "Member",
     "Method",
+    "Schedule",
     "Slots",
     "StackOptimizer",
+    "Verdict",
     "build_optimizer",
+    "find_method",
+    "method_of_class",
     "place",
+    "probe",
+    "torch_optimizers",
 ]
 
 _HOMES = {
+    "probes": "Verdict probe",
     "slots": "Slots",
     "stack": "StackOptimizer",
 }
@@ -50,19 +75,29 @@ def build_optimizer(
     *,
     output_loss: str | None = None,
     loss_at_zero: float | None = None,
+    total_steps: int = 1,
+    way: str = "member",
 ) -> StackOptimizer:
-    """Return the optimizer of a stack; exact ISGD takes stacks of its own.
+    """Return the optimizer of a stack; exact ISGD and torch's optimizers take stacks of their own.
 
     Args:
         model: Parameters with the members in front, [members, ...].
         members: How each member is trained.
         output_loss: See `StackOptimizer`.
         loss_at_zero: See `StackOptimizer`.
+        total_steps: Of the whole training, for schedules.
+        way: How a torch optimizer moves the stack, see `ib_core.methods.torch_stack`.
     """
     # Here, because whoever only names methods need not carry torch.
     from ib_core.methods.isgd import ExactISGD
     from ib_core.methods.stack import StackOptimizer
 
+    if any(member.factory is not None for member in members):
+        from ib_core.methods.torch_stack import TorchStack
+
+        if len({(member.method, member.factory) for member in members}) > 1:
+            raise MisuseError("A torch optimizer takes a stack of its own; train one at a time.")
+        return TorchStack(model, members, way=way, total_steps=total_steps)
     exact = {METHODS[member.method].exact for member in members if member.method in METHODS}
     if exact == {True, False} or (len({m.inner_steps for m in members}) > 1 and True in exact):
         raise MisuseError(
@@ -70,7 +105,13 @@ def build_optimizer(
             "another number of inner steps; train it in a stack of its own."
         )
     kind = ExactISGD if True in exact else StackOptimizer
-    return kind(model, members, output_loss=output_loss, loss_at_zero=loss_at_zero)
+    return kind(
+        model,
+        members,
+        output_loss=output_loss,
+        loss_at_zero=loss_at_zero,
+        total_steps=total_steps,
+    )
 
 
 def __getattr__(name: str) -> Any:

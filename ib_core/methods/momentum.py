@@ -9,23 +9,23 @@ import torch
 from torch import Tensor
 
 from ib_core.methods.base import Member
+from ib_core.methods.mover import Mover, Rows, Step, column
 
 
-class Momentum:
-    """Moves rows by their velocity."""
+class Momentum(Mover):
+    """Moves members by their velocity."""
 
-    def __init__(self, theta: Tensor, members: Sequence[Member]) -> None:
-        self.velocity = torch.zeros_like(theta)
-        self.momentum = theta.new_tensor([member.momentum for member in members]).unsqueeze(1)
+    def __init__(self, theta: Rows, members: Sequence[Member]) -> None:
+        self.velocity = [torch.zeros_like(rows) for rows in theta]
+        self.momentum = column(theta, [member.momentum for member in members])
 
-    def move(self, theta: Tensor, grad: Tensor, lr: Tensor) -> None:
+    def move(self, step: Step) -> None:
         """Take one step."""
-        self.velocity.mul_(self.momentum).add_(grad)
-        theta.addcmul_(self.velocity, lr, value=-1.0)
+        for theta, grad, velocity in zip(step.theta, step.grad, self.velocity, strict=True):
+            velocity.mul_(self.momentum).add_(grad)
+            theta.addcmul_(velocity, step.lr, value=-1.0)
 
     def keep(self, rows: Tensor) -> None:
-        """Forget the velocity of all rows but these."""
-        self.velocity, self.momentum = self.velocity[rows], self.momentum[rows]
-
-
-MOVER = Momentum
+        """Forget the velocity of all members but these."""
+        self.velocity = [velocity[rows] for velocity in self.velocity]
+        self.momentum = self.momentum[rows]

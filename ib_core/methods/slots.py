@@ -22,39 +22,54 @@ class Slot:
         parameter: The parameter.
         grad: The last step's g, where it was written down.
         alpha: The alphas that g was made of, where it was not.
+        alone: Whether the parameter is one model's own, without members in front.
     """
 
     name: str
     parameter: nn.Parameter
     grad: Tensor
     alpha: Tensor | None = None
+    alone: bool = False
 
     @property
     def theta(self) -> Tensor:
         """The parameter's values, [members, numbers]."""
-        return self.parameter.data.flatten(1)
+        return _as_rows(self.parameter.data, self.alone)
 
     def has_finite_gradient(self, member: int) -> bool:
         """Return whether the last step of a member was made of finite numbers."""
         made_of = self.grad if self.alpha is None else self.alpha
-        return bool(torch.isfinite(made_of[member]).all())
+        return bool(torch.isfinite(made_of if self.alone else made_of[member]).all())
 
     @property
     def rows(self) -> Tensor:
         """The gradient as rows, [members, numbers]."""
-        return self.grad.flatten(1)
+        return _as_rows(self.grad, self.alone)
+
+
+def _as_rows(tensor: Tensor, alone: bool) -> Tensor:
+    if alone:
+        return tensor.view(1, -1)
+    return tensor.flatten(1) if tensor.dim() > 1 else tensor.unsqueeze(1)
 
 
 class Slots:
-    """All parameters of a stack that may move."""
+    """All parameters of a stack that may move.
 
-    def __init__(self, model: nn.Module) -> None:
+    Args:
+        model: Whose parameters.
+        alone: Whether it is one ordinary model.
+    """
+
+    def __init__(self, model: nn.Module, *, alone: bool = False) -> None:
         named = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
-        counts = {p.shape[0] if p.dim() > 1 else None for _, p in named}
-        if len(counts) != 1 or None in counts:
-            raise MisuseError("Every parameter of a stack must have the members in front.")
+        self.alone = alone
+        if not alone:
+            _check_stack(model, [p for _, p in named])
         self._slots = {
-            id(p): Slot(name, p, torch.zeros_like(p, memory_format=torch.contiguous_format))
+            id(p): Slot(
+                name, p, torch.zeros_like(p, memory_format=torch.contiguous_format), alone=alone
+            )
             for name, p in named
         }
 
@@ -73,12 +88,12 @@ class Slots:
     @property
     def members(self) -> int:
         """How many models are in the stack."""
-        return self.like.shape[0]
+        return 1 if self.alone else self.like.shape[0]
 
     @property
     def numbers(self) -> int:
         """Parameters of one model."""
-        return sum(slot.parameter[0].numel() for slot in self)
+        return sum(slot.theta[0].numel() for slot in self)
 
     def grad_norms(self) -> list[Tensor]:
         """Return every parameter's gradient norms, [members] each."""
@@ -95,3 +110,29 @@ class Slots:
             slot.parameter.grad = None
             slot.grad = slot.grad[kept]
             slot.alpha = None if slot.alpha is None else slot.alpha[kept]
+
+
+#: Dimensions of the weights of torch's own layers: with the members in front there is one more.
+_ORDINARY: dict[type[nn.Module], int] = {
+    nn.Linear: 2,
+    nn.Embedding: 2,
+    nn.Conv1d: 3,
+    nn.Conv2d: 4,
+    nn.Conv3d: 5,
+}
+
+
+def _check_stack(model: nn.Module, parameters: list[nn.Parameter]) -> None:
+    """Refuse what is no stack: a layer with as many filters as members looks like one."""
+    moved = {id(parameter) for parameter in parameters}
+    for path, module in model.named_modules():
+        weight = getattr(module, "weight", None)
+        ordinary = isinstance(weight, Tensor) and weight.dim() == _ORDINARY.get(type(module))
+        if ordinary and id(weight) in moved:
+            raise MisuseError(
+                f"Every parameter of a stack must have the members in front; {path or 'the model'} "
+                f"is an ordinary {type(module).__name__}, whose first dimension is its own."
+            )
+    counts = {p.shape[0] if p.dim() else None for p in parameters}
+    if len(counts) != 1 or None in counts:
+        raise MisuseError("Every parameter of a stack must have the members in front.")

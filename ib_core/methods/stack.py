@@ -9,15 +9,19 @@ step depends on the layers and on the methods present, never on the number of me
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from itertools import groupby
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ib_core.errors import MisuseError, lookup
 from ib_core.kernels import solved_layer
 from ib_core.layers import ImplicitLayer, Record, merge
-from ib_core.methods.base import METHODS, Member
+from ib_core.methods.base import METHODS, Member, Method
+from ib_core.methods.mover import Mover, MoverKind, Step
+from ib_core.methods.proxprop import solved_rows
+from ib_core.methods.schedules import CONSTANT
 from ib_core.methods.slots import Slots
 from ib_core.updates import (
     OUTPUT_ALPHAS,
@@ -36,39 +40,35 @@ Closure = Callable[[], Tensor]
 REDUCTION = "mean"
 
 
-class Mover(Protocol):
-    """Moves the rows it was made for: one parameter of a run of neighbouring members."""
-
-    def move(self, theta: Tensor, grad: Tensor, lr: Tensor) -> None:
-        """Change theta [rows, numbers] in place, given lr [rows, 1]."""
-
-    def keep(self, rows: Tensor) -> None:
-        """Forget the state of all rows but these."""
-
-
-#: Makes a mover of a parameter's rows [members, numbers] and their members.
-MoverKind = Callable[[Tensor, Sequence[Member]], Mover]
-
-
-class Plain:
+class Plain(Mover):
     """`theta' = theta - lr * g`: EB and IB alike."""
 
-    def __init__(self, theta: Tensor, members: Sequence[Member]) -> None:
-        del theta, members  # no state
-
-    def move(self, theta: Tensor, grad: Tensor, lr: Tensor) -> None:
+    def move(self, step: Step) -> None:
         """Take one step."""
-        theta.addcmul_(grad, lr, value=-1.0)
+        for theta, grad in zip(step.theta, step.grad, strict=True):
+            theta.addcmul_(grad, step.lr, value=-1.0)
 
-    def keep(self, rows: Tensor) -> None:
-        """Nothing is remembered."""
+
+_OTHER = Method(None, step="plain")
+
+
+def method_of(member: Member) -> Method:
+    """Return a member's method; one with an optimizer of its own steps explicitly."""
+    return METHODS[member.method] if member.factory is None else _OTHER
 
 
 def mover_kind(member: Member) -> MoverKind:
-    """Return what moves this member: the mover of its method's module, if it has one."""
-    if not METHODS[member.method].own_step:
+    """Return what moves this member: plain steps, or its method's own mover."""
+    method = method_of(member)
+    if method.step == "plain":
         return Plain
-    kind: MoverKind = import_module(f"ib_core.methods.{member.method}").MOVER
+    module, _, name = method.step.partition(".")
+    if not name:
+        raise MisuseError(
+            f"The method {member.method!r} does not say how it steps: give it an optimizer, as in "
+            "Method(torch.optim.SGD), or the mover of its steps."
+        )
+    kind: MoverKind = getattr(import_module(f"ib_core.methods.{module}"), name)
     return kind
 
 
@@ -82,6 +82,8 @@ class StackOptimizer:
         output_loss: A name in `OUTPUT_ALPHAS`, if the last layer is linear and `ib_plus` may
             solve it under the task's loss.
         loss_at_zero: Data loss at theta = 0, for restarts.
+        total_steps: Of the whole training, for schedules.
+        slots: The parameters, where somebody has looked at them already.
     """
 
     def __init__(
@@ -91,10 +93,14 @@ class StackOptimizer:
         *,
         output_loss: str | None = None,
         loss_at_zero: float | None = None,
+        total_steps: int = 1,
+        slots: Slots | None = None,
     ) -> None:
         for member in members:
-            lookup("method", member.method, METHODS)
-        self.slots = Slots(model)
+            if member.factory is None:
+                lookup("method", member.method, METHODS)
+        self.slots = Slots(model) if slots is None else slots
+        self.total_steps = total_steps
         if self.slots.members != len(members):
             raise MisuseError(
                 f"The stack holds {self.slots.members} models but {len(members)} members are given."
@@ -102,16 +108,20 @@ class StackOptimizer:
         self.layers = [layer for layer in model.modules() if isinstance(layer, ImplicitLayer)]
         self.output_loss, self.loss_at_zero = output_loss, loss_at_zero
         self.steps = 0
+        self.restarts = torch.zeros(len(members), dtype=torch.int64)
         self._describe(members)
         for layer in self.layers:  # one model that is trained explicitly needs no records
-            layer.implicit = bool(self._implicit_runs) or len(members) > 1
-        self._movers: list[tuple[slice, list[Mover]]] = [
-            (run, [kind(slot.theta[run], self.members[run]) for slot in self.slots])
+            layer.implicit = bool(self._implicit_runs or self._solving_runs) or len(members) > 1
+        self._movers: list[tuple[slice, Mover]] = [
+            (run, kind(self._thetas(run), self.members[run]))
             for run, kind in _runs([mover_kind(member) for member in self.members])
         ]
 
     def step(self, closure: Closure) -> Tensor:
         """Move every member by one batch and return the losses before the step, [members]."""
+        for run, mover in self._movers:
+            if mover.looks_ahead:
+                mover.look_ahead(self._thetas(run))
         losses = closure()
         with torch.no_grad():
             lr = self.current_lr()
@@ -120,10 +130,7 @@ class StackOptimizer:
             else:
                 self.collect(lr)
                 self.clip()
-                rates = lr.unsqueeze(1)
-                for run, movers in self._movers:
-                    for slot, mover in zip(self.slots, movers, strict=True):
-                        mover.move(slot.theta[run], slot.rows[run], rates[run])
+                self.move(lr, losses)
             self.restart()
         self.steps += 1
         return losses
@@ -131,23 +138,30 @@ class StackOptimizer:
     def keep(self, kept: Tensor) -> None:
         """Keep only these members (indices, rising); the others stop costing time."""
         self.slots.keep(kept)
+        self.restarts = self.restarts[kept.cpu()]
         self._describe([self.members[i] for i in kept.tolist()])
         remaining, start = [], 0
-        for run, movers in self._movers:
+        for run, mover in self._movers:
             rows = kept[(kept >= run.start) & (kept < run.stop)] - run.start
             if len(rows):
-                for mover in movers:
-                    mover.keep(rows)
-                remaining.append((slice(start, start + len(rows)), movers))
+                mover.keep(rows)
+                remaining.append((slice(start, start + len(rows)), mover))
                 start += len(rows)
         self._movers = remaining
 
+    def evaluating(self, on: bool) -> None:
+        """Do nothing: what is evaluated is what is trained."""
+
     def current_lr(self) -> Tensor:
         """Return every member's rate at this step, decayed where asked for, [members]."""
+        rates = self._lr
+        if self._scheduled:
+            step, total = self.steps, self.total_steps
+            rates = rates * self._tensor([m.schedule.factor(step, total) for m in self.members])
         if self._decay is None:
-            return self._lr
+            return rates
         tau, power = self._decay
-        return self._lr / (1 + self.steps / tau) ** power
+        return rates / (1 + self.steps / tau) ** power
 
     def move_at_once(self, lr: Tensor) -> None:
         """Take `theta' = theta - lr * g` with g never written down.
@@ -181,9 +195,11 @@ class StackOptimizer:
                 record = merge(layer.records)
                 layer.records.clear()
                 alpha = self._alphas(layer, record, lr)
-                torch.bmm(alpha.mT, record.z, out=self.slots.of(layer.weight).grad)
+                torch.bmm(alpha.mT, record.z, out=self.slots.of(layer.weight).grad.flatten(2))
                 if layer.bias is not None:
                     torch.sum(alpha, dim=-2, out=self.slots.of(layer.bias).grad)
+                for run in self._solving_runs:
+                    self._solve_rows(layer, record.z[run], lr[run], run)
         for slot in self.slots:
             if slot.parameter.grad is not None:
                 slot.grad.copy_(slot.parameter.grad)
@@ -199,19 +215,38 @@ class StackOptimizer:
         for slot in self.slots:
             slot.rows.mul_(factor)
 
+    def move(self, lr: Tensor, losses: Tensor) -> None:
+        """Let every run's method move it, given the gradients that were collected."""
+        if self._mu is not None:
+            losses = losses + self._mu / 2 * global_norm(self.slots.theta_norms()).square()
+        for run, mover in self._movers:
+            grads = [slot.rows[run] for slot in self.slots]
+            column = (lr[run].unsqueeze(1), losses[run].unsqueeze(1))
+            mover.move(Step(self._thetas(run), grads, *column))
+
     def restart(self) -> None:
         """Set members outside the level set |theta|^2 <= 2*loss(0)/mu to zero (App. C)."""
         if self._level_set is None:
             return
         size = global_norm(self.slots.theta_norms()).square()
-        outside = (size > self._level_set).unsqueeze(1)
+        outside = size > self._level_set
+        self.restarts += outside.cpu()
         for slot in self.slots:
-            slot.theta.masked_fill_(outside, 0.0)
+            slot.theta.masked_fill_(outside.unsqueeze(1), 0.0)
+
+    def left_at_zero(self) -> list[bool]:
+        """Return which members a restart has left at theta = 0."""
+        if not self.restarts.any():
+            return [False] * len(self.members)
+        still: list[bool] = (global_norm(self.slots.theta_norms()) == 0).tolist()
+        return [zero and bool(count) for zero, count in zip(still, self.restarts, strict=True)]
 
     def _alphas(self, layer: ImplicitLayer, record: Record, lr: Tensor) -> Tensor:
         """Return every member's alphas: explicit ones as they are, implicit ones solved."""
-        if self._all_implicit or record.delta is None:
+        if self._all_implicit:
             return self._solve(layer, record, lr, self._implicit_runs[0])
+        if record.delta is None:  # a layer alone leaves it to those who need it
+            record.delta = layer.activation.gradient(record.s, record.b)
         if not self._implicit_runs:
             return record.delta
         alpha = record.delta.clone() if record.delta is record.b else record.delta
@@ -222,7 +257,7 @@ class StackOptimizer:
     def _solve(self, layer: ImplicitLayer, record: Record, lr: Tensor, run: slice) -> Tensor:
         """Return the alphas of a run of implicit members, given their part of the record."""
         mu = 0.0 if self._mu is None else self._mu[run].view(-1, 1, 1)
-        output = METHODS[self.members[run.start].method].implicit_output
+        output = method_of(self.members[run.start]).implicit_output
         exact = output and layer is self.layers[-1] and self.output_loss is not None
         if layer.activation.name == "linear" and self._mu is None and not exact:
             return record.b
@@ -245,6 +280,20 @@ class StackOptimizer:
             return batch_alpha(rule, s, record.b.mT, z_sq.mT, rates, mu, scale=scale).mT
         return batch_alpha(rule, record.s, record.b, z_sq, rates, mu, scale=scale)
 
+    def _solve_rows(self, layer: ImplicitLayer, z: Tensor, lr: Tensor, run: slice) -> None:
+        """Replace a hidden layer's gradient by ProxProp's, for a run of members."""
+        if layer is self.layers[-1]:
+            return
+        weight = self.slots.of(layer.weight).grad[run].flatten(2)
+        if layer.bias is None:
+            weight.copy_(solved_rows(weight, z, lr))
+            return
+        bias = self.slots.of(layer.bias).grad[run]
+        joined = torch.cat([weight, bias.unsqueeze(-1)], dim=-1)
+        found = solved_rows(joined, F.pad(z, (0, 1), value=1.0), lr)
+        weight.copy_(found[..., :-1])
+        bias.copy_(found[..., -1])
+
     def _rows_scale(self, run: slice, rows: int) -> float | Tensor:
         """Return `rows_scale` of a run: a number where all its members use one batch rule."""
         rule = self._batch_rules[run.start]
@@ -255,7 +304,7 @@ class StackOptimizer:
 
     def _add_ridge(self, lr: Tensor, mu: Tensor) -> None:
         """Add the ridge's part of `g`; implicit layers shrink by 1/(1 + lr*mu)."""
-        implicit = torch.tensor([METHODS[m.method].implicit for m in self.members])
+        implicit = torch.tensor([method_of(m).implicit for m in self.members])
         shrunk = torch.where(implicit.to(mu.device), mu / (1 + lr * mu), mu).unsqueeze(1)
         solved = {id(p) for layer in self.layers for p in (layer.weight, layer.bias)}
         for slot in self.slots:
@@ -280,14 +329,20 @@ class StackOptimizer:
             and self._clip is None
             and all(mover_kind(member) is Plain for member in members)
         )
-        runs = _runs([METHODS[m.method] for m in members])
+        self._scheduled = any(member.schedule != CONSTANT for member in members)
+        runs = _runs([method_of(m) for m in members])
         self._implicit_runs = [run for run, method in runs if method.implicit]
+        self._solving_runs = [run for run, method in runs if method.solves_layers]
         self._all_implicit = self._implicit_runs == [slice(0, len(members))]
         #: The batch rule of every implicit run, None where its members differ.
         self._batch_rules: dict[int, str | None] = {}
         for run in self._implicit_runs:
             rules = {member.batch_rule for member in members[run]}
             self._batch_rules[run.start] = rules.pop() if len(rules) == 1 else None
+
+    def _thetas(self, run: slice) -> list[Tensor]:
+        """Return every parameter of a run of members, [rows, numbers] each."""
+        return [slot.theta[run] for slot in self.slots]
 
     def _squared_radius(self, member: Member) -> float:
         """Return the bound on |theta|^2 beyond which a member restarts."""
@@ -309,12 +364,12 @@ def _add_product(layer: ImplicitLayer, alpha: Tensor, z: Tensor, lr: Tensor) -> 
     """Add `-lr * sum_rows alpha z` to a layer's weights, and likewise to its bias."""
     if len(lr) == 1:  # the product itself takes one rate, but not one a member
         rate = float(lr)
-        layer.weight.squeeze(0).addmm_(alpha.squeeze(0).mT, z.squeeze(0), alpha=-rate)
+        layer.matrix.squeeze(0).addmm_(alpha.squeeze(0).mT, z.squeeze(0), alpha=-rate)
         if layer.bias is not None:
             layer.bias.sub_(alpha.sum(-2), alpha=rate)
         return
     step = alpha.mT * -lr.view(-1, 1, 1)
-    layer.weight.baddbmm_(step, z)
+    layer.matrix.baddbmm_(step, z)
     if layer.bias is not None:
         layer.bias.add_(step.sum(-1))
 

@@ -19,12 +19,12 @@ module             owns
 `compared`         best, price, sensitivity, best of k; paired rates and seeds
 `words`            `advice()`, `answer()`: the same numbers in sentences
 `across`           many tasks: ranks, profiles, chances
-                   *what follows is on screens until they are switched over to the above*
 `curve`            `SeedResult`, `RatePoint`, `RateCurve`: results; means and bands to draw
+`paired`           capped differences by (rate, seed) with Wilcoxon's test
+                   *what follows is what the reproduction's verdicts are made of*
 `registry`         `METRICS`: names, definitions, citations; `scorecard()`: all, by method
 `divergence`       the paper's threshold and divergence rate, headroom, probability
 `sensitivity`      best rate, LR sensitivity, robust range, best of k, the recommendation
-`paired`           differences by (rate, seed) with Wilcoxon's test; better than EB
 `cost`             the flop bound on IB's overhead, and what the paper prints
 `means`            observed and resampled mean curves: what metrics are computed from
 ================== ========================================================================
@@ -35,6 +35,8 @@ number that is undefined is None and says why.
 """
 
 from ib_core.metrics.across import (
+    CHANCE,
+    MIDDLE_HALF,
     RankTest,
     chance_over_tasks,
     interquartile_mean,
@@ -56,10 +58,17 @@ from ib_core.metrics.curve import (
     RatePoint,
     SeedResult,
 )
-from ib_core.metrics.divergence import Proportion, divergence_probability, paper_threshold
+from ib_core.metrics.divergence import (
+    Proportion,
+    divergence_probability,
+    paper_threshold,
+    sensible_threshold,
+)
 from ib_core.metrics.edge import RateCell, Strip
-from ib_core.metrics.number import MetricValue, Number, number_text
+from ib_core.metrics.number import MetricValue, Number, number_text, smooth
 from ib_core.metrics.paired import (
+    DIFFERENCE,
+    WILCOXON,
     Pair,
     PairedComparison,
     PairedDifference,
@@ -81,11 +90,15 @@ from ib_core.metrics.words import advice, answer
 __all__ = [
     "ALPHA_FLOPS",
     "BAND_DEFINITIONS",
+    "CHANCE",
+    "DIFFERENCE",
     "KINDS",
     "METRICS",
+    "MIDDLE_HALF",
     "NUMBERS",
     "PAPER",
     "PRINTED_OVERHEADS",
+    "WILCOXON",
     "Band",
     "BandKind",
     "LayerShape",
@@ -121,4 +134,6 @@ __all__ = [
     "score_task",
     "score_tasks",
     "scorecard",
+    "sensible_threshold",
+    "smooth",
 ]

@@ -238,6 +238,12 @@ def paper_rule(eb: RateCurve) -> PaperRule:
     return PaperRule(means, threshold, refusal)
 
 
+def sensible_threshold(eb: RateCurve) -> float | None:
+    """Return EB's threshold where the paper's rule says something, else None."""
+    rule = paper_rule(eb)
+    return None if rule.refusal else float(rule.threshold[0])
+
+
 def paper_divergence_threshold(rule: PaperRule, n: int) -> Number:
     """Return the mid-point of EB's lowest and highest finite mean loss."""
     if rule.refusal:

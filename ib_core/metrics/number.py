@@ -183,38 +183,42 @@ def log_ends(values: Floats, n: int, *, beyond: float = FAR_BEYOND) -> tuple[Flo
     return jackknife(np.log(values), n, beyond=beyond) if (values > 0).all() else None
 
 
-Writing = Callable[[Number], str]
 _BOUND: dict[Censored, str] = {"none": "", "above": "at least ", "below": "at most "}
 
 
-def written(number: Number, part: Callable[[float], str]) -> str:
-    """Write value and interval: ``"0.55 (0.33 to 0.9)"``, ``"at least 3 (1.6 to ...)"``."""
-    if number.value is None:
-        return DASH
-    text = _BOUND[number.censored] + part(number.value)
-    if not number.has_interval:
-        return text
-    low, high = ("…" if end is None else part(end) for end in (number.low, number.high))
-    return f"{text} ({low} to {high})"
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """How numbers of a kind are written; called, it writes value and interval.
 
+    Attributes:
+        part: Writes one value, or one end of an interval.
+        as_ends: Whether the ends are the number itself: a range.
+    """
 
-def as_number(number: Number) -> str:
-    """Write a loss, a rate or a ratio."""
-    return written(number, number_text)
+    part: Callable[[float], str]
+    as_ends: bool = False
 
+    def __call__(self, number: Number) -> str:
+        """Write value and interval: ``"0.55 (0.33 to 0.9)"``, ``"at least 3 (1.6 to ...)"``."""
+        value, interval = self.value(number), self.interval(number)
+        return f"{value} ({interval})" if interval else value
 
-def as_share(number: Number) -> str:
-    """Write a share or a chance in per cent."""
-    return written(number, lambda value: f"{number_text(100 * value)} %")
+    def value(self, number: Number) -> str:
+        """Write the value alone: ``"0.55"``, ``"at least 3"``, or a dash."""
+        if number.value is None:
+            return DASH
+        if self.as_ends:
+            return self._ends(number) if number.low != number.high else self.part(number.value)
+        return _BOUND[number.censored] + self.part(number.value)
 
+    def interval(self, number: Number) -> str:
+        """Write the interval alone: ``"0.33 to 0.9"``, ``"1.6 to ..."``, or nothing."""
+        bare = number.value is None or self.as_ends or not number.has_interval
+        return "" if bare else self._ends(number)
 
-def as_range(number: Number) -> str:
-    """Write the ends of a range of tested rates."""
-    if number.low is None or number.high is None:
-        return DASH
-    if number.low == number.high:
-        return number_text(number.low)
-    return f"{number_text(number.low)} to {number_text(number.high)}"
+    def _ends(self, number: Number) -> str:
+        low, high = ("…" if end is None else self.part(end) for end in (number.low, number.high))
+        return f"{low} to {high}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +287,12 @@ class MetricValue:
 def number_text(value: float, digits: int = 3) -> str:
     """Write a number with a few significant digits and no needless exponent."""
     return f"{float(f'{value:.{digits}g}'):g}"
+
+
+#: A loss, a rate or a ratio; a share or a chance in per cent; the ends of a range of tested rates.
+as_number = Writing(number_text)
+as_share = Writing(lambda value: f"{number_text(100 * value)} %")
+as_range = Writing(number_text, as_ends=True)
 
 
 def listed(rates: Sequence[float]) -> str:

@@ -10,9 +10,19 @@ from math import erfc, isfinite, sqrt
 import numpy as np
 
 from ib_core.metrics.curve import RateCurve, SeedResult
-from ib_core.metrics.means import ROUNDING, MeanCurves, SeedAverage, draw_weights
-from ib_core.metrics.number import Flags, Floats, Ints, Reading, interval
+from ib_core.metrics.means import ROUNDING, MeanCurves
+from ib_core.metrics.number import Flags, Floats, Ints, Reading, smooth
 
+DIFFERENCE = (
+    "Capped loss of one method minus the other's for the same learning rate and seed; negative "
+    "means the first is better. Capped: at most the initial loss, which also stands for a loss "
+    "that is not finite, so that no explosion drops out. 95 % interval by leaving out one seed at "
+    "a time, with Student's t; none below 3 seeds."
+)
+WILCOXON = (
+    "Two-sided Wilcoxon signed-rank test of the paired differences; zeros are left out and ties "
+    "share their rank. With n seeds p cannot fall below 2 / 2^n: 0.0625 for 5."
+)
 # Beyond this many pairs the normal approximation is good to more digits than anyone reads.
 MOST_EXACT = 100
 
@@ -90,7 +100,8 @@ class Pair:
     Attributes:
         lr: The learning rate of both.
         seed: The seed of both.
-        difference: First loss minus second; None if one of them is not finite.
+        difference: First capped loss minus second; None if it takes an initial loss to say, and
+            that was not recorded.
         sign: -1 if the first is lower, +1 if higher, 0 if equal; a loss that is not finite is
             higher than any finite one, and two of them are equal.
     """
@@ -107,12 +118,12 @@ class PairedDifference:
 
     Attributes:
         lr: The learning rate; None for the average over all common ones.
-        mean: Mean difference over the finite pairs; None if there is none.
-        low: Lower end of its bootstrap interval over seeds; None below two finite seeds.
+        mean: Mean capped difference; None if no pair has one.
+        low: Lower end of its 95 % interval; None below three seeds.
         high: Upper end.
         lower: Number of pairs in which the first method's loss is lower, finite or not.
         higher: Number in which it is higher.
-        test: Wilcoxon's test of the finite differences (overall: of each seed's average).
+        test: Wilcoxon's test of the differences (overall: of each seed's average).
         pairs: Every pair behind these numbers.
     """
 
@@ -144,52 +155,32 @@ class PairedComparison:
     overall: PairedDifference
 
 
-def paired_differences(
-    first: RateCurve,
-    second: RateCurve,
-    *,
-    resamples: int = 400,
-    level: float = 0.95,
-    rng_seed: int = 0,
-) -> PairedComparison:
+def paired_differences(first: RateCurve, second: RateCurve) -> PairedComparison:
     """Compare two methods by learning rate and seed.
 
-    Loss of one method minus loss of the other for the same learning rate and seed; negative means
-    the first is better. Means over the finite pairs, with bootstrap intervals over seeds.
+    Capped loss of one method minus the other's for the same learning rate and seed; negative
+    means the first is better. Capped: at most the initial loss, which also stands for a loss
+    that is not finite, so that no explosion drops out. 95 % interval by leaving out one seed at
+    a time, with Student's t; none below 3 seeds.
 
-    The overall number is the mean over the common rates of the mean at each. A pair that is not
-    finite enters no mean, but it is counted in `lower` and `higher` and listed.
+    The overall number is the mean over the common rates of the mean at each. A pair without an
+    initial loss, of which one loss is not finite, enters no mean, but it is counted in `lower` and
+    `higher` and listed.
 
     Args:
         first: For instance IB, or the clipped runs.
         second: For instance EB, or the runs without clipping.
-        resamples: Bootstrap draws of seeds.
-        level: Confidence level of the intervals.
-        rng_seed: Seed of the draws; the same one gives the same intervals.
     """
     pairs = _pairs(first, second)
-    rates = sorted({pair.lr for pair in pairs})
-    seeds = sorted({pair.seed for pair in pairs})
     if not pairs:
-        return PairedComparison((), _summary(None, (), Reading.undefined((1,), ""), (), level))
-    table = _table(pairs, rates, seeds)
-    present = np.isfinite(table)
-    average = SeedAverage(present.astype(np.float64), draw_weights(len(seeds), resamples, rng_seed))
-    means = average(np.where(present, table, 0))
-    means[:, ~present.any(axis=0)] = np.nan
+        return PairedComparison((), _summary(None, (), np.empty((0, 1))))
+    rates = sorted({pair.lr for pair in pairs})
+    table = _table(pairs, rates, sorted({pair.seed for pair in pairs}))
     points = tuple(
-        _summary(
-            lr,
-            tuple(pair for pair in pairs if pair.lr == lr),
-            Reading.of(means[:, k]),
-            table[present[:, k], k],
-            level,
-        )
+        _summary(lr, tuple(pair for pair in pairs if pair.lr == lr), table[:, k : k + 1])
         for k, lr in enumerate(rates)
     )
-    known = Reading.of(_nanmean(means))
-    overall = _summary(None, pairs, known, _nanmean(table[present.any(axis=1)]), level)
-    return PairedComparison(points, overall)
+    return PairedComparison(points, _summary(None, pairs, table))
 
 
 def _pairs(first: RateCurve, second: RateCurve) -> tuple[Pair, ...]:
@@ -207,13 +198,18 @@ def _pairs(first: RateCurve, second: RateCurve) -> tuple[Pair, ...]:
 def _pair(lr: float, first: SeedResult, second: SeedResult) -> Pair:
     one, two = first.finite_loss, second.finite_loss
     if one is None or two is None:
-        return Pair(lr, first.seed, None, (one is None) - (two is None))
-    gap = one - two
-    return Pair(lr, first.seed, gap if isfinite(gap) else None, (one > two) - (one < two))
+        sign = (one is None) - (two is None)
+    else:
+        sign = (one > two) - (one < two)
+    ours, theirs = first.capped_loss, second.capped_loss
+    if ours is None or theirs is None:
+        ours, theirs = one, two
+    gap = None if ours is None or theirs is None else ours - theirs
+    return Pair(lr, first.seed, gap if gap is not None and isfinite(gap) else None, sign)
 
 
 def _table(pairs: Sequence[Pair], rates: Sequence[float], seeds: Sequence[int]) -> Floats:
-    """Differences [seeds, rates], NaN where there is no finite pair."""
+    """Differences [seeds, rates], NaN where a pair has none."""
     row = {seed: i for i, seed in enumerate(seeds)}
     column = {lr: k for k, lr in enumerate(rates)}
     table = np.full((len(seeds), len(rates)), np.nan)
@@ -231,24 +227,31 @@ def _nanmean(table: Floats) -> Floats:
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def _summary(
-    lr: float | None,
-    pairs: tuple[Pair, ...],
-    means: Reading,
-    differences: Sequence[float] | Floats,
-    level: float,
-) -> PairedDifference:
-    low, high = interval(means, level) if len(differences) > 1 else (None, None)
+def _summary(lr: float | None, pairs: tuple[Pair, ...], table: Floats) -> PairedDifference:
+    """Sum up differences [seeds, rates]."""
+    known = table[np.isfinite(table).any(axis=1)]
+    mean = low = high = None
+    if known.size:
+        without = [_mean_of_rates(np.delete(known, i, axis=0), known) for i in range(len(known))]
+        found = smooth(np.array([_mean_of_rates(known, known), *without]), len(known))
+        mean, low, high = found.value, found.low, found.high
     return PairedDifference(
         lr=lr,
-        mean=None if np.isnan(means.value[0]) else float(means.value[0]),
+        mean=mean,
         low=low,
         high=high,
         lower=sum(pair.sign < 0 for pair in pairs),
         higher=sum(pair.sign > 0 for pair in pairs),
-        test=signed_rank([float(d) for d in differences]),
+        test=signed_rank([float(d) for d in _nanmean(known)]),
         pairs=pairs,
     )
+
+
+def _mean_of_rates(table: Floats, whole: Floats) -> float:
+    """Mean over the rates of the mean at each; a rate that lost its only seed keeps its mean."""
+    left = _nanmean(table.T) if len(table) else np.full(whole.shape[1], np.nan)
+    means = np.where(np.isnan(left), _nanmean(whole.T), left)
+    return float(means[~np.isnan(means)].mean())
 
 
 def better_than(method: MeanCurves, eb: MeanCurves) -> Reading:

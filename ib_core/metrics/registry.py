@@ -18,7 +18,13 @@ from ib_core.metrics.divergence import (
 )
 from ib_core.metrics.means import MeanCurves, draw_weights, mean_curves
 from ib_core.metrics.number import SIDES, Floats, MetricValue, Reading, interval
-from ib_core.metrics.paired import better_than, paired_differences, signed_rank
+from ib_core.metrics.paired import (
+    DIFFERENCE,
+    WILCOXON,
+    better_than,
+    paired_differences,
+    signed_rank,
+)
 from ib_core.metrics.sensitivity import (
     best_lr,
     best_mean,
@@ -230,11 +236,7 @@ _ALL = (
         title="Paired difference",
         unit="loss",
         better="lower",
-        definition=(
-            "Loss of one method minus loss of the other for the same learning rate and seed; "
-            "negative means the first is better. Means over the finite pairs, with bootstrap "
-            "intervals over seeds."
-        ),
+        definition=DIFFERENCE,
         citation=OURS,
         function=paired_differences,
     ),
@@ -243,11 +245,7 @@ _ALL = (
         title="Wilcoxon p",
         unit="probability",
         better="neither",
-        definition=(
-            "Two-sided Wilcoxon signed-rank test of the paired differences; zeros are left "
-            "out and ties share their rank. With n seeds p cannot fall below 2 / 2^n: 0.0625 "
-            "for 5."
-        ),
+        definition=WILCOXON,
         citation="Wilcoxon 1945, Biometrics Bulletin 1",
         function=signed_rank,
     ),

@@ -4,7 +4,7 @@ A new number is a function, a line here and a test case.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Literal
 
@@ -329,11 +329,13 @@ class TaskScore:
         rows: The numbers by name.
         strips: What was tested, and how it went.
         best_of: The expected best of k = 1 .. 20.
+        table: The results behind them; None without any.
     """
 
     rows: dict[str, Row]
     strips: dict[str, Strip]
     best_of: dict[str, tuple[Number, ...]]
+    table: TaskTable | None = field(default=None, compare=False, repr=False)
 
 
 def score_task(
@@ -370,6 +372,7 @@ def score_task(
         rows=rows,
         strips=dict(zip(table.labels, scoring.strips, strict=True)),
         best_of=dict(zip(table.labels, curves_of_k, strict=True)),
+        table=table,
     )
 
 

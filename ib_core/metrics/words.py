@@ -145,7 +145,8 @@ class _Said:
         starts = {label: self.score.rows[label]["start_at"].value for label in present}
         known = {label: value for label, value in starts.items() if value is not None}
         if not known:
-            return self.score.rows[present[0]]["start_at"].note
+            note = self.score.rows[present[0]]["start_at"].note
+            return f"{self.called[present[0]]}: {note}" if len(self.score.rows) > 1 else note
         rates = set(known.values())
         if len(known) == 2 and len(rates) == 1:
             start = f"Start at {rate_text(rates.pop())} with either"

@@ -7,11 +7,13 @@
 | `training` | the plan trained stage by stage into a bundle |
 | `bundle` | `Bundle`: results as files, the shipped one among them |
 | `verify` | some of a bundle trained again and compared |
-| `evidence` | `Evidence`: runs by the paper's experiments, whoever made them; what it prints |
-| `recorded` | the authors' recorded runs |
+| `published` | what the paper says and prints |
+| `evidence` | `Evidence`: runs by the paper's experiments, whoever made them |
+| `measures` | the numbers with intervals that verdicts rest on |
+| `recorded`, `facts` | the authors' recorded runs; the tables of them that come along |
 | `verdicts`, `uci` | whether an experiment, or UCI's tables, are reproduced: stated rules |
-| `claims` | the paper's sentences, each with its test |
-| `findings` | everything there is to say, as values |
+| `claims`, `clipping` | the paper's sentences, each with its test |
+| `findings`, `headline` | everything there is to say, as values; in three sentences |
 | `timing` | how much longer an IB step takes here |
 
 `python -m ib_core.reproduction` compares our authors profile with the authors' recorded runs,
@@ -33,16 +35,17 @@ if TYPE_CHECKING:
         shipped_folder,
         shipped_run_times,
     )
+    from ib_core.reproduction.clipping import ClipDifferences
     from ib_core.reproduction.evidence import (
         SETTINGS,
-        UNCLIPPED,
         Evidence,
+        LossFacts,
+        RateFacts,
         Run,
         experiment_of,
-        on_the_grid,
-        published_better,
         runs_of,
     )
+    from ib_core.reproduction.facts import SOURCE, recorded_evidence
     from ib_core.reproduction.findings import (
         RULES,
         ClaimFindings,
@@ -53,8 +56,9 @@ if TYPE_CHECKING:
         RunTimeFindings,
         find,
     )
+    from ib_core.reproduction.headline import headlines
     from ib_core.reproduction.plan import PLAN, RACE, experiments, race_folder
-    from ib_core.reproduction.recorded import recorded_evidence, recorded_file, recorded_overheads
+    from ib_core.reproduction.published import UNCLIPPED, published_better
     from ib_core.reproduction.studies import Body, Portion, Study
     from ib_core.reproduction.timing import measure_overheads
     from ib_core.reproduction.training import (
@@ -66,8 +70,14 @@ if TYPE_CHECKING:
         train,
         train_race,
     )
-    from ib_core.reproduction.uci import Cell, TableNumbers, by_table
-    from ib_core.reproduction.verdicts import Judgement, far_robustness
+    from ib_core.reproduction.uci import (
+        Accuracies,
+        Cell,
+        TableNumbers,
+        by_table,
+        values_by_table,
+    )
+    from ib_core.reproduction.verdicts import Judgement, RecordedCell
     from ib_core.reproduction.verify import Check, Drawn, check, draw
 
 __all__ = [
@@ -76,12 +86,15 @@ __all__ = [
     "RULES",
     "SETTINGS",
     "SHIPPED",
+    "SOURCE",
     "UNCLIPPED",
+    "Accuracies",
     "Body",
     "Bundle",
     "Cell",
     "Check",
     "ClaimFindings",
+    "ClipDifferences",
     "Coverage",
     "Drawn",
     "Evidence",
@@ -90,9 +103,12 @@ __all__ = [
     "Findings",
     "Forecast",
     "Judgement",
+    "LossFacts",
     "Portion",
     "ProfileFindings",
     "Progress",
+    "RateFacts",
+    "RecordedCell",
     "Run",
     "RunTimeFindings",
     "Study",
@@ -103,41 +119,40 @@ __all__ = [
     "draw",
     "experiment_of",
     "experiments",
-    "far_robustness",
     "find",
     "find_bundle",
     "forecast",
+    "headlines",
     "locked",
     "measure_overheads",
-    "on_the_grid",
     "published_better",
     "race_folder",
     "recorded_evidence",
-    "recorded_file",
-    "recorded_overheads",
     "runs_of",
     "shipped_folder",
     "shipped_run_times",
     "train",
     "train_race",
+    "values_by_table",
 ]
 
 _HOMES = {
     "bundle": "SHIPPED Bundle find_bundle locked shipped_folder shipped_run_times",
-    "evidence": (
-        "SETTINGS UNCLIPPED Evidence Run experiment_of on_the_grid published_better runs_of"
-    ),
+    "clipping": "ClipDifferences",
+    "evidence": "SETTINGS Evidence LossFacts RateFacts Run experiment_of runs_of",
+    "facts": "SOURCE recorded_evidence",
     "findings": (
         "RULES ClaimFindings Coverage ExperimentFindings Findings ProfileFindings "
         "RunTimeFindings find"
     ),
+    "headline": "headlines",
     "plan": "PLAN RACE experiments race_folder",
-    "recorded": "recorded_evidence recorded_file recorded_overheads",
+    "published": "UNCLIPPED published_better",
     "studies": "Body Portion Study",
     "timing": "measure_overheads",
     "training": "Finder Forecast Progress Unit forecast train train_race",
-    "uci": "Cell TableNumbers by_table",
-    "verdicts": "Judgement far_robustness",
+    "uci": "Accuracies Cell TableNumbers by_table values_by_table",
+    "verdicts": "Judgement RecordedCell",
     "verify": "Check Drawn check draw",
 }
 

@@ -1,7 +1,8 @@
 """`python -m ib_core.reproduction [uci] [music] [jsb] [classifier]`: run and print the checks.
 
 UCI's printed tables, music's recorded epochs, the classifier's divergence rates. `race [FOLDER]`
-trains the start page's race anew instead, into the package or into the folder that is named.
+trains the start page's race anew instead, into the package or into the folder that is named;
+`facts [FOLDER]` makes the tables of the recorded runs anew, from those of the data folder.
 """
 
 import os
@@ -16,8 +17,11 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch: spinning th
 from ib_core.datasets import DATASETS, UCI_NAMES
 from ib_core.errors import IBError, lookup
 from ib_core.metrics import RateCurve, SeedResult, paper_threshold
-from ib_core.reproduction.evidence import printed_uci_losses
+from ib_core.reproduction.bundle import Bundle, shipped_folder
+from ib_core.reproduction.evidence import Evidence, runs_of
+from ib_core.reproduction.facts import write_facts
 from ib_core.reproduction.plan import race_folder
+from ib_core.reproduction.published import printed_uci_losses
 from ib_core.reproduction.recorded import MUSIC_NAMES, recorded_runs
 from ib_core.reproduction.training import train_race
 from ib_core.reproduction.uci import Comparison, summary, within
@@ -195,6 +199,8 @@ def main(words: list[str]) -> int:
     if words[:1] == ["race"]:
         return _race(*map(Path, words[1:2]))
     try:
+        if words[:1] == ["facts"]:
+            return _facts(*map(Path, words[1:2]))
         for name in words or list(CHECKS):
             check = lookup("check", name, CHECKS)
             start = time.monotonic()
@@ -205,6 +211,14 @@ def main(words: list[str]) -> int:
     except IBError as error:
         sys.stderr.write(f"{error.message} {error.hint or ''}\n")
         return 2
+    return 0
+
+
+def _facts(folder: Path | None = None) -> int:
+    results = Bundle(shipped_folder()).results.values()
+    folder = folder or shipped_folder().with_name("printed")
+    for file in write_facts(folder, Evidence.of(runs_of(results, "authors"))):
+        sys.stderr.write(f"{file} ({file.stat().st_size:,} bytes)\n")
     return 0
 
 

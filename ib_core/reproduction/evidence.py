@@ -1,17 +1,15 @@
 """Runs sorted by the paper's experiments, whoever made them: the input of every verdict."""
 
-import csv
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
-from io import StringIO
+from statistics import fmean, pstdev
 from typing import Any
 
-from ib_core.metrics import RateCurve, SeedResult
+from ib_core.metrics import Number, RateCurve, RatePoint, SeedResult
+from ib_core.reproduction.measures import Numbers, measured
 from ib_core.sweep import PRESETS, TrialResult, specs_of
 
 #: Settings that, besides rate and seed, decide which experiment a trial belongs to.
@@ -44,8 +42,9 @@ class Run:
         lr: Learning rate.
         seed: Seed.
         train_loss: At the end; None or not finite where it diverged for good.
+        test_loss: The same on the test part.
         test_accuracy: At the end; None without classes.
-        initial_loss: Before the first step; None where it was not recorded.
+        initial_loss: Training loss before the first step; None where it was not recorded.
         outcome: `completed` or `diverged`.
         seconds: What it took; None where it was trained together with others.
     """
@@ -56,6 +55,7 @@ class Run:
     lr: float
     seed: int
     train_loss: float | None
+    test_loss: float | None = None
     test_accuracy: float | None = None
     initial_loss: float | None = None
     outcome: str = "completed"
@@ -63,19 +63,81 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class LossFacts:
+    """The losses of several seeds in numbers; of the finite ones, but for `mean`.
+
+    Attributes:
+        mean: Of all seeds; None if one is not finite.
+        sd: Population standard deviation, as the paper's error bars.
+        lowest: Of the seeds.
+        highest: Of the seeds.
+        non_finite: How many are not finite.
+    """
+
+    mean: float | None
+    sd: float | None
+    lowest: float | None
+    highest: float | None
+    non_finite: int
+
+    @classmethod
+    def of(cls, losses: Iterable[float | None]) -> "LossFacts":
+        """Put losses into numbers."""
+        known = list(losses)
+        finite = [loss for loss in known if loss is not None and math.isfinite(loss)]
+        lost = len(known) - len(finite)
+        if not finite:
+            return cls(None, None, None, None, lost)
+        mean = None if lost else fmean(finite)
+        return cls(mean, pstdev(finite), min(finite), max(finite), lost)
+
+
+@dataclass(frozen=True, slots=True)
+class RateFacts:
+    """All seeds of one method at one rate.
+
+    Attributes:
+        lr: The rate.
+        n: Seeds.
+        broken: How many broke; None where no initial loss is known.
+        capped: Mean capped training loss; None likewise.
+        train: Training losses.
+        test: Test losses.
+    """
+
+    lr: float
+    n: int
+    broken: int | None
+    capped: float | None
+    train: LossFacts
+    test: LossFacts
+
+
+Facts = Mapping[str, Mapping[str, tuple[RateFacts, ...]]]
+Curves = Mapping[str, Mapping[str, RateCurve]]
+UciRuns = Mapping[str, Mapping[str, Mapping[float, Run]]]
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """What somebody's runs show.
 
     Attributes:
-        curves: By experiment and method; UCI apart.
+        facts: Losses in numbers, by experiment, method and rate; UCI apart.
+        numbers: What verdicts rest on, with intervals, by experiment, method and name.
+        curves: Training losses seed by seed; empty where only the facts are known.
+        test_curves: Test losses likewise.
         uci: By table, method and rate, seed 1.
         overheads: How much longer IB takes than EB, as a share, by the paper's name of the data;
             from runs made to measure it.
         result_overheads: The same from the runs that made the results.
     """
 
-    curves: Mapping[str, Mapping[str, RateCurve]] = field(default_factory=dict)
-    uci: Mapping[str, Mapping[str, Mapping[float, Run]]] = field(default_factory=dict)
+    facts: Facts = field(default_factory=dict)
+    numbers: Numbers = field(default_factory=dict)
+    curves: Curves = field(default_factory=dict)
+    test_curves: Curves = field(default_factory=dict)
+    uci: UciRuns = field(default_factory=dict)
     overheads: Mapping[str, float] = field(default_factory=dict)
     result_overheads: Mapping[str, float] = field(default_factory=dict)
 
@@ -89,46 +151,103 @@ class Evidence:
         grouped: defaultdict[str, defaultdict[str, list[Run]]] = defaultdict(
             lambda: defaultdict(list)
         )
-        uci: defaultdict[str, defaultdict[str, dict[float, Run]]] = defaultdict(
-            lambda: defaultdict(dict)
-        )
         for run in cells.values():
-            if run.dataset:
-                if run.seed == UCI_SEED:
-                    uci[run.dataset][run.method][run.lr] = run
-            else:
+            if not run.dataset:
                 grouped[run.experiment][run.method].append(run)
-        curves = {
-            name: {method: curve_of(found) for method, found in methods.items()}
-            for name, methods in grouped.items()
-        }
-        return cls(curves, uci, overheads or {}, overheads_of(runs))
-
-    def pair(self, experiment: str) -> tuple[RateCurve, RateCurve] | None:
-        """Return EB's and IB's curve at the rates both have, or None."""
-        methods = self.curves.get(experiment, {})
-        if "eb" not in methods or "ib" not in methods:
-            return None
-        common = set(methods["eb"].lrs) & set(methods["ib"].lrs)
-        if not common:
-            return None
-        eb, ib = (
-            RateCurve(tuple(p for p in methods[m].points if p.lr in common)) for m in ("eb", "ib")
+        curves = _curves(grouped, on_test=False)
+        return cls(
+            facts={
+                name: {method: facts_of(found) for method, found in methods.items()}
+                for name, methods in grouped.items()
+            },
+            numbers=measured(curves),
+            curves=curves,
+            test_curves=_curves(grouped, on_test=True),
+            uci=uci_of(cells.values()),
+            overheads=overheads or {},
+            result_overheads=overheads_of(runs),
         )
-        return eb, ib
+
+    def number(self, experiment: str, method: str, name: str) -> Number | None:
+        """Return a number, None where there is none."""
+        return self.numbers.get((experiment, method, name))
+
+    def has_pair(self, experiment: str) -> bool:
+        """Return whether EB and IB were run at a common rate."""
+        return bool(self.common_rates(experiment))
+
+    def common_rates(self, experiment: str) -> list[float]:
+        """Return the rates at which EB and IB were run."""
+        methods = self.facts.get(experiment, {})
+        if "eb" not in methods or "ib" not in methods:
+            return []
+        return sorted({point.lr for point in methods["eb"]} & {p.lr for p in methods["ib"]})
 
 
-def curve_of(runs: Iterable[Run]) -> RateCurve:
-    """Return the training losses of one method's runs."""
+def uci_of(runs: Iterable[Run]) -> UciRuns:
+    """Return the runs of UCI's tables, by table, method and rate: the one seed the paper has."""
+    found: defaultdict[str, defaultdict[str, dict[float, Run]]] = defaultdict(
+        lambda: defaultdict(dict)
+    )
+    for run in runs:
+        if run.dataset and run.seed == UCI_SEED:
+            found[run.dataset][run.method][run.lr] = run
+    return found
+
+
+def _curves(grouped: Mapping[str, Mapping[str, list[Run]]], *, on_test: bool) -> Curves:
+    return {
+        name: {method: curve_of(found, on_test=on_test) for method, found in methods.items()}
+        for name, methods in grouped.items()
+    }
+
+
+def curve_of(runs: Iterable[Run], *, on_test: bool = False) -> RateCurve:
+    """Return the training losses of one method's runs, or the test losses."""
     return RateCurve.from_results(
-        (run.lr, SeedResult(run.seed, run.train_loss, run.initial_loss, run.outcome))
+        (
+            run.lr,
+            SeedResult(
+                run.seed,
+                run.test_loss if on_test else run.train_loss,
+                None if on_test else run.initial_loss,
+                run.outcome,
+            ),
+        )
         for run in runs
     )
 
 
-def means(curve: RateCurve) -> dict[float, float]:
-    """Return the mean losses by rate; one that is not a number is infinite."""
-    return {point.lr: math.inf if point.mean is None else point.mean for point in curve.points}
+def facts_of(runs: Iterable[Run]) -> tuple[RateFacts, ...]:
+    """Return one method's runs in numbers, by ascending rate."""
+    by_rate: defaultdict[float, list[Run]] = defaultdict(list)
+    for run in runs:
+        by_rate[run.lr].append(run)
+    return tuple(_rate_facts(lr, by_rate[lr]) for lr in sorted(by_rate))
+
+
+def _rate_facts(lr: float, runs: list[Run]) -> RateFacts:
+    (point,) = curve_of(runs).points
+    return RateFacts(
+        lr=lr,
+        n=len(runs),
+        broken=_broken(point),
+        capped=_capped_mean(point),
+        train=LossFacts.of(run.train_loss for run in runs),
+        test=LossFacts.of(run.test_loss for run in runs),
+    )
+
+
+def _broken(point: RatePoint) -> int | None:
+    if any(result.initial_loss is None for result in point.results):
+        return None
+    return sum(result.broken for result in point.results)
+
+
+def _capped_mean(point: RatePoint) -> float | None:
+    losses = [result.capped_loss for result in point.results]
+    known = [loss for loss in losses if loss is not None]
+    return fmean(known) if len(known) == len(losses) else None
 
 
 @cache
@@ -192,117 +311,8 @@ def runs_of(results: Iterable[TrialResult], profile: str) -> Iterable[Run]:
                 lr=spec.lr,
                 seed=spec.seed,
                 train_loss=result.train_loss,
+                test_loss=result.test_loss,
                 test_accuracy=result.test_accuracy,
                 initial_loss=result.initial_loss,
                 outcome=result.outcome.value,
             )
-
-
-#: The experiments without clipping: one for each data set.
-UNCLIPPED = (
-    "01_mnist_classification",
-    "03_mnist_autoencoder",
-    "05_jsb_chorales",
-    "09_musedata",
-    "11_nottingham",
-    "13_piano_midi",
-)
-#: Every clipped music experiment, and the same without clipping.
-CLIPPED_MUSIC = {
-    "06_jsb_chorales_clip_8.0": "05_jsb_chorales",
-    "07_jsb_chorales_clip_1.0": "05_jsb_chorales",
-    "08_jsb_chorales_clip_0.1": "05_jsb_chorales",
-    "10_musedata_clip_8.0": "09_musedata",
-    "12_nottingham_clip_8.0": "11_nottingham",
-    "14_piano_midi_clip_8.0": "13_piano_midi",
-    "15_piano_midi_clip_1.0": "13_piano_midi",
-    "16_piano_midi_clip_0.1": "13_piano_midi",
-    "17_piano_midi_clip_0.01": "13_piano_midi",
-}
-CLASSIFIER, CLIPPED_CLASSIFIER = "01_mnist_classification", "02_mnist_classification_clip_1.0"
-CLIPPED_AUTOENCODER = "04_mnist_autoencoder_clip_1.0"
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedClaim:
-    """A sentence of the paper.
-
-    Attributes:
-        id: Its name here.
-        text: What it says.
-        place: Where.
-        numbers: The numbers in it.
-    """
-
-    id: str
-    text: str
-    place: str
-    numbers: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class PrintedRunTime:
-    """A row of the run time table, in percent; the bound is None where it has a dash."""
-
-    dataset: str
-    bound: float | None
-    measured: float
-
-
-@cache
-def published_claims() -> dict[str, PublishedClaim]:
-    """Return the paper's claims by id."""
-    known = ("id", "text", "place")
-    return {
-        claim["id"]: PublishedClaim(
-            **{name: claim[name] for name in known},
-            numbers={name: value for name, value in claim.items() if name not in known},
-        )
-        for claim in _claims_file()["claims"]
-    }
-
-
-def published_better(experiment: str) -> bool:
-    """Return whether the paper says that IB outperforms EB in an experiment."""
-    return experiment not in _claims_file()["worse_with_ib"]
-
-
-def profile_note(experiment: str) -> str:
-    """Return how text and published runs differ in an experiment."""
-    notes: dict[str, str] = _claims_file()["notes"]
-    family = {"01": "01", "02": "01", "03": "03", "04": "03", "uc": "uci"}
-    return notes[family.get(experiment[:2], "music")]
-
-
-@cache
-def printed_uci_losses() -> dict[tuple[str, str, float], float]:
-    """Return the paper's appendix tables: (data set, method, rate) -> loss, two decimals."""
-    return {
-        (row["dataset"], row["method"], float(rate)): float(loss)
-        for row in csv.DictReader(StringIO(_read("uci_training_loss.csv")))
-        for rate, loss in row.items()
-        if rate not in ("dataset", "method")
-    }
-
-
-@cache
-def printed_run_times() -> tuple[PrintedRunTime, ...]:
-    """Return the paper's run time table."""
-    return tuple(
-        PrintedRunTime(
-            dataset=row["dataset"],
-            bound=float(row["bound_percent"]) if row["bound_percent"] else None,
-            measured=float(row["measured_percent"]),
-        )
-        for row in csv.DictReader(StringIO(_read("run_times.csv")))
-    )
-
-
-@cache
-def _claims_file() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(_read("claims.json"))
-    return found
-
-
-def _read(name: str) -> str:
-    return (files("ib_core.reproduction") / "printed" / name).read_text(encoding="utf-8")

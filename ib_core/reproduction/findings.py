@@ -4,19 +4,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from ib_core.metrics import MetricValue, RateCurve
+from ib_core.metrics import Number, RateCurve
 from ib_core.reproduction import uci, verdicts
 from ib_core.reproduction.claims import CLAIMS, Claim
-from ib_core.reproduction.evidence import (
-    TIMED,
-    Evidence,
-    PrintedRunTime,
-    printed_run_times,
-    profile_note,
-)
+from ib_core.reproduction.clipping import ClipDifferences, differences
+from ib_core.reproduction.evidence import TIMED, Evidence, RateFacts
+from ib_core.reproduction.measures import SCORED
 from ib_core.reproduction.plan import Experiment, experiments
+from ib_core.reproduction.published import PrintedRunTime, printed_run_times, profile_note
 from ib_core.reproduction.timing import bounds
-from ib_core.reproduction.verdicts import Judgement, judge_recorded, judge_text, robustness
+from ib_core.reproduction.verdicts import (
+    Judgement,
+    RecordedCell,
+    judge_recorded,
+    judge_text,
+    recorded_cells,
+)
 from ib_core.sweep import PRESETS, specs_of
 
 PROFILES = ("text", "authors")
@@ -50,15 +53,31 @@ class Coverage:
     most_seeds: int
 
 
+#: Numbers of one method by name.
+Row = Mapping[str, Number]
+
+
 @dataclass(frozen=True, slots=True)
 class ProfileFindings:
-    """One experiment in one profile."""
+    """One experiment in one profile.
+
+    Attributes:
+        profile: Which.
+        coverage: How much of it was run.
+        curves: Training losses by method.
+        test_curves: Test losses by method.
+        numbers: Robustness numbers by method.
+        judgement: What it says of the paper.
+        clipping: Clipped minus unclipped, for an experiment with clipping.
+    """
 
     profile: str
     coverage: Coverage
     curves: Mapping[str, RateCurve]
-    numbers: Mapping[str, Mapping[str, MetricValue]]
+    test_curves: Mapping[str, RateCurve]
+    numbers: Mapping[str, Row]
     judgement: Judgement
+    clipping: Sequence[ClipDifferences] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +87,9 @@ class ExperimentFindings:
     experiment: Experiment
     text: ProfileFindings
     authors: ProfileFindings
-    recorded: Mapping[str, RateCurve]
-    recorded_numbers: Mapping[str, Mapping[str, MetricValue]]
+    recorded: Mapping[str, Sequence[RateFacts]]
+    recorded_numbers: Mapping[str, Row]
+    cells: Sequence[RecordedCell]
     note: str
 
 
@@ -110,6 +130,7 @@ class Findings:
     claims: Sequence[ClaimFindings]
     run_times: Sequence[RunTimeFindings]
     uci_cells: Sequence[uci.Cell]
+    accuracies: Mapping[str, uci.Accuracies]
 
 
 def find(text: Evidence, authors: Evidence, recorded: Evidence) -> Findings:
@@ -118,7 +139,7 @@ def find(text: Evidence, authors: Evidence, recorded: Evidence) -> Findings:
     Args:
         text: Our runs in the text profile.
         authors: Our runs in the authors profile.
-        recorded: The authors' recorded runs; empty where there are none here.
+        recorded: The authors' recorded runs.
     """
     limits = bounds()
     return Findings(
@@ -139,17 +160,22 @@ def find(text: Evidence, authors: Evidence, recorded: Evidence) -> Findings:
             if row.dataset in TIMED.values()
         ],
         uci_cells=uci.cells(authors),
+        accuracies={
+            name: found
+            for name, evidence in (("recorded", recorded), ("text", text), ("authors", authors))
+            if (found := uci.accuracies(evidence)) is not None
+        },
     )
 
 
 def _experiment(
     experiment: Experiment, text: Evidence, authors: Evidence, recorded: Evidence
 ) -> ExperimentFindings:
-    theirs = recorded.curves.get(experiment.id, {})
+    theirs = recorded.facts.get(experiment.id, {})
+    ours = authors.facts.get(experiment.id, {})
     if experiment.id == "uci":
         judgements = (uci.judge_text(text), uci.judge_cells(authors))
     else:
-        ours = authors.curves.get(experiment.id, {})
         judgements = (judge_text(text, experiment.id), judge_recorded(ours, theirs))
     in_text, in_authors = (
         _profile(experiment.id, profile, evidence, judgement)
@@ -160,7 +186,8 @@ def _experiment(
         text=in_text,
         authors=in_authors,
         recorded=theirs,
-        recorded_numbers=robustness(theirs) if theirs else {},
+        recorded_numbers=_numbers(recorded, experiment.id),
+        cells=recorded_cells(ours, theirs),
         note=profile_note(experiment.id),
     )
 
@@ -171,9 +198,24 @@ def _profile(name: str, profile: str, evidence: Evidence, judgement: Judgement) 
         profile=profile,
         coverage=_uci_coverage(evidence) if name == "uci" else _coverage(name, profile, curves),
         curves=curves,
-        numbers=robustness(curves) if curves else {},
+        test_curves=evidence.test_curves.get(name, {}),
+        numbers=_numbers(evidence, name),
         judgement=judgement,
+        clipping=differences(evidence, name),
     )
+
+
+def _numbers(evidence: Evidence, experiment: str) -> dict[str, dict[str, Number]]:
+    """Return an experiment's scorecard, by method and name."""
+    return {
+        method: {
+            name: number
+            for name in SCORED
+            if (number := evidence.number(experiment, method, name)) is not None
+        }
+        for method in ("eb", "ib", "isgd")
+        if method in evidence.facts.get(experiment, {})
+    }
 
 
 def _coverage(name: str, profile: str, curves: Mapping[str, RateCurve]) -> Coverage:

@@ -1,11 +1,11 @@
-"""The authors' recorded runs, read from a file of the data folder or from any other place."""
+"""The authors' recorded runs: every one of them, where their file is in the data folder."""
 
 import csv
 import gzip
 import math
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,7 +13,6 @@ from pathlib import Path
 
 from ib_core.datasets import data_dir
 from ib_core.errors import CorruptData, MissingData
-from ib_core.reproduction.evidence import Evidence, Run, on_the_grid
 from ib_core.sweep import PRESETS
 
 METHOD_NAMES = {"EB": "eb", "IB": "ib", "exact": "isgd"}
@@ -73,31 +72,6 @@ def recorded_runs() -> tuple[RecordedRun, ...]:
             hint="Point ETASCOPE_DATA_DIR at a folder that has them.",
         )
     return _contents(path, path.stat().st_mtime_ns).runs
-
-
-def as_runs(recorded: Iterable[RecordedRun]) -> Iterator[Run]:
-    """Yield recorded runs as evidence."""
-    for run in recorded:
-        loss = run.train[-1]
-        yield Run(
-            experiment=run.experiment,
-            dataset=run.dataset if run.experiment == "uci" else "",
-            method=run.method,
-            lr=run.lr,
-            seed=run.seed,
-            train_loss=loss,
-            test_accuracy=run.test_accuracy / 100,
-            outcome="completed" if math.isfinite(loss) else "diverged",
-            seconds=run.seconds,
-        )
-
-
-def recorded_evidence() -> Evidence:
-    """Return the recorded runs of the published plots; empty where their file is not here."""
-    if recorded_file() is None:
-        return Evidence()
-    runs = [run for run in as_runs(recorded_runs()) if on_the_grid(run)]
-    return Evidence.of(runs, recorded_overheads())
 
 
 def recorded_overheads() -> dict[str, float]:

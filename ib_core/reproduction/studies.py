@@ -225,7 +225,7 @@ def _on_uci() -> Iterator[Study]:
                     "task": f"uci/{name}",
                     "methods": list(UCI_METHODS),
                     "learning_rates": WIDE_UCI_RATES,
-                    "seeds": [1],
+                    "seeds": 5,
                     "epochs": 10,
                 },
                 stage=4,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ib_core.datasets import DATASETS, UCI_NAMES, load_dataset
 from ib_core.methods import Member, build_optimizer
 from ib_core.metrics import LayerShape, overhead_bound
-from ib_core.tasks import CONV_FILTERS, Task, build_workload, find_task
+from ib_core.tasks import CONV_FILTERS, PaperTask, build_workload, find_task, paper_task
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -97,7 +97,7 @@ def _steps(task_name: str, method: str, steps: int | None) -> Callable[[], None]
     """Return what takes so many first steps of an epoch, or all of them, ready built."""
     import torch
 
-    task = find_task(task_name)
+    task = paper_task(task_name)
     dataset = load_dataset(task.dataset)
     workload = build_workload(task, dataset, task.recipe("text"), [1], torch.device("cpu"))
     model = workload.model()
@@ -120,11 +120,11 @@ def _steps(task_name: str, method: str, steps: int | None) -> Callable[[], None]
 
 def bounds() -> dict[str, float]:
     """Return the flop bound of every network on IB's overhead, as a share."""
-    tasks = {name: find_task(task) for name, (task, _) in TIMED_TASKS.items()}
+    tasks = {name: paper_task(task) for name, (task, _) in TIMED_TASKS.items()}
     return {name: overhead_bound(list(_layers(task))).flop_weighted for name, task in tasks.items()}
 
 
-def _layers(task: Task) -> Iterator[LayerShape]:
+def _layers(task: PaperTask) -> Iterator[LayerShape]:
     """Yield a network's layers; of a recurrent one the hidden layer reads its own state too."""
     if task.family == "conv":
         yield from _convolutions(task)
@@ -136,7 +136,7 @@ def _layers(task: Task) -> Iterator[LayerShape]:
         yield LayerShape(inputs + extra, outputs, task.output if last else task.activation)
 
 
-def _convolutions(task: Task) -> Iterator[LayerShape]:
+def _convolutions(task: PaperTask) -> Iterator[LayerShape]:
     side, channels = 28, 1
     for filters, size in zip(CONV_FILTERS, task.filter_sizes, strict=True):
         side = side - size + 1

@@ -1,14 +1,15 @@
-"""The UCI tables: cell by cell against the printed ones, and the accuracy at the best rate."""
+"""The UCI tables: cell by cell against the printed ones, accuracies, explosions, ranks."""
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from statistics import fmean
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, median, stdev
 
-from ib_core.metrics import MetricValue, RateCurve, SeedResult
-from ib_core.reproduction.evidence import Evidence, Run, printed_uci_losses, published_claims
-from ib_core.reproduction.verdicts import Judgement, Verdict, far_robustness, not_tested, verdict_of
+from ib_core.metrics import Number, RateCurve, SeedResult, number_text, score_task
+from ib_core.reproduction.evidence import Evidence, Run
+from ib_core.reproduction.published import printed_uci_losses, published_claims
+from ib_core.reproduction.verdicts import Judgement, not_tested, verdict_of, written
 from ib_core.sweep import TrialResult
 
 #: A cell agrees to this, absolute or relative: the tables print two decimals.
@@ -17,8 +18,8 @@ TOLERANCE = 0.01
 HIGHEST_RATE = 1.0
 #: Share of the judged cells that must agree.
 CELLS_NEEDED = 0.95
-#: The difference in accuracy may be this far, in points, from the published one.
-ACCURACY_TOLERANCE = 0.05
+#: Below so many tables no interval over them is given; from a hundred on this is Student's 97.5%.
+LEAST_TABLES, STUDENT = 10, 1.98
 #: EB and IB are alike on UCI if their mean test accuracies are at most so many points apart.
 ALIKE = 1.0
 
@@ -28,7 +29,8 @@ AGREEMENT_RULE = (
 )
 TEXT_RULE = (
     "Reproduced if EB and IB, each at the rate with the lowest training loss, have mean test "
-    "accuracies at most one point apart: the paper finds them similar."
+    "accuracies at most one point apart, the 95% interval over tables included: the paper finds "
+    "them similar. Differs if the interval lies beyond one point."
 )
 
 
@@ -49,17 +51,29 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class TableAccuracy:
+    """Test accuracies on one table in percent, each method at its own best rate."""
+
+    dataset: str
+    eb: float
+    ib: float
+
+
+@dataclass(frozen=True, slots=True)
 class Accuracies:
-    """Mean test accuracies in percent, each method at its own best rate."""
+    """Mean test accuracies in percent, each method at its own best rate.
+
+    Attributes:
+        eb: EB's.
+        ib: IB's.
+        difference: IB's minus EB's in points, with its interval over tables.
+        tables: Table by table.
+    """
 
     eb: float
     ib: float
-    tables: int
-
-    @property
-    def difference(self) -> float:
-        """IB's minus EB's, in points."""
-        return self.ib - self.eb
+    difference: Number
+    tables: tuple[TableAccuracy, ...]
 
 
 def cells(evidence: Evidence) -> list[Cell]:
@@ -81,24 +95,39 @@ def judge_cells(evidence: Evidence) -> Judgement:
     agreeing = sum(cell.agrees for cell in judged)
     above = [cell for cell in found if cell.lr > HIGHEST_RATE]
     reason = (
-        f"{agreeing} of {len(judged)} cells at rates up to 1 agree ({agreeing / len(judged):.1%})"
+        f"{agreeing:,} of {len(judged):,} cells at rates up to 1 agree "
+        f"({agreeing / len(judged):.1%})"
     )
     if above:
-        reason += f"; above, {sum(cell.agrees for cell in above)} of {len(above)}"
-    return Judgement(verdict_of(agreeing >= CELLS_NEEDED * len(judged)), reason + ".")
+        reason += f"; above, {sum(cell.agrees for cell in above):,} of {len(above):,}"
+    verdict = verdict_of(agreeing >= CELLS_NEEDED * len(judged))
+    return Judgement(verdict, reason + ".", agreeing, len(judged))
 
 
 def accuracies(evidence: Evidence) -> Accuracies | None:
     """Return mean test accuracies over the tables that both methods were run on."""
-    found: dict[str, list[float]] = {"eb": [], "ib": []}
-    for methods in evidence.uci.values():
-        best = {name: _at_best_rate(methods.get(name, {})) for name in found}
-        if all(value is not None for value in best.values()):
-            for name, value in best.items():
-                found[name].append(100 * (value or 0.0))
-    if not found["eb"]:
+    found = []
+    for dataset, methods in sorted(evidence.uci.items()):
+        eb, ib = (_at_best_rate(methods.get(name, {})) for name in ("eb", "ib"))
+        if eb is not None and ib is not None:
+            found.append(TableAccuracy(dataset, 100 * eb, 100 * ib))
+    if not found:
         return None
-    return Accuracies(fmean(found["eb"]), fmean(found["ib"]), len(found["eb"]))
+    return Accuracies(
+        eb=fmean(one.eb for one in found),
+        ib=fmean(one.ib for one in found),
+        difference=over_tables([one.ib - one.eb for one in found]),
+        tables=tuple(found),
+    )
+
+
+def over_tables(values: Sequence[float]) -> Number:
+    """Return the mean of a number over tables, with Student's 95% interval; none below 10."""
+    n, mean = len(values), fmean(values)
+    if n < LEAST_TABLES:
+        return Number(mean, n=n, note=f"Below {LEAST_TABLES} tables no interval is given.")
+    half = STUDENT * stdev(values) / math.sqrt(n)
+    return Number(mean, mean - half, mean + half, n=n)
 
 
 def judge_accuracy(evidence: Evidence) -> Judgement:
@@ -107,7 +136,11 @@ def judge_accuracy(evidence: Evidence) -> Judgement:
     if found is None:
         return not_tested("No table was run with both methods.")
     published = float(published_claims()["uci_accuracy"].numbers["points"])
-    holds = abs(found.difference - published) <= ACCURACY_TOLERANCE
+    low, high = found.difference.low, found.difference.high
+    holds = None
+    if low is not None and high is not None:
+        inside = low <= published <= high
+        holds = False if not inside else True if low > 0 else None
     return Judgement(verdict_of(holds), accuracy_words(found))
 
 
@@ -116,15 +149,64 @@ def judge_text(evidence: Evidence) -> Judgement:
     found = accuracies(evidence)
     if found is None:
         return not_tested("No table was run with both methods.")
-    return Judgement(verdict_of(abs(found.difference) <= ALIKE), accuracy_words(found))
+    low, high = found.difference.low, found.difference.high
+    holds = None
+    if low is not None and high is not None:
+        beyond = low > ALIKE or high < -ALIKE
+        holds = False if beyond else True if low >= -ALIKE and high <= ALIKE else None
+    return Judgement(verdict_of(holds), accuracy_words(found))
 
 
 def accuracy_words(found: Accuracies) -> str:
     """Return accuracies as a sentence."""
     return (
-        f"EB {found.eb:.2f}%, IB {found.ib:.2f}% over {found.tables} tables: "
-        f"{found.difference:+.2f} points."
+        f"EB {found.eb:.2f}%, IB {found.ib:.2f}% over {len(found.tables)} tables: "
+        f"{found.difference.value:+.2f} points{_between(found.difference)}."
     )
+
+
+def _between(number: Number) -> str:
+    if number.low is None or number.high is None:
+        return ""
+    return f" ({number.low:+.2f} to {number.high:+.2f})"
+
+
+def judge_explosion(evidence: Evidence) -> Judgement:
+    """Judge how much higher losses are one rate above the best: "on average 892 times"."""
+    ratios = explosions(evidence)
+    if not ratios:
+        return not_tested("No table has a rate above its best one.")
+    published = float(published_claims()["uci_explosion"].numbers["times"])
+    mean = over_tables([fmean(found) for found in ratios.values()])
+    every = [ratio for found in ratios.values() for ratio in found]
+    holds = None
+    if mean.low is not None and mean.high is not None:
+        inside = mean.low <= published <= mean.high
+        holds = False if not inside else True if mean.low > 1 else None
+    shown = replace(mean, low=None if mean.low is None else max(mean.low, 1.0))
+    reason = (
+        f"On average {written(shown)} times over {len(ratios)} tables; the median is "
+        f"{number_text(median(every))} times."
+    )
+    return Judgement(verdict_of(holds), reason)
+
+
+def explosions(evidence: Evidence) -> dict[str, list[float]]:
+    """Return, by table, the loss one rate above each method's best over the best loss."""
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for dataset, methods in evidence.uci.items():
+        for method in ("eb", "ib"):
+            losses = _finite_losses(methods.get(method, {}))
+            best = min(losses, key=lambda lr: (losses[lr], lr), default=None)
+            above = sorted(lr for lr in losses if best is not None and lr > best)
+            if best is not None and above and losses[best] > 0:
+                found[dataset].append(losses[above[0]] / losses[best])
+    return dict(found)
+
+
+def _finite_losses(runs: Mapping[float, Run]) -> dict[float, float]:
+    losses = {lr: run.train_loss for lr, run in runs.items()}
+    return {lr: loss for lr, loss in losses.items() if loss is not None and math.isfinite(loss)}
 
 
 def _at_best_rate(runs: Mapping[float, Run]) -> float | None:
@@ -140,18 +222,17 @@ def _at_best_rate(runs: Mapping[float, Run]) -> float | None:
     return min(usable, key=lambda run: (run.train_loss, run.lr)).test_accuracy
 
 
-__all__ = ["Accuracies", "Cell", "Verdict", "accuracies", "cells", "judge_accuracy", "judge_cells"]
+#: Of a table's scorecard, what the summary over all tables shows.
+SHOWN = ("edge", "headroom", "lr_sensitivity", "best_mean")
 
 
 @dataclass(frozen=True, slots=True)
 class TableNumbers:
-    """One method on one table."""
+    """One method on one table: its numbers by name."""
 
     dataset: str
     method: str
-    robust_range: MetricValue
-    headroom: MetricValue
-    best_loss: MetricValue
+    numbers: Mapping[str, Number]
 
 
 def by_table(results: Iterable[TrialResult]) -> list[TableNumbers]:
@@ -166,17 +247,19 @@ def by_table(results: Iterable[TrialResult]) -> list[TableNumbers]:
     found = []
     for dataset, methods in sorted(runs.items()):
         curves = {name: RateCurve.from_results(pairs) for name, pairs in methods.items()}
-        for method, numbers in far_robustness(curves).items():
-            found.append(
-                TableNumbers(
-                    dataset=dataset,
-                    method=method,
-                    robust_range=numbers["robust_range"],
-                    headroom=numbers["headroom"],
-                    best_loss=numbers["best_mean"],
-                )
-            )
+        found += [
+            TableNumbers(dataset, method, {name: row[name] for name in SHOWN})
+            for method, row in score_task(curves).rows.items()
+        ]
     return found
+
+
+def values_by_table(rows: Iterable[TableNumbers], name: str) -> dict[str, dict[str, float | None]]:
+    """Return one number by table and method, as ranks over many tasks take it."""
+    found: defaultdict[str, dict[str, float | None]] = defaultdict(dict)
+    for row in rows:
+        found[row.dataset][row.method] = row.numbers[name].value
+    return dict(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,13 @@
-"""Whether an experiment is reproduced: stated rules, applied to curves, never typed in."""
+"""Whether an experiment is reproduced: stated rules, applied to numbers, never typed in."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import fmean
 
-from ib_core.metrics import MetricValue, RateCurve, number_text, scorecard
-from ib_core.reproduction.evidence import (
-    UNCLIPPED,
-    Evidence,
-    means,
-    published_better,
-    published_claims,
-)
+from ib_core.metrics import KINDS, Number, number_text
+from ib_core.reproduction.evidence import Evidence, RateFacts
+from ib_core.reproduction.published import UNCLIPPED, published_better, published_claims
 from ib_core.sweep import PRESETS
 
 
@@ -22,39 +16,42 @@ class Verdict(StrEnum):
 
     REPRODUCED = "reproduced"
     DIFFERS = "differs"
+    CANNOT_TELL = "cannot tell"
     NOT_TESTED = "not tested"
 
 
-#: One mean is "at or below" another up to this share.
-EQUAL = 0.01
 #: A count over fewer than this share of the paper's experiments says nothing.
 COUNTED_SHARE = 0.5
 #: Our mean may be this share away from the recorded one where it is outside its seeds.
 CELL_TOLERANCE = 0.1
 #: A miss by so many times is not told in percent.
 BEYOND_WORDS = 100.0
-#: Share of a curve's cells that must agree with the recorded runs.
-CELLS_NEEDED = 0.8
+#: Share of a curve's cells that must agree with the recorded runs, and how many must have been run.
+CELLS_NEEDED, LEAST_CELLS = 0.8, 6
 
 TEXT_RULE = (
-    "Reproduced if the method the paper calls better has the lower mean over the grid of mean "
-    "losses and, without clipping, IB diverges at a rate at least 20% above EB's wherever EB "
-    "diverges on the grid and the grid goes on far enough to tell. A mean that is not finite is "
-    "higher than any other; if each method has one where the other has not, neither is lower."
+    "Two things are asked. Whether the method the paper calls better is: the mean over rates and "
+    "seeds of IB's capped loss minus EB's, with its 95% interval. And without clipping, where an "
+    "edge lies on the grid, whether IB breaks later: its edge is at least 1.2 times EB's and the "
+    "interval of the ratio lies above 1; it does not where the interval ends below 1.2. Reproduced "
+    "if both hold, differs if one is refuted, cannot tell if an interval leaves it open."
 )
 RECORDED_RULE = (
     "A cell is one method at one rate; it agrees if our mean lies between the recorded lowest and "
     "highest seed, or within 10% of the recorded mean, or neither mean is finite. Reproduced if "
-    "at least 80% of the cells agree."
+    "at least 80% of the cells agree; fewer than six cells (three rates of both methods) cannot "
+    "tell."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict and the numbers it rests on."""
+    """A verdict and the numbers it rests on; of a count also how many agree, of how many."""
 
     verdict: Verdict
     reason: str
+    agreeing: int = 0
+    cells: int = 0
 
 
 def not_tested(reason: str) -> Judgement:
@@ -73,157 +70,183 @@ def title_of(experiment: str) -> str:
     return preset.title if preset else experiment
 
 
-def verdict_of(holds: bool) -> Verdict:
-    """Return the verdict of a rule that could be applied."""
+def verdict_of(holds: bool | None) -> Verdict:
+    """Return the verdict of a rule that could be applied; None: its numbers leave it open."""
+    if holds is None:
+        return Verdict.CANNOT_TELL
     return Verdict.REPRODUCED if holds else Verdict.DIFFERS
 
 
-def robustness(curves: Mapping[str, RateCurve]) -> dict[str, dict[str, MetricValue]]:
-    """Return every method's robustness numbers, without intervals, EB first."""
-    ordered = sorted(curves, key=lambda method: (method != "eb", method))
-    return scorecard({method: curves[method] for method in ordered}, resamples=0)
+def all_hold(parts: Iterable[bool | None]) -> bool | None:
+    """Return whether all parts hold: one that does not decides, then one that is open."""
+    found = list(parts)
+    if False in found:
+        return False
+    return None if None in found else True
 
 
-def far_robustness(curves: Mapping[str, RateCurve]) -> dict[str, dict[str, MetricValue]]:
-    """Return robustness numbers for grids that go on far past the rate at which EB breaks.
+def sign(number: Number | None) -> int | None:
+    """Return on which side of 0 a number lies beyond doubt; None where its interval holds 0."""
+    if number is None or number.low is None or number.high is None:
+        return None
+    if number.low == number.high == 0:
+        return 0
+    return -1 if number.high < 0 else 1 if number.low > 0 else None
 
-    There half of EB's highest loss bounds nothing, so where methods diverge is read from losses
-    capped at the initial one.
-    """
-    capped = robustness({method: curve.capped() for method, curve in curves.items()})
-    names = ("divergence_rate", "divergence_rate_interpolated", "headroom")
-    return {
-        method: row | {name: capped[method][name] for name in names}
-        for method, row in robustness(curves).items()
-    }
+
+def written(number: Number, digits: int = 2) -> str:
+    """Write a number with its interval in a few digits."""
+    if number.value is None:
+        return "–"
+    text = number_text(number.value, digits)
+    if number.low is None or number.high is None:
+        return text
+    return f"{text} ({number_text(number.low, digits)} to {number_text(number.high, digits)})"
 
 
 def judge_text(evidence: Evidence, experiment: str) -> Judgement:
     """Judge an experiment of the text profile against what the paper says of it."""
-    pair = evidence.pair(experiment)
-    if pair is None:
+    if not evidence.has_pair(experiment):
         return not_tested("EB and IB were not both run in the text profile.")
-    eb, ib = pair
-    numbers = robustness({"eb": eb, "ib": ib})["ib"]
-    better = numbers["better_than_eb"]
-    holds = better.value == float(published_better(experiment))
-    whose = "Neither's losses are"
-    if better.value is not None:
-        whose = "IB's losses are" if better.value else "IB's losses are not"
-    parts = [
-        f"{whose} lower over the grid ({'as published' if holds else 'the paper says otherwise'})",
-        _grid_words(eb, ib),
-    ]
+    found = evidence.number(experiment, "ib", "mean_difference")
+    holds = is_as_published(evidence, experiment)
+    parts = [f"{_lower_words(found)}, {_SAID[holds]}"]
     if experiment in UNCLIPPED:
-        headroom = numbers["headroom"]
-        ample = enough_headroom(headroom)
-        holds = holds and ample is not False
-        parts.append(headroom_words(headroom) + _between_rates(eb, ib))
+        room = evidence.number(experiment, "ib", "headroom")
+        if room is not None and room.value is not None:
+            holds = all_hold((holds, breaks_later(room)))
+        parts.append(headroom_words(evidence, experiment))
     return Judgement(verdict_of(holds), "; ".join(parts) + ".")
 
 
-def _grid_words(eb: RateCurve, ib: RateCurve) -> str:
-    """Return what decides who is lower: the means over the grid, or the rates without a mean."""
-    by_method = {"EB": means(eb), "IB": means(ib)}
-    lost = {
-        name: {lr for lr in found if math.isinf(found[lr])} for name, found in by_method.items()
-    }
-    decisive = {name: lost[name] - lost[other] for name, other in (("EB", "IB"), ("IB", "EB"))}
-    if any(decisive.values()):
-        return " and ".join(
-            f"{name}'s mean is not finite at {_rates_without_mean(curve, decisive[name])}"
-            for name, curve in (("EB", eb), ("IB", ib))
-            if decisive[name]
+_SAID = {True: "as published", False: "the paper says otherwise", None: "which decides nothing"}
+
+
+def is_as_published(evidence: Evidence, experiment: str) -> bool | None:
+    """Return whether the better method is the one the paper names; None where it is open."""
+    side = sign(evidence.number(experiment, "ib", "mean_difference"))
+    return None if side is None or side == 0 else (side < 0) == published_better(experiment)
+
+
+def _lower_words(found: Number | None) -> str:
+    if found is None or found.value is None:
+        return "The losses of EB and IB have no common rate, seed and initial loss"
+    if not found.has_interval:
+        return (
+            f"IB's capped loss minus EB's is {number_text(found.value, 2)} with {found.n} "
+            f"seed{'s' if found.n != 1 else ''}, too few for an interval"
         )
-    kept = sorted(by_method["EB"].keys() - lost["EB"])
-    if not kept:
-        return "no mean of either is finite"
-    words = [
-        f"{name} {number_text(fmean(found[lr] for lr in kept), 4)}"
-        for name, found in by_method.items()
-    ]
-    return f"mean over it: {', '.join(words)}"
+    return f"IB's capped loss minus EB's is {written(found)}"
 
 
-def _rates_without_mean(curve: RateCurve, rates: set[float]) -> str:
-    points = [point for point in curve.points if point.lr in rates]
-    return ", ".join(
-        f"{number_text(point.lr)} ({point.n - point.n_finite} of {point.n} seeds)"
-        for point in points
-    )
-
-
-def _between_rates(eb: RateCurve, ib: RateCurve) -> str:
-    """Return IB's headroom interpolated: one step of a coarse grid may be most of it."""
-    rows = robustness({"eb": eb, "ib": ib})
-    ends = [rows[name]["divergence_rate_interpolated"] for name in ("eb", "ib")]
-    low, high = (end.value if end.censored == "none" else None for end in ends)
-    if low is None or high is None:
-        return ""
-    between, on_grid = number_text(high / low), number_text(rows["ib"]["headroom"].value or 0.0)
-    return f" ({between} times between the rates of the grid)" if between != on_grid else ""
-
-
-def enough_headroom(headroom: MetricValue) -> bool | None:
-    """Return whether IB outlasts EB by the published 20%.
-
-    None where EB does not diverge on the grid, or where the grid ends before IB could show it.
-    """
+def breaks_later(room: Number) -> bool | None:
+    """Return whether IB outlasts EB by the published 20%; None where the interval is open."""
     lowest = float(published_claims()["headroom"].numbers["lowest"])
-    if headroom.value is None or (headroom.censored == "above" and headroom.value < lowest):
+    if room.value is None:
         return None
-    return headroom.value >= lowest and headroom.censored != "below"
+    if room.high is not None and room.high < lowest and room.censored != "above":
+        return False
+    late = room.value >= lowest and room.censored != "below"
+    return True if late and room.low is not None and room.low > 1 else None
 
 
-def headroom_words(headroom: MetricValue) -> str:
-    """Return a headroom as a sentence's part."""
-    if headroom.value is None:
-        return headroom.note.rstrip(".").replace("Neither this method nor", "neither IB nor")
-    times = number_text(headroom.value)
-    if headroom.value == 1:
-        return {
-            "none": "IB diverges at EB's rate",
-            "above": "IB outlasts the grid, which ends where EB diverges",
-            "below": "IB diverges where EB outlasts the grid",
-        }[headroom.censored]
-    return {
-        "none": f"IB diverges at {times} times EB's rate",
-        "above": f"IB outlasts the grid, which ends at {times} times EB's rate",
-        "below": f"IB diverges at no more than {times} times EB's rate",
-    }[headroom.censored]
+def headroom_words(evidence: Evidence, experiment: str) -> str:
+    """Return how far EB and IB hold, as a sentence's part; then by the paper's own rule."""
+    room = evidence.number(experiment, "ib", "headroom")
+    ends = {name: evidence.number(experiment, name, "edge") for name in ("eb", "ib")}
+    if room is None or None in ends.values():
+        return "no edge is known"
+    if room.value is None:
+        highest = max(end.value or 0.0 for end in ends.values() if end is not None)
+        words = f"neither breaks half its seeds up to {number_text(highest)}"
+        if any(end is not None and end.censored == "below" for end in ends.values()):
+            words = "both break from the lowest rate on"
+    else:
+        each = ", ".join(f"{name.upper()} {_edge(end)}" for name, end in ends.items() if end)
+        words = f"edges {each}, a ratio of {KINDS['headroom'].write(room)}"
+    return words + _by_the_papers_rule(evidence, experiment)
 
 
-def judge_recorded(ours: Mapping[str, RateCurve], recorded: Mapping[str, RateCurve]) -> Judgement:
+def _edge(end: Number) -> str:
+    if end.censored == "above":
+        return f"above {number_text(end.value or 0.0)}"
+    return KINDS["edge"].write(end)
+
+
+def _by_the_papers_rule(evidence: Evidence, experiment: str) -> str:
+    own = evidence.number(experiment, "ib", "paper_headroom")
+    if own is None or own.value is None:
+        return ""
+    return f"; by the paper's own rule the ratio is {KINDS['paper_headroom'].write(own)}"
+
+
+Points = Mapping[str, tuple[RateFacts, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCell:
+    """One method at one rate: our mean beside the recorded runs.
+
+    Attributes:
+        method: Which.
+        lr: Rate.
+        ours: Our mean; infinite where it is not finite.
+        theirs: The recorded one, likewise.
+        agrees: By `RECORDED_RULE`.
+        gap: How far off, as a share.
+    """
+
+    method: str
+    lr: float
+    ours: float
+    theirs: float
+    agrees: bool
+    gap: float
+
+
+def recorded_cells(ours: Points, recorded: Points) -> list[RecordedCell]:
+    """Return every cell of EB and IB that was both run and recorded."""
+    found = []
+    for method in ("eb", "ib"):
+        theirs = {point.lr: point for point in recorded.get(method, ())}
+        found += [
+            _cell(method, point, theirs[point.lr])
+            for point in ours.get(method, ())
+            if point.lr in theirs
+        ]
+    return found
+
+
+def judge_recorded(ours: Points, recorded: Points) -> Judgement:
     """Judge our authors profile against the authors' recorded runs, cell by cell."""
-    cells = [
-        _cell(ours[method], recorded[method], lr)
-        for method in ("eb", "ib")
-        if method in ours and method in recorded
-        for lr in sorted(set(ours[method].lrs) & set(recorded[method].lrs))
-    ]
+    cells = recorded_cells(ours, recorded)
     if not ours:
         return not_tested("It was not run in the authors profile.")
     if not cells:
-        return not_tested("There are no recorded runs here to compare with.")
-    agreeing = sum(agrees for agrees, _ in cells)
-    worst = max((gap for agrees, gap in cells if not agrees), default=0.0)
+        return not_tested("No rate was both run and recorded.")
+    agreeing = sum(cell.agrees for cell in cells)
+    worst = max((cell.gap for cell in cells if not cell.agrees), default=0.0)
     reason = f"{agreeing} of {len(cells)} means agree with the recorded runs"
     if worst >= BEYOND_WORDS:
         reason += "; at the largest miss one mean is not finite or over a hundred times the other"
     elif worst:
         reason += f"; the largest miss is {100 * worst:.0f}%"
-    return Judgement(verdict_of(agreeing >= CELLS_NEEDED * len(cells)), reason + ".")
+    if len(cells) < LEAST_CELLS:
+        reason += ", too few to say of the whole curve"
+    holds = None if len(cells) < LEAST_CELLS else agreeing >= CELLS_NEEDED * len(cells)
+    return Judgement(verdict_of(holds), reason + ".", agreeing, len(cells))
 
 
-def _cell(ours: RateCurve, recorded: RateCurve, lr: float) -> tuple[bool, float]:
-    """Return whether a cell agrees, and how far off it is as a share."""
-    mean, theirs = means(ours)[lr], means(recorded)[lr]
-    seeds = next(point.finite for point in recorded.points if point.lr == lr)
+def _cell(method: str, ours: RateFacts, recorded: RateFacts) -> RecordedCell:
+    mean, theirs = (
+        math.inf if point.train.mean is None else point.train.mean for point in (ours, recorded)
+    )
     if mean == theirs:
-        return True, 0.0
-    gap = abs(mean - theirs) / abs(theirs) if theirs not in (0.0, float("inf")) else float("inf")
-    inside = bool(seeds) and min(seeds) <= mean <= max(seeds)
-    return inside or gap <= CELL_TOLERANCE, gap
+        return RecordedCell(method, ours.lr, mean, theirs, True, 0.0)
+    gap = abs(mean - theirs) / abs(theirs) if theirs not in (0.0, math.inf) else math.inf
+    low, high = recorded.train.lowest, recorded.train.highest
+    inside = low is not None and high is not None and low <= mean <= high
+    return RecordedCell(method, ours.lr, mean, theirs, inside or gap <= CELL_TOLERANCE, gap)
 
 
 def percent(share: float) -> str:

@@ -1,8 +1,9 @@
 """Trains trials of a bundle again and says which numbers hold.
 
 Everything a bundle holds of a trial's end is compared: losses, accuracies and how it ended. A
-trial that differs anywhere is trained again at rates a rounding error away; if these alone spread
-over a tenth of the difference or more, the trial is chaotic and says nothing about the bundle.
+trial that differs anywhere is trained again at rates a rounding error away, several times; if the
+difference is at most three times as far as these alone spread, the trial is chaotic and says
+nothing about the bundle. A loss that moved farther differs, however chaotic its rate.
 """
 
 import math
@@ -22,10 +23,10 @@ from ib_core.tasks import find_task
 ROUNDING = 1e-3
 #: And an accuracy if it differs by one example; a little more, as files keep nine digits.
 EXAMPLES = 1.001
-#: How many roundings a result that differs is trained with.
-ROUNDINGS = 3
-#: Share of a difference that rounding alone must move for the trial to be chaotic.
-CHAOS = 0.1
+#: How many roundings a result that differs is trained with: enough to see how far they spread.
+ROUNDINGS = 7
+#: How many times as far as rounding alone spreads a number of a chaotic trial may have moved.
+REACH = 3.0
 #: What is compared; the first of the gravest verdict is shown.
 NUMBERS = ("train_loss", "test_loss", "train_accuracy", "test_accuracy", "outcome", "initial_loss")
 #: What moves in whole steps, and the loss whose movement shows that it may.
@@ -110,7 +111,7 @@ class Check:
         spread = max(self._spread(name), self._spread_of_steps(name))
         if self._same(name, kept, again):
             return Compared(name, spread, "agrees")
-        chaotic = spread == math.inf or 0 < CHAOS * abs(again - kept) <= spread
+        chaotic = spread == math.inf or 0 < abs(again - kept) <= REACH * spread
         return Compared(name, spread, "chaotic" if chaotic else "differs")
 
     def _same(self, name: str, kept: float, again: float) -> bool:

@@ -4,12 +4,16 @@
 | --- | --- |
 | `request` | a sweep as people write it: the one reader of bodies, command words and forms |
 | `settings` | everything a sweep can say, each setting once |
+| `values` | what settings take: their limits, and how each value is read |
 | `spec` | `SweepSpec`, `TrialSpec`: validated once, frozen afterwards; `specs_of` a body |
+| `grid` | rates and seeds, checked |
 | `presets` | sweeps by name: the paper's experiments, and first ones |
 | `shard` | which trials train as one stack |
 | `cost`, `speed` | what a stack will take: work counted, speeds measured on this machine |
 | `engine` | `run_trials`: a stack, trained |
-| `processes` | `run_all`, `run_sweep`: stacks side by side on all cores |
+| `ways` | stacked or one by one: found out, with the reason |
+| `table` | `run_sweep`, `Results`: a sweep from Python or a notebook |
+| `processes` | `run_all`: stacks side by side on all cores |
 | `environment` | devices, and what a result was made with |
 | `result` | `TrialResult`, its address and its files; `Observer` |
 
@@ -23,8 +27,9 @@ if TYPE_CHECKING:
     from ib_core.sweep.cost import stack_memory, stack_seconds
     from ib_core.sweep.engine import member_of, run_trials
     from ib_core.sweep.environment import choose_device
+    from ib_core.sweep.grid import count_seeds, log_grid
     from ib_core.sweep.presets import PRESETS, Preset
-    from ib_core.sweep.processes import lanes_here, run_all, run_sweep
+    from ib_core.sweep.processes import is_own, lanes_here, run_all
     from ib_core.sweep.request import PROFILES
     from ib_core.sweep.result import (
         COLUMNS,
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
         TrialResult,
         fingerprint,
         finite_or_none,
+        options_text,
         write_csv,
         write_json,
     )
@@ -45,12 +51,12 @@ if TYPE_CHECKING:
         Options,
         SweepSpec,
         TrialSpec,
-        count_seeds,
-        log_grid,
         read_options,
         specs_of,
     )
     from ib_core.sweep.speed import calibrate
+    from ib_core.sweep.table import Results, run_sweep
+    from ib_core.sweep.ways import Way, alone, choose_way
 
 __all__ = [
     "COLUMNS",
@@ -65,17 +71,23 @@ __all__ = [
     "Outcome",
     "PlannedShard",
     "Preset",
+    "Results",
     "SweepSpec",
     "TrialResult",
     "TrialSpec",
+    "Way",
+    "alone",
     "calibrate",
     "choose_device",
+    "choose_way",
     "count_seeds",
     "fingerprint",
     "finite_or_none",
+    "is_own",
     "lanes_here",
     "log_grid",
     "member_of",
+    "options_text",
     "plan_shards",
     "read_options",
     "run_all",
@@ -93,15 +105,18 @@ _HOMES = {
     "engine": "member_of run_trials",
     "environment": "choose_device",
     "presets": "PRESETS Preset",
-    "processes": "lanes_here run_all run_sweep",
+    "processes": "is_own lanes_here run_all",
     "result": (
         "COLUMNS ENGINE_VERSION SILENT CurvePoint Divergence Observer Outcome TrialResult "
-        "fingerprint finite_or_none write_csv write_json"
+        "fingerprint finite_or_none options_text write_csv write_json"
     ),
     "shard": "PlannedShard plan_shards",
     "request": "PROFILES",
-    "spec": "Options SweepSpec TrialSpec count_seeds log_grid read_options specs_of",
+    "grid": "count_seeds log_grid",
+    "spec": "Options SweepSpec TrialSpec read_options specs_of",
     "speed": "calibrate",
+    "table": "Results run_sweep",
+    "ways": "Way alone choose_way",
 }
 
 

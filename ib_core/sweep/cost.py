@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ib_core.datasets import data_card
-from ib_core.methods import METHODS
+from ib_core.methods import find_method
 from ib_core.sweep.spec import TrialSpec
 from ib_core.sweep.speed import Speed, machine_speed
 from ib_core.tasks import (
@@ -18,9 +18,11 @@ from ib_core.tasks import (
     EVALUATION_OUTPUTS,
     EVALUATION_ROWS,
     EVALUATION_STATES,
+    PaperTask,
     Recipe,
     Task,
     find_task,
+    paper_task,
     parameter_count,
 )
 
@@ -32,6 +34,8 @@ PASSES = 9
 FORWARD_PASSES = 3
 #: Torch calls (and their share of autograd and Python) a layer: a step, one more solve, a forward.
 CALLS_PER_LAYER, CALLS_PER_SOLVE, CALLS_PER_FORWARD = 26, 12, 6
+#: What a step of anybody's small model takes besides its rows, and what stacking gains on it.
+STEP_SECONDS, STACKED_GAIN = 4e-4, 3.0
 #: Convolutions are done member by member.
 CALLS_PER_CONVOLUTION = 30
 #: Passes over a convolution's outputs: pooling, relu and their gradients.
@@ -80,10 +84,12 @@ def stack_seconds(members: Sequence[TrialSpec], speed: Speed) -> float:
     """Return the forecast training time of these trials as one stack, in seconds."""
     first, count = members[0], len(members)
     task = find_task(first.task)
+    if not isinstance(task, PaperTask):
+        return speed.start_seconds + _model_seconds(task, first, count)
     shape = _shape_of(first)
-    implicit = sum(METHODS[m.method].implicit for m in members)
+    implicit = sum(find_method(m.method).implicit for m in members)
     steps = shape.steps * first.epochs
-    inner = (first.options.inner_steps or 1) if METHODS[first.method].exact else 1
+    inner = (first.options.inner_steps or 1) if find_method(first.method).exact else 1
     dense = _step_seconds(shape, first.activation, count, implicit, speed)
     extra = _loop_seconds(task, shape, count, speed)
     evaluations = first.epochs + 1 + len(task.evaluate_at)
@@ -107,12 +113,16 @@ def stack_memory(members: Sequence[TrialSpec]) -> int:
     temporaries of a solve, or one evaluation chunk, whichever is more.
     """
     first, count = members[0], len(members)
+    copies = 2 * count + sum(find_method(member.method).copies for member in members)
+    task = find_task(first.task)
+    if not isinstance(task, PaperTask):
+        found = task.footprint(first.options.of_task)
+        return int(4 * (copies * found.parameters + count * first.batch_size * found.row_numbers))
     shape = _shape_of(first)
-    copies = 2 * count + sum(METHODS[member.method].copies for member in members)
     rows = max(shape.batch, shape.longest)
     per_output = REMEMBERED.get(first.activation, MOST_REMEMBERED)
     remembered = count * rows * (shape.widths[0] + per_output * shape.outputs)
-    if find_task(first.task).family == "conv":
+    if task.family == "conv":
         remembered += count * rows * 12_000
     if shape.longest:
         numbers = min(EVALUATION_STATES, count * shape.rows * shape.widths[1])
@@ -137,33 +147,45 @@ def _step_seconds(shape: Shape, activation: str, count: int, implicit: int, spee
     )
 
 
-def _loop_seconds(task: Task, shape: Shape, count: int, speed: Speed) -> float:
+def _model_seconds(task: Task, first: TrialSpec, count: int) -> float:
+    """Return the forecast of a user's model, from one step of it that was timed here."""
+    found = task.footprint(first.options.of_task)
+    method = find_method(first.method)
+    inner = (first.options.inner_steps or 1) if method.exact else 1
+    steps = -(-found.rows // first.batch_size) * first.epochs * inner
+    rows = (first.epochs + 1) * (found.rows + found.test_rows)
+    step = STEP_SECONDS + first.batch_size * found.row_seconds
+    return count * (steps * step + rows * found.row_seconds / 3) / STACKED_GAIN
+
+
+def _loop_seconds(task: PaperTask, shape: Shape, count: int, speed: Speed) -> float:
     """Return what a step spends in loops: time steps of a recurrent layer, convolutions."""
     if task.family == "music":
-        return 2 * count * shape.batch * shape.widths[1] ** 2 / speed.unrolled_per_second
+        return 2 * count * shape.batch * shape.widths[1] ** 2 / speed.loop_per_second("music")
     if task.family == "conv":
         products, outputs = _convolutions(task)
         calls = CALLS_PER_CONVOLUTION * len(task.filter_sizes) * speed.call_seconds
         passes = CONVOLVED_PASSES * shape.batch * outputs / speed.elements_per_second
-        return count * (3 * shape.batch * products / speed.convolved_per_second + passes + calls)
+        convolved = 3 * shape.batch * products / speed.loop_per_second("conv")
+        return count * (convolved + passes + calls)
     return 0.0
 
 
-def _evaluation_seconds(task: Task, shape: Shape, count: int, speed: Speed) -> float:
+def _evaluation_seconds(task: PaperTask, shape: Shape, count: int, speed: Speed) -> float:
     rows = (shape.rows + shape.test_rows) * count
     seconds = rows * shape.products / speed.products_per_second(shape.products)
     seconds += rows * FORWARD_PASSES * shape.outputs / speed.elements_per_second
     seconds += CALLS_PER_FORWARD * len(shape.widths) * (rows / 20_000 + 2) * speed.call_seconds
     if task.family == "music":
-        seconds += rows * shape.widths[1] ** 2 / speed.unrolled_per_second
+        seconds += rows * shape.widths[1] ** 2 / speed.loop_per_second("music")
     if task.family == "conv":
         products, outputs = _convolutions(task)
-        seconds += rows * products / speed.convolved_per_second
+        seconds += rows * products / speed.loop_per_second("conv")
         seconds += rows * outputs * CONVOLVED_PASSES / 3 / speed.elements_per_second
     return seconds
 
 
-def _convolutions(task: Task) -> tuple[int, int]:
+def _convolutions(task: PaperTask) -> tuple[int, int]:
     """Return the multiplications and the outputs a row of both convolutions."""
     maps, sizes = task.feature_maps(), task.filter_sizes
     channels = (1, *CONV_FILTERS)
@@ -191,7 +213,7 @@ def _shape(
     width: int | None,
     depth: int | None,
 ) -> Shape:
-    task = find_task(name)
+    task = paper_task(name)
     recipe = Recipe(profile, activation, batch_size, width, depth)
     card = data_card(task.dataset)
     return Shape(

@@ -2,14 +2,13 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from ib_core.datasets import load_dataset
-from ib_core.errors import MisuseError
-from ib_core.methods import Member, Slots, build_optimizer
+from ib_core.errors import IBError, MisuseError, said_where
+from ib_core.methods import Member, Slots, build_optimizer, find_method
 from ib_core.seeding import tensor_hash
 from ib_core.sweep.environment import choose_device, environment
 from ib_core.sweep.result import (
@@ -20,11 +19,14 @@ from ib_core.sweep.result import (
     Observer,
     Outcome,
     TrialResult,
+    failed_result,
     fingerprint,
+    lost_point,
 )
 from ib_core.sweep.shard import stack_key
 from ib_core.sweep.spec import TrialSpec
-from ib_core.tasks import LOSSES, build_workload, find_task
+from ib_core.sweep.ways import BY_HAND, Way, alone, choose_way
+from ib_core.tasks import find_task
 
 #: A trial has diverged when its loss exceeds so many times its initial value
 #: (docs/method.md, section 6).
@@ -34,7 +36,11 @@ PROGRESS_EVERY = 0.2
 
 
 def run_trials(
-    trials: Sequence[TrialSpec], *, device: str = "cpu", observer: Observer = SILENT
+    trials: Sequence[TrialSpec],
+    *,
+    device: str = "cpu",
+    observer: Observer = SILENT,
+    way: Way | None = None,
 ) -> list[TrialResult | None]:
     """Train all trials of a shard as one program and return their results in order.
 
@@ -45,6 +51,7 @@ def run_trials(
         trials: Trials with one `stack_key`: one task, network, batch size and number of epochs.
         device: `auto`, `cpu`, `cuda`, `cuda:1` or `mps`.
         observer: Told about points, ends and progress; may drop trials.
+        way: How to train them, where that is not to be found out.
 
     Returns:
         One result a trial; None for trials the observer no longer wanted.
@@ -53,7 +60,67 @@ def run_trials(
         return []
     if len({stack_key(trial) for trial in trials}) > 1:
         raise MisuseError("These trials cannot share a stack; group them with plan_shards first.")
-    return _StackRun(trials, choose_device(device), observer).run()
+    there = choose_device(device)
+    way = way or choose_way(trials, there)
+    if way is BY_HAND or (len(trials) == 1 and not way.one_by_one):
+        return _StackRun(trials, there, observer, way).run()
+    return _run_own(trials, there, observer, way)
+
+
+def _run_own(
+    trials: Sequence[TrialSpec], device: torch.device, observer: Observer, way: Way
+) -> list[TrialResult | None]:
+    """Train a user's model or optimizer: as a stack, or one by one where that broke."""
+    results: list[TrialResult | None] = [None] * len(trials)
+    if not way.one_by_one:
+        run = _StackRun(trials, device, observer, way)
+        try:
+            return run.run()
+        except IBError:
+            raise
+        except Exception as error:  # it could be stacked at first, and then not
+            results = run.results
+            way = Way("one by one", f"the stack broke: {said_where(error)}", model="each")
+    for index, trial in enumerate(trials):
+        watcher = _AloneObserver(observer, index, len(trials))
+        if results[index] is None and not watcher.progress(0.0):
+            results[index] = _run_alone(trial, device, watcher, way)
+    return results
+
+
+def _run_alone(
+    trial: TrialSpec, device: torch.device, observer: Observer, way: Way
+) -> TrialResult | None:
+    """Train one trial as one ordinary model; what its code raises is its result."""
+    try:
+        return _StackRun([trial], device, observer, alone(trial, way.reason)).run()[0]
+    except IBError:
+        raise
+    except Exception as error:
+        failed = failed_result(trial, find_task(trial.task).data_hash(), error)
+        observer.finished(0, failed)
+        return failed
+
+
+class _AloneObserver(Observer):
+    """Passes on what happens to one trial of several that train one after another."""
+
+    def __init__(self, outer: Observer, index: int, total: int) -> None:
+        self.outer, self.index, self.total = outer, index, total
+
+    def points(self, points: Mapping[int, CurvePoint]) -> None:
+        """Pass on its points."""
+        for point in points.values():
+            self.outer.points({self.index: point})
+
+    def finished(self, index: int, result: TrialResult) -> None:
+        """Pass on its result."""
+        self.outer.finished(self.index, result)
+
+    def progress(self, fraction: float) -> Collection[int]:
+        """Pass on how far the whole list is; say whether this trial is still wanted."""
+        unwanted = self.outer.progress((self.index + fraction) / self.total)
+        return (0,) if self.index in set(unwanted) else ()
 
 
 class _StackEmptied(Exception):
@@ -64,44 +131,67 @@ class _StackRun:
     """The state of one shard's training. `alive[i]` is the trial in row i of the stack."""
 
     def __init__(
-        self, trials: Sequence[TrialSpec], device: torch.device, observer: Observer
+        self,
+        trials: Sequence[TrialSpec],
+        device: torch.device,
+        observer: Observer,
+        way: Way = BY_HAND,
     ) -> None:
-        self.trials, self.observer, self.device = trials, observer, device
+        self.trials, self.observer, self.device, self.way = trials, observer, device, way
         # Neighbours with one method are solved in one call, so methods stand together.
         self.alive = sorted(range(len(trials)), key=lambda i: (trials[i].method, i))
         first = trials[0]
         self.task = find_task(first.task)
-        self.dataset = load_dataset(self.task.dataset)
-        recipe = self.task.recipe(
-            first.profile,
-            activation=first.activation,
+        self.workload = self.task.workload(
+            seeds=[trials[i].seed for i in self.alive],
             batch_size=first.batch_size,
-            width=first.options.width,
-            depth=first.options.depth,
+            values=first.options.of_task,
+            device=device,
+            profile=first.profile,
+            activation=first.activation,
+            validation=first.options.validation,
+            way=way.model,
         )
-        seeds = [trials[i].seed for i in self.alive]
-        self.workload = build_workload(self.task, self.dataset, recipe, seeds, device)
         self.model = self.workload.model()
         members = [member_of(trials[i]) for i in self.alive]
+        self.total_steps = first.epochs * self.workload.steps_per_epoch
         self.optimizer = build_optimizer(
             self.model,
             members,
-            output_loss=LOSSES[self.task.loss].output if self.task.linear_output else None,
+            output_loss=self.task.output_loss,
             loss_at_zero=self.workload.loss_at_zero() if any(m.restart for m in members) else None,
+            total_steps=self.total_steps,
+            way=way.optimizer,
         )
+        self._check_layers(members)
         self.redraw_masks = members[0].method == "isgd" and members[0].isgd_form == "authors"
+        plain = way.model == "plain"
         self.weight_hashes = {
-            i: tensor_hash(*(parameter[row] for parameter in self.model.parameters()))
+            i: tensor_hash(*(p if plain else p[row] for p in self.model.parameters()))
             for row, i in enumerate(self.alive)
         }
         self.parameters = self.optimizer.slots.numbers
         self.step = 0
-        self.total_steps = first.epochs * self.workload.steps_per_epoch
         self.curves: dict[int, list[CurvePoint]] = {i: [] for i in self.alive}
         self.divergences: dict[int, Divergence] = {}
         self.results: list[TrialResult | None] = [None] * len(trials)
         self.seconds = dict.fromkeys(self.alive, 0.0)
         self._clock = self._last_progress = time.perf_counter()
+
+    def _check_layers(self, members: Sequence[Member]) -> None:
+        """Refuse a method that solves layers which the model has not."""
+        for member in members:
+            method, layers = find_method(member.method), self.optimizer.layers
+            if method.implicit and not layers:
+                raise MisuseError(
+                    f"{member.method} solves implicit layers, and the model of {self.task.name} "
+                    "has none: use ImplicitLinear or ImplicitRNN in it, or another method."
+                )
+            if method.implicit_output and layers[-1].activation.name != "linear":
+                raise MisuseError(
+                    f"{member.method} solves a linear output layer, but the last implicit layer of "
+                    f"{self.task.name} is {layers[-1].activation.name}; use ib."
+                )
 
     def run(self) -> list[TrialResult | None]:
         """Train to the end and return all results."""
@@ -140,6 +230,7 @@ class _StackRun:
         if self._first_pass and not math.isfinite(total.item()):
             bad = torch.nonzero(~torch.isfinite(losses.detach())).flatten().tolist()
             if bad:
+                del losses, total  # their graph remembers how many members there were
                 self.leave_non_finite(bad)
                 return self.forward_backward()
         self._first_pass = False
@@ -148,7 +239,9 @@ class _StackRun:
 
     def evaluate(self) -> None:
         """Take every member's whole-set losses, note who diverged, drop who is not finite."""
+        self.optimizer.evaluating(True)
         found = self.workload.evaluate(self.model)
+        self.optimizer.evaluating(False)
         columns = [
             [None] * len(self.alive) if column is None else column.tolist()
             for column in (
@@ -156,6 +249,8 @@ class _StackRun:
                 found.test_loss,
                 found.train_accuracy,
                 found.test_accuracy,
+                found.validation_loss,
+                found.validation_accuracy,
             )
         ]
         epoch = self.step / self.workload.steps_per_epoch
@@ -181,9 +276,7 @@ class _StackRun:
             last = self.curves[index][-1]
             if last.step < self.step:
                 epoch = self.step / self.workload.steps_per_epoch
-                none = None if last.train_accuracy is None else math.nan
-                point = CurvePoint(self.step, epoch, math.nan, math.nan, none, none)
-                self.curves[index].append(point)
+                self.curves[index].append(lost_point(last, self.step, epoch))
         self.finish(rows)
         self.drop(rows)
 
@@ -214,6 +307,8 @@ class _StackRun:
         """Make these rows' results and hand them out."""
         self._share_time()
         made_with = environment(self.device)
+        left_at_zero = self.optimizer.left_at_zero()
+        data, way = self.task.data_hash(), self.way.as_record()
         for row in rows:
             index = self.alive[row]
             trial, curve = self.trials[index], self.curves[index]
@@ -226,19 +321,24 @@ class _StackRun:
                 test_loss=curve[-1].test_loss,
                 train_accuracy=curve[-1].train_accuracy,
                 test_accuracy=curve[-1].test_accuracy,
+                validation_loss=curve[-1].validation_loss,
+                validation_accuracy=curve[-1].validation_accuracy,
                 divergence=divergence,
                 seconds=self.seconds[index],
                 curve=tuple(curve),
-                fingerprint=fingerprint(trial, self.dataset.sha256),
+                fingerprint=fingerprint(trial, data),
                 record={
                     **made_with,
                     "engine": ENGINE_VERSION,
-                    "data": self.dataset.sha256,
+                    "data": data,
                     "initial_weights": self.weight_hashes[index],
                     "batch_order": self.workload.order_hash(row),
                     "parameters": self.parameters,
                     "stacked_with": len(self.trials),
+                    **way,
                 },
+                restarts=int(self.optimizer.restarts[row]),
+                at_zero=left_at_zero[row],
             )
             self.results[index] = result
             self.observer.finished(index, result)
@@ -253,9 +353,10 @@ class _StackRun:
 
 def member_of(trial: TrialSpec) -> Member:
     """Return how the trial's model is trained."""
-    options = trial.options
+    options, method = trial.options, find_method(trial.method)
+    own = method.factory is not None
     return Member(
-        method=trial.method,
+        method=trial.method if own else trial.method.partition("(")[0],
         lr=trial.lr,
         clip=trial.clip,
         mu=trial.mu,
@@ -266,6 +367,9 @@ def member_of(trial: TrialSpec) -> Member:
         decay_power=options.decay.power if options.decay else 1.0,
         isgd_form=options.isgd_form or "text",
         inner_steps=options.inner_steps or 100,
+        schedule=method.schedule,
+        factory=method.factory,
+        options=tuple(sorted(method.values.items())),
     )
 
 

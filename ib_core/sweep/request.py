@@ -11,7 +11,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ib_core.errors import InvalidSpec, UnknownName
-from ib_core.sweep.settings import (
+from ib_core.sweep.settings import SETTINGS, Setting
+from ib_core.sweep.values import (
+    AGENTS,
     BATCH_RULES,
     ISGD_FORMS,
     POWER,
@@ -19,14 +21,13 @@ from ib_core.sweep.settings import (
     RATE,
     RATE_COUNT,
     SEED_COUNT,
-    SETTINGS,
     TAU,
     InPart,
-    Setting,
 )
 from ib_core.written import Unreadable, shown, written
 
 __all__ = [
+    "AGENTS",
     "BATCH_RULES",
     "ISGD_FORMS",
     "POWER",
@@ -124,9 +125,15 @@ def body_of(spec: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in named.items() if name in SETTINGS and value != ()}
     if kept.get("clip") in ([None], (None,)):
         del kept["clip"]
-    options = spec.get("options") or {}
+    options = dict(spec.get("options") or {})
+    options |= dict(options.pop("own", ()))
     given = {name: value for name, value in options.items() if f"options.{name}" in SETTINGS}
-    return read_body({**kept, "options": given})
+    own = {
+        name: [value]
+        for name, value in options.items()
+        if name not in given and name not in ("code", "method_code") and value is not None
+    }
+    return read_body({**kept, "options": given, "vary": own or None})
 
 
 def command_words(body: Mapping[str, Any]) -> list[str]:
@@ -148,6 +155,8 @@ def typed_form(name: str, value: Any) -> str:
         return ":".join(written(value[part]) for part in ("from", "to", "count"))
     if name == "options.decay":
         return ":".join(written(part) for part in value.values())
+    if name == "vary":
+        return ";".join(f"{key}={','.join(map(_one, one))}" for key, one in value.items())
     if isinstance(value, list | tuple):
         # A number of seeds alone would mean 1 to that number.
         alone = "," if name == "seeds" and len(value) == 1 else ""
@@ -158,6 +167,8 @@ def typed_form(name: str, value: Any) -> str:
 def _one(value: Any) -> str:
     if value is None:
         return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
     return written(value) if isinstance(value, int | float) else str(value)
 
 

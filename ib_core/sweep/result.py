@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import IO, Any
 
+from ib_core.errors import said_where
 from ib_core.sweep.spec import Options, TrialSpec
 
 #: Bumped by every change that moves a number. Only trials of one version may share a plot.
@@ -44,7 +45,8 @@ class Outcome(StrEnum):
 class CurvePoint:
     """Whole-set losses in evaluation mode after `step` steps; may hold non-finite numbers.
 
-    Accuracies are fractions in [0, 1], None where the task has no classes.
+    Accuracies are fractions in [0, 1], None where the task has no classes; what is measured on
+    validation rows is None where none are held out.
     """
 
     step: int
@@ -53,6 +55,16 @@ class CurvePoint:
     test_loss: float
     train_accuracy: float | None = None
     test_accuracy: float | None = None
+    validation_loss: float | None = None
+    validation_accuracy: float | None = None
+
+
+def lost_point(last: CurvePoint, step: int, epoch: float) -> CurvePoint:
+    """Return the point of a member that is no longer finite: NaN where there was a number."""
+    lost: dict[str, Any] = {
+        name: math.nan for name, value in asdict(last).items() if value is not None
+    }
+    return CurvePoint(**{**lost, "step": step, "epoch": epoch})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +84,11 @@ class Divergence:
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """Everything there is to know about one finished trial."""
+    """Everything there is to know about one finished trial.
+
+    `restarts` counts how often it was put back to zero (App. C); `at_zero` tells that it ended
+    there, which is no success although it `completed`.
+    """
 
     spec: TrialSpec
     outcome: Outcome
@@ -87,6 +103,30 @@ class TrialResult:
     fingerprint: str
     record: dict[str, Any] = field(default_factory=dict)
     error: str | None = None
+    restarts: int = 0
+    at_zero: bool = False
+    validation_loss: float | None = None
+    validation_accuracy: float | None = None
+
+
+def failed_result(trial: TrialSpec, data_hash: str, error: BaseException) -> TrialResult:
+    """Return the result of a trial whose code or machine broke, in the error's words."""
+    nothing = math.nan
+    return TrialResult(
+        spec=trial,
+        outcome=Outcome.FAILED,
+        initial_loss=nothing,
+        train_loss=nothing,
+        test_loss=nothing,
+        train_accuracy=None,
+        test_accuracy=None,
+        divergence=None,
+        seconds=0.0,
+        curve=(),
+        fingerprint=fingerprint(trial, data_hash),
+        record={"engine": ENGINE_VERSION, "data": data_hash},
+        error=said_where(error),
+    )
 
 
 class Observer:
@@ -136,7 +176,10 @@ COLUMNS = (
     "test_loss",
     "train_accuracy",
     "test_accuracy",
+    "validation_loss",
+    "validation_accuracy",
     "diverged_at_step",
+    "restarts",
     "seconds",
     "fingerprint",
 )
@@ -148,9 +191,10 @@ def row_of(result: TrialResult) -> dict[str, Any]:
     row = {name: getattr(spec, name) for name in COLUMNS if hasattr(spec, name)}
     row["options"] = options_text(spec.options)
     row["outcome"] = result.outcome.value
-    for name in ("initial_loss", "train_loss", "test_loss", "train_accuracy", "test_accuracy"):
+    for name in COLUMNS[COLUMNS.index("initial_loss") : COLUMNS.index("diverged_at_step")]:
         row[name] = finite_or_none(getattr(result, name))
     row["diverged_at_step"] = result.divergence.step if result.divergence else None
+    row["restarts"] = result.restarts
     row["seconds"] = round(result.seconds, 4)
     row["fingerprint"] = result.fingerprint
     return {name: row[name] for name in COLUMNS}
@@ -158,7 +202,9 @@ def row_of(result: TrialResult) -> dict[str, Any]:
 
 def options_text(options: Options) -> str:
     """Return the options that were set as JSON, empty if none was."""
-    chosen = {name: value for name, value in asdict(options).items() if value not in (None, False)}
+    chosen = {
+        name: value for name, value in options.as_dict().items() if value not in (None, False)
+    }
     return json.dumps(chosen, sort_keys=True) if chosen else ""
 
 

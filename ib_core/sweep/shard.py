@@ -3,9 +3,10 @@
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-from ib_core.methods import METHODS
+from ib_core.methods import find_method
 from ib_core.sweep.cost import Speed, machine_speed, stack_memory, stack_seconds
 from ib_core.sweep.spec import TrialSpec
+from ib_core.tasks import PaperTask, find_task
 
 #: Aim of one shard's length: short enough for fine progress and cheap recovery.
 SHARD_SECONDS = 20.0
@@ -17,6 +18,8 @@ LIVELY_PARTS = 10
 WORTH_A_PROCESS = 0.2
 #: No shard may need more than this.
 SHARD_BYTES = 2 * 1024**3
+#: Anybody's model is not cut finer than this for the sake of time: stacking is what it gains by.
+WORTH_A_STACK = 32
 #: Beyond this many members a stack gains nothing and only makes progress coarser.
 MOST_MEMBERS = 512
 
@@ -40,9 +43,9 @@ def stack_key(trial: TrialSpec) -> Hashable:
     """Return what trials of one stack must share: everything that shapes the program.
 
     Rate, seed, clip, mu and method are the members' own. Exact ISGD runs inner steps and stands
-    alone.
+    alone, and so does every optimizer of torch's kind.
     """
-    exact = METHODS[trial.method].exact
+    method = find_method(trial.method)
     return (
         trial.task,
         trial.profile,
@@ -51,7 +54,10 @@ def stack_key(trial: TrialSpec) -> Hashable:
         trial.batch_size,
         trial.options.width,
         trial.options.depth,
-        (trial.options.inner_steps, trial.options.isgd_form) if exact else None,
+        trial.options.validation,
+        trial.options.own,
+        (trial.options.inner_steps, trial.options.isgd_form) if method.exact else None,
+        trial.method if method.factory is not None else None,
     )
 
 
@@ -101,11 +107,15 @@ def _parts(group: list[TrialSpec], speed: Speed, lanes: int, seconds: float | No
     whole = stack_seconds(group, speed)
     target = seconds or min(SHARD_SECONDS, max(LEAST_SECONDS, whole / LIVELY_PARTS))
     fits = min(count, MOST_MEMBERS)
+    least = 1
+    if not isinstance(find_task(group[0].task), PaperTask):
+        least = min(WORTH_A_STACK, -(-count // lanes))
     while fits > 1:
         sample = group[:fits]
-        if stack_seconds(sample, speed) <= target and stack_memory(sample) <= SHARD_BYTES:
+        soon = fits <= least or stack_seconds(sample, speed) <= target
+        if soon and stack_memory(sample) <= SHARD_BYTES:
             break
-        fits = max(1, fits * 3 // 4)
+        fits = max(1, fits * 3 // 4 if fits > least else fits - 1)
     parts = -(-count // fits)
     if whole / lanes < WORTH_A_PROCESS:
         return parts

@@ -1,16 +1,16 @@
 """What to train: validated once, frozen afterwards. If a `SweepSpec` exists, it is runnable."""
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
 from ib_core.errors import InvalidSpec, lookup
-from ib_core.methods import METHODS
+from ib_core.methods import METHODS, find_method
 from ib_core.sweep import request
+from ib_core.sweep.grid import check_rates, check_seeds, count_seeds, log_grid, refuse_repeats
 from ib_core.sweep.presets import PRESETS
-from ib_core.tasks import Task, find_task
+from ib_core.tasks import TASKS, PaperTask, Task, find_task
 from ib_core.updates import SOLVABLE
 
 MOST_TRIALS = 20_000
@@ -36,6 +36,8 @@ class Options:
         restart: Restart from zero outside the level set of App. C; needs mu > 0.
         decay: Decaying rates.
         momentum: Momentum of the `momentum` method.
+        validation: Share of the training rows that is held out.
+        own: Options of a task's own, and the hashes of a user's code, by name.
     """
 
     isgd_form: str | None = None
@@ -45,6 +47,29 @@ class Options:
     restart: bool = False
     decay: Decay | None = None
     momentum: float | None = None
+    validation: float | None = None
+    own: tuple[tuple[str, Any], ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON form: a task's own options stand beside the others.
+
+        Nothing held out is not said: trials from before one could say it keep their addresses.
+        """
+        found = {name: value for name, value in asdict(self).items() if name != "own"}
+        if self.validation is None:
+            del found["validation"]
+        return {**found, **dict(self.own)}
+
+    @property
+    def of_task(self) -> dict[str, Any]:
+        """The values a task's model is made with."""
+        sizes = {"width": self.width, "depth": self.depth}
+        given = {name: value for name, value in sizes.items() if value is not None}
+        return {**given, **{name: value for name, value in self.own if name not in CODES}}
+
+
+#: Hashes of the code that decides a trial: its task's, and its method's.
+CODES = ("code", "method_code")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +91,16 @@ class TrialSpec:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON form, which is also what the fingerprint hashes."""
-        return asdict(self)
+        return {**asdict(self), "options": self.options.as_dict()}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "TrialSpec":
         """Rebuild a trial from `as_dict`."""
-        return cls(**{**data, "options": read_options(data.get("options"))})
+        trial = cls(**{**data, "options": read_options(data.get("options"))})
+        for name in dict(trial.options.own) if isinstance(TASKS.get(trial.task), PaperTask) else ():
+            if name not in CODES:
+                lookup("option", name, _COMMON, field="options")
+        return trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +149,7 @@ class SweepSpec:
         defaults = found.defaults(profile)
         spec = cls(
             task=task,
-            methods=tuple(methods),
+            methods=_canonical(methods),
             learning_rates=check_rates(learning_rates),
             seeds=check_seeds(seeds),
             epochs=defaults.epochs if epochs is None else epochs,
@@ -134,7 +163,11 @@ class SweepSpec:
             options=read_options(options),
         )
         _check(spec, found)
-        return spec
+        return replace(spec, options=_of_task(spec.options, found))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return {**asdict(self), "options": self.options.as_dict()}
 
     @property
     def size(self) -> int:
@@ -150,7 +183,7 @@ class SweepSpec:
                 task=self.task,
                 profile=self.profile,
                 method=method,
-                batch_rule=self.batch_rule if METHODS[method].solves_rows else None,
+                batch_rule=self.batch_rule if find_method(method).solves_rows else None,
                 activation=self.activation or task.activation,
                 lr=lr,
                 seed=seed,
@@ -179,11 +212,50 @@ def specs_of(body: Mapping[str, Any], *, typed: bool = False) -> tuple[SweepSpec
     """
     given = request.read_body(body, typed=typed)
     given.pop("note", None)
+    if given.pop("where", None) == request.AGENTS or given.pop("settings", None):
+        raise InvalidSpec(
+            "Cells of agents wait for programs elsewhere; nothing here can train them.",
+            field="where",
+            hint="Submit the sweep to a server, and claim its cells with `etascope agent`.",
+        )
     name = given.pop("preset", None)
     if name is None:
-        return (_spec(given),)
+        return _varied(given, typed)
     preset = lookup("preset", name, PRESETS, field="preset")
-    return tuple(_spec({**sweep, **given}) for sweep in preset.sweeps(given.get("profile", "text")))
+    if name.startswith("paper/") and "validation" in given.get("options", {}):
+        raise InvalidSpec(
+            "The paper's studies train on all rows; leave validation out, or the preset.",
+            field="options.validation",
+        )
+    sweeps = preset.sweeps(given.get("profile", "text"))
+    return tuple(spec for sweep in sweeps for spec in _varied({**sweep, **given}, typed))
+
+
+def _varied(body: Mapping[str, Any], typed: bool) -> tuple[SweepSpec, ...]:
+    """Return one sweep for every combination of the values that `vary` gives a task's options."""
+    settings = dict(body)
+    vary: Mapping[str, Any] = settings.pop("vary", {})
+    if not vary:
+        return (_spec(settings),)
+    if "task" not in settings:
+        raise InvalidSpec("Name a task or a preset.", field="task", hint="See /api/catalog.")
+    task = find_task(settings["task"])
+    found = {}
+    for name, values in vary.items():
+        if name not in task.options:
+            task.read({name: None})
+        # A text may stand for a number, as with rates: a command line elsewhere knows no types.
+        read = [
+            task.options[name].read(name, value, typed=typed or isinstance(value, str))
+            for value in values
+        ]
+        refuse_repeats(read, f"value of {name}", f"vary.{name}")
+        found[name] = read
+    sweeps = []
+    for values in product(*found.values()):
+        options = {**settings.get("options", {}), **dict(zip(found, values, strict=True))}
+        sweeps.append(_spec({**settings, "options": options}))
+    return tuple(sweeps)
 
 
 def _spec(body: Mapping[str, Any]) -> SweepSpec:
@@ -202,72 +274,49 @@ def _spec(body: Mapping[str, Any]) -> SweepSpec:
     return SweepSpec.create(body["task"], **settings)
 
 
-def log_grid(low: float, high: float, count: int) -> tuple[float, ...]:
-    """Return `count` log-spaced rates from `low` to `high`, both included.
-
-    Inner rates are rounded to four significant digits, so that a rate reads well, can be typed
-    again, and is the same trial when two grids meet in it.
-    """
-    request.check("learning_rates", {"from": low, "to": high, "count": count})
-    if count == 1 and low != high:
-        raise InvalidSpec(
-            "A grid of one learning rate must start and end at it.", field="learning_rates"
-        )
-    if low >= high and count > 1:
-        raise InvalidSpec(f"A grid must rise; got {low:g} to {high:g}.", field="learning_rates")
-    start, ratio = math.log10(low), math.log10(high / low)
-    inner = (10 ** (start + ratio * i / (count - 1)) for i in range(1, count - 1))
-    ends = (low,) if count == 1 else (low, high)
-    return check_rates((ends[0], *(float(f"{rate:.4g}") for rate in inner), *ends[1:]))
-
-
-def count_seeds(count: int) -> tuple[int, ...]:
-    """Return the seeds 1 to `count`."""
-    request.check("seeds", count)
-    return tuple(range(1, count + 1))
-
-
-def check_rates(rates: Iterable[float]) -> tuple[float, ...]:
-    """Return the rates in rising order, or say which one cannot be used."""
-    found = tuple(rates)
-    request.check("learning_rates", found)
-    _refuse_repeats(found, "learning rate", "learning_rates")
-    return tuple(sorted(float(rate) for rate in found))
-
-
-def check_seeds(seeds: Iterable[int]) -> tuple[int, ...]:
-    """Return the seeds as given, or say which one cannot be used."""
-    found = tuple(seeds)
-    request.check("seeds", found)
-    _refuse_repeats(found, "seed", "seeds")
-    return found
-
-
-def _refuse_repeats(values: Sequence[float], what: str, field: str) -> None:
-    seen: set[float] = set()
-    for value in values:
-        if value in seen:
-            raise InvalidSpec(f"The {what} {value:g} is given twice.", field=field)
-        seen.add(value)
-
-
 def read_options(options: "Options | Mapping[str, Any] | None") -> Options:
-    """Return `Options` from its JSON form; unknown names are refused."""
+    """Return `Options` from its JSON form; what is no option of ours is one of the task's own."""
     if isinstance(options, Options):
         return options
     given = dict(options or {})
-    for name in given:
-        lookup("option", name, Options.__dataclass_fields__, field="options")
+    own = {name: given.pop(name) for name in list(given) if name not in _COMMON}
+    for name, value in own.items():
+        if not isinstance(value, str | int | float | bool):
+            lookup("option", name, _COMMON, field="options")
     if isinstance(given.get("decay"), Mapping):
         given["decay"] = Decay(**given["decay"])
-    return Options(**given)
+    given["validation"] = given.get("validation") or None
+    return Options(**given, own=tuple(sorted(own.items())))
+
+
+#: Options that every sweep knows.
+_COMMON = {name: None for name in Options.__dataclass_fields__ if name != "own"}
+
+
+def _of_task(options: Options, task: Task) -> Options:
+    """Return the options with every one of the task's own said, and the code it comes from."""
+    if isinstance(task, PaperTask):
+        return options
+    values = task.read(options.of_task)
+    codes = {} if task.code is None else {"code": task.code}
+    sizes = {name: values.pop(name) for name in ("width", "depth") if name in values}
+    return replace(options, **sizes, own=tuple(sorted({**values, **codes}.items())))
+
+
+def _canonical(methods: Iterable[str]) -> tuple[str, ...]:
+    """Return methods by their canonical names."""
+    return tuple(find_method(method).name for method in methods)
 
 
 def _options_of(method: str, options: Options) -> Options:
     """Drop what the method ignores, fill in what it needs: equal trials get equal addresses."""
-    exact, heavy = method == "isgd", method == "momentum"
+    base = method.partition("(")[0]
+    exact, heavy = base == "isgd", base == "momentum"
+    code = find_method(method).code
+    own = options.own if code is None else tuple(sorted((*options.own, ("method_code", code))))
     return replace(
         options,
+        own=own,
         isgd_form=(options.isgd_form or "text") if exact else None,
         inner_steps=(options.inner_steps or 100) if exact else None,
         momentum=(0.9 if options.momentum is None else options.momentum) if heavy else None,
@@ -288,6 +337,11 @@ def _check(spec: SweepSpec, task: Task) -> None:
         raise InvalidSpec("Give each clip once: none, a norm, or both.", field="clip")
     request.check("clip", spec.clips)
     if spec.activation is not None:
+        if not task.activation:
+            raise InvalidSpec(
+                f"The layers of {task.name} have activations of their own; leave activation out.",
+                field="activation",
+            )
         lookup("activation", spec.activation, SOLVABLE)
     _check_options(spec, task)
     if spec.size > MOST_TRIALS:
@@ -303,11 +357,11 @@ def _check_methods(spec: SweepSpec, task: Task) -> None:
         raise InvalidSpec(
             f"Give each method once, at least one of: {', '.join(METHODS)}.", field="methods"
         )
-    for method in spec.methods:
-        lookup("method", method, METHODS, field="methods")
-    if "ib_plus" in spec.methods and not task.linear_output:
+    solving = any(find_method(method).implicit_output for method in spec.methods)
+    if solving and not task.linear_output:
+        ends = f"ends in {task.output}" if task.output else "has a loss it does not know"
         raise InvalidSpec(
-            f"ib_plus solves a linear output layer, but {task.name} ends in {task.output}. "
+            f"ib_plus solves a linear output layer, but {task.name} {ends}. "
             "Use ib here, or a task with a linear output such as digits_mlp.",
             field="methods",
         )
@@ -315,13 +369,29 @@ def _check_methods(spec: SweepSpec, task: Task) -> None:
 
 def _check_options(spec: SweepSpec, task: Task) -> None:
     options = spec.options
-    for name, value in asdict(options).items():
-        request.check(f"options.{name}", value)
+    for name in _COMMON:
+        of_task = name in task.options and not isinstance(task, PaperTask)
+        if not of_task:
+            value = getattr(options, name)
+            request.check(f"options.{name}", asdict(value) if name == "decay" and value else value)
+    for name, _ in options.own:
+        if name not in task.options and name not in CODES:
+            lookup("option", name, {**_COMMON, **task.options}, field="options")
     for name in ("width", "depth"):
-        if getattr(options, name) is not None and name not in task.adjustable:
+        if getattr(options, name) is not None and name not in task.options:
             raise InvalidSpec(
                 f"{task.name} has a fixed {name}; leave options.{name} out.",
                 field=f"options.{name}",
             )
-    if options.restart and spec.mu <= 0:
+    _check_together(spec)
+
+
+def _check_together(spec: SweepSpec) -> None:
+    """Refuse options that another setting rules out."""
+    if spec.options.validation is not None and spec.profile == "authors":
+        raise InvalidSpec(
+            "The authors trained on all rows; leave validation out, or the profile authors.",
+            field="options.validation",
+        )
+    if spec.options.restart and spec.mu <= 0:
         raise InvalidSpec("Restarts need mu > 0 (App. C).", field="options.restart")

@@ -2,13 +2,18 @@
 
 import json
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
+
+from ib_core.updates import SOLVABLE
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +26,8 @@ class Speed:
         large_products: The same for large layers.
         elements_per_second: Numbers a second in one element-wise pass.
         solves: Seconds a number of one implicit solve, by activation.
-        unrolled_per_second: Weights a second through a recurrent layer's loop along time.
-        convolved_per_second: Multiplications a second in small convolutions.
+        loops: By family of tasks, `music`: weights a second through a recurrent layer's loop
+            along time; `conv`: multiplications a second in small convolutions.
         start_seconds: Building the stack and loading the data.
     """
 
@@ -31,8 +36,7 @@ class Speed:
     large_products: float
     elements_per_second: float
     solves: dict[str, float]
-    unrolled_per_second: float
-    convolved_per_second: float
+    loops: dict[str, float]
     start_seconds: float = 0.05
 
     def products_per_second(self, size: float) -> float:
@@ -42,7 +46,12 @@ class Speed:
 
     def solve_seconds(self, activation: str) -> float:
         """Return the seconds one number's implicit solve takes."""
-        return self.solves.get(activation, max(self.solves.values()))
+        known = TYPICAL.solves | self.solves
+        return known.get(activation, max(known.values()))
+
+    def loop_per_second(self, family: str) -> float:
+        """Return the rate at which a family's loop is gone through."""
+        return (TYPICAL.loops | self.loops)[family]
 
 
 #: Measured on one core of a laptop-class processor; stands in until this machine is measured.
@@ -52,8 +61,7 @@ TYPICAL = Speed(
     large_products=4e10,
     elements_per_second=4e8,
     solves={"linear": 6e-10, "relu": 1.3e-9, "arctan": 9e-9, "tanh": 6e-8},
-    unrolled_per_second=1.4e10,
-    convolved_per_second=2.5e10,
+    loops={"music": 1.4e10, "conv": 2.5e10},
 )
 
 
@@ -62,17 +70,29 @@ def machine_speed(device: str = "cpu") -> Speed:
     return _kept(device) or TYPICAL
 
 
-def calibrate(device: str = "cpu", *, again: bool = False) -> Speed:
+def calibrate(
+    device: str = "cpu",
+    *,
+    activations: Collection[str] = tuple(SOLVABLE),
+    families: Collection[str] = tuple(TYPICAL.loops),
+    again: bool = False,
+) -> Speed:
     """Measure this machine's speed and keep it for all who plan; what trains calls it at start.
 
-    It is measured once, unless `again`: how a sweep is cut into stacks follows from it, and the
-    same sweep shall be cut in the same way, and give the same bits, tomorrow. A folder that
+    Each speed is measured once, unless `again`: how a sweep is cut into stacks follows from it, and
+    the same sweep shall be cut in the same way, and give the same bits, tomorrow. A folder that
     cannot be written only means planning with the typical speed.
+
+    Args:
+        device: What trains.
+        activations: Those whose solves are needed.
+        families: Those of the tasks to train.
+        again: Whether to measure what is known, too.
     """
-    known = _kept(device)
-    if known is not None and not again:
-        return known
-    speed, file = measure_speed(), _cache_file()
+    known = None if again else _kept(device)
+    speed, file = measure_speed(activations, families, known), _cache_file()
+    if speed == known:
+        return speed
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         partial = file.with_suffix(f".{time.monotonic_ns()}")
@@ -108,45 +128,83 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
     return found if isinstance(found, dict) else {}
 
 
-def measure_speed() -> Speed:
-    """Measure, in about 1.5 s on a quiet core."""
-    # Here, because whoever only plans with a kept speed need not carry torch.
+def measure_speed(
+    activations: Collection[str] = tuple(SOLVABLE),
+    families: Collection[str] = tuple(TYPICAL.loops),
+    known: Speed | None = None,
+) -> Speed:
+    """Measure what is not known yet, all of it in about 1.5 s on a quiet core."""
+    speed = known or _measure_basics()
+    wanted = ({*activations} & {*SOLVABLE}) - {*speed.solves}  # a user's model names none
+    solves = {name: _measure_solve(name) for name in sorted(wanted)}
+    loops = {
+        name: measure() for name, measure in LOOPS.items() if name in {*families} - {*speed.loops}
+    }
+    return replace(speed, solves=speed.solves | solves, loops=speed.loops | loops)
+
+
+# Torch is imported in these, because whoever only plans with a kept speed need not carry it.
+
+
+def _measure_basics() -> Speed:
+    """Measure what every task is made of."""
     import torch
-    import torch.nn.functional as F
 
-    from ib_core.layers import states
-    from ib_core.updates import ACTIVATIONS, ALPHA_RULES
-
-    draw = torch.Generator().manual_seed(1)
-
-    def normal(*shape: int) -> torch.Tensor:
-        return torch.randn(*shape, generator=draw)
-
-    one = normal(1)
-    small_w, small_z = normal(64, 16, 16), normal(64, 16, 100)
-    large_w, large_z = normal(500, 784), normal(784, 100)
-    table = normal(64, 32, 100)
-    s, b, z_sq = normal(16, 100, 32), normal(16, 100, 32), normal(16, 100, 1).square() + 1
-    s_t, weights, atan = normal(20, 2, 1, 300), normal(2, 300, 300) / 300, ACTIVATIONS["arctan"]
-    image, filters = normal(100, 10, 12, 12), normal(20, 10, 5, 5)
+    one = torch.ones(1)
+    small_w, small_z = _normal(64, 16, 16), _normal(64, 16, 100)
+    large_w, large_z = _normal(500, 784), _normal(784, 100)
+    table = _normal(64, 32, 100)
     with torch.no_grad():
         return Speed(
             call_seconds=2.0 * _seconds(lambda: one + one),
             small_products=64 * 16 * 16 * 100 / _seconds(lambda: small_w @ small_z),
             large_products=500 * 784 * 100 / _seconds(lambda: large_w @ large_z),
             elements_per_second=table.numel() / _seconds(lambda: table.atan()),
-            solves={
-                name: _seconds(partial(rule, s, b, z_sq, 1.0)) / s.numel()
-                for name, rule in ALPHA_RULES.items()
-            },
-            unrolled_per_second=20 * weights.numel() / _seconds(lambda: states(s_t, weights, atan)),
-            convolved_per_second=100
-            * 8
-            * 8
-            * 20
-            * 250
-            / _seconds(lambda: F.conv2d(image, filters)),
+            solves={},
+            loops={},
         )
+
+
+def _measure_solve(activation: str) -> float:
+    import torch
+
+    from ib_core.updates import ALPHA_RULES
+
+    s, b, z_sq = _normal(16, 100, 32), _normal(16, 100, 32), _normal(16, 100, 1).square() + 1
+    with torch.no_grad():
+        return _seconds(partial(ALPHA_RULES[activation], s, b, z_sq, 1.0)) / s.numel()
+
+
+def _measure_time_loop() -> float:
+    import torch
+
+    from ib_core.layers import states
+    from ib_core.updates import ACTIVATIONS
+
+    s, weights, atan = _normal(20, 2, 1, 300), _normal(2, 300, 300) / 300, ACTIVATIONS["arctan"]
+    with torch.no_grad():
+        return 20 * weights.numel() / _seconds(lambda: states(s, weights, atan))
+
+
+def _measure_convolution() -> float:
+    import torch
+    import torch.nn.functional as F
+
+    image, filters = _normal(100, 10, 12, 12), _normal(20, 10, 5, 5)
+    with torch.no_grad():
+        return 100 * 8 * 8 * 20 * 250 / _seconds(lambda: F.conv2d(image, filters))
+
+
+LOOPS: dict[str, Callable[[], float]] = {
+    "music": _measure_time_loop,
+    "conv": _measure_convolution,
+}
+
+
+def _normal(*shape: int) -> "Tensor":
+    import torch
+
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(1))
 
 
 def _seconds(work: Callable[[], object]) -> float:

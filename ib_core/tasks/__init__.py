@@ -2,8 +2,13 @@
 
 | module | holds |
 | --- | --- |
-| `base` | `Task`, `Recipe`, `Defaults`: what a task is; `Workload`: what feeds a stack |
-| `catalogue` | `TASKS`: every task there is |
+| `task` | `Task`, `Data`: the contract, for anybody's model |
+| `base` | `Defaults`, `Recipe`; `Workload`: what feeds a stack |
+| `paper` | `PaperTask`: networks of the paper, stacked by hand |
+| `catalogue`, `modern`, `modern_networks` | `TASKS`: every task that comes along |
+| `model_workload`, `stacked_model` | anybody's model, fed and stacked |
+| `rows_of_data`, `footprint` | the rows it is fed, and its size for planning |
+| `randomness`, `recurrent` | seeded dropout, and an LSTM that can be stacked |
 | `losses` | `LOSSES`, and accuracies |
 | `networks` | stacked networks: dense, convolutional, recurrent |
 | `rows`, `pieces` | workloads of tables and images, and of music |
@@ -13,13 +18,11 @@ Names that need torch are imported when first used.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib import import_module
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from ib_core.datasets import Dataset
 from ib_core.errors import UnknownName
+from ib_core.known import Known
 from ib_core.tasks.base import (
     CONV_FILTERS,
     EVALUATION_OUTPUTS,
@@ -28,14 +31,13 @@ from ib_core.tasks.base import (
     Defaults,
     Evaluation,
     Recipe,
-    Task,
     Workload,
 )
 from ib_core.tasks.catalogue import MUSIC_RATES, TASKS, UCI_RATES
+from ib_core.tasks.paper import PaperTask, build_workload, parameter_count
+from ib_core.tasks.task import Data, Footprint, Task
 
 if TYPE_CHECKING:
-    import torch
-
     from ib_core.tasks.losses import LOSSES
     from ib_core.tasks.networks import StackedRNN
     from ib_core.tasks.rows import feed
@@ -47,10 +49,14 @@ __all__ = [
     "EVALUATION_STATES",
     "LOSSES",
     "MUSIC_RATES",
+    "OWN_TASKS",
     "TASKS",
     "UCI_RATES",
+    "Data",
     "Defaults",
     "Evaluation",
+    "Footprint",
+    "PaperTask",
     "Recipe",
     "StackedRNN",
     "Task",
@@ -58,6 +64,7 @@ __all__ = [
     "build_workload",
     "feed",
     "find_task",
+    "paper_task",
     "parameter_count",
 ]
 
@@ -68,42 +75,34 @@ _HOMES = {
 }
 
 
+#: Tasks from files and packages of this machine's user, by name; `ib_core.own` fills it.
+OWN_TASKS: Known[Task] = Known("tasks")
+
+
 def find_task(name: str) -> Task:
     """Return the task of that name, or raise with those that exist."""
     if name in TASKS:
         return TASKS[name]
+    if name in OWN_TASKS:
+        return OWN_TASKS[name]
     uci = {key.removeprefix("uci/") for key in TASKS if key.startswith("uci/")}
     if name.startswith("uci/"):
         raise UnknownName("UCI set", name.removeprefix("uci/"), uci, field="task")
     others = {key for key in TASKS if not key.startswith("uci/")}
-    raise UnknownName("task", name, {*others, "uci/<set>"}, field="task")
+    raise UnknownName("task", name, {*others, *OWN_TASKS, "uci/<set>"}, field="task")
 
 
-def build_workload(
-    task: Task, dataset: Dataset, recipe: Recipe, seeds: Sequence[int], device: torch.device
-) -> Workload:
-    """Return what feeds and measures a stack of members with these seeds."""
-    # Here, because whoever only looks tasks up need not carry torch.
-    from ib_core.tasks.pieces import PiecesWorkload
-    from ib_core.tasks.rows import RowsWorkload
+def paper_task(name: str) -> PaperTask:
+    """Return the paper's task of that name.
 
-    kind = PiecesWorkload if task.family == "music" else RowsWorkload
-    return kind(task, dataset, recipe, seeds, device)
-
-
-def parameter_count(task: Task, recipe: Recipe) -> int:
-    """Return the number of weights and biases of one network (docs/method.md, section 5)."""
-    widths = task.widths(recipe)
-    if task.family == "music":
-        notes, hidden, outputs = widths
-        read = notes + hidden if recipe.profile == "authors" else hidden
-        return hidden * (notes + hidden + 1) + outputs * (read + 1)
-    if widths == (1, 1):
-        return 1
-    dense = sum(m * (n + 1) for n, m in pairwise(widths))
-    channels = (1, *CONV_FILTERS[:-1])
-    convolutions = zip(channels, CONV_FILTERS, task.filter_sizes, strict=False)
-    return dense + sum(m * (n * size * size + 1) for n, m, size in convolutions)
+    Raises:
+        UnknownName: If there is none, or it is a task of another kind.
+    """
+    found = find_task(name)
+    if not isinstance(found, PaperTask):
+        known = [key for key, task in TASKS.items() if isinstance(task, PaperTask)]
+        raise UnknownName("task of the paper", name, known, field="task")
+    return found
 
 
 def __getattr__(name: str) -> Any:

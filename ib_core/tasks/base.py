@@ -1,12 +1,9 @@
-"""A task is a recipe in one value: data, network, loss, defaults, and its place in the paper."""
+"""What tasks are made of: defaults, recipes, and the workload that feeds a stack."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
-
-from ib_core.datasets import data_card
 
 if TYPE_CHECKING:  # a catalogue of tasks needs no torch
     from torch import Tensor, nn
@@ -47,16 +44,22 @@ class Recipe:
     batch_size: int
     width: int | None = None
     depth: int | None = None
+    validation: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Whole-set numbers of every member, [members] each; accuracies None without classes."""
+    """Whole-set numbers of every member, [members] each.
+
+    Accuracies are None without classes, and both of validation where no rows are held out.
+    """
 
     train_loss: Tensor
     test_loss: Tensor
     train_accuracy: Tensor | None = None
     test_accuracy: Tensor | None = None
+    validation_loss: Tensor | None = None
+    validation_accuracy: Tensor | None = None
 
 
 class Workload(Protocol):
@@ -91,91 +94,3 @@ class Workload(Protocol):
 
     def keep(self, kept: Tensor) -> None:
         """Keep only these members (indices, rising)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What is learnt.
-
-    Attributes:
-        name: Its name in specs and files.
-        title: Its name on screens: data, then network.
-        dataset: A name in `DATASETS`.
-        family: `dense`, `conv` or `music`: what can be stacked and how it is fed.
-        loss: A name in `LOSSES`.
-        activation: The hidden layers' activation where the user names none.
-        output: The output layer's activation.
-        layers: Widths from input to output, given the data's own two and a recipe.
-        text: Defaults of the paper's text.
-        authors: Defaults of its published runs; None where they are the same.
-        adjustable: Which of `width` and `depth` a sweep may change.
-        fixed_batch_size: Set where the network is fed in one way only.
-        evaluate_at: Fractions of the first epoch at which losses are taken as well.
-        source: Its place in the paper.
-        summary: One sentence for the catalogue.
-        targets: `given` by the data, or `input` for an autoencoder.
-        filter_sizes: Side of each convolution's filters.
-        sizes: Inputs and outputs, where they are known without the data.
-    """
-
-    name: str
-    title: str
-    dataset: str
-    family: str
-    loss: str
-    activation: str
-    output: str
-    layers: Callable[[int, int, Recipe], tuple[int, ...]]
-    text: Defaults
-    authors: Defaults | None = None
-    adjustable: frozenset[str] = frozenset({"width", "depth"})
-    fixed_batch_size: int | None = None
-    evaluate_at: tuple[float, ...] = ()
-    source: str = ""
-    summary: str = ""
-    targets: str = "given"
-    filter_sizes: tuple[int, ...] = ()
-    sizes: tuple[int, int] | None = None
-
-    @property
-    def linear_output(self) -> bool:
-        """Whether `ib_plus` can solve the output layer."""
-        return self.output == "linear"
-
-    def defaults(self, profile: str) -> Defaults:
-        """Return the defaults of a profile."""
-        return self.authors if profile == "authors" and self.authors is not None else self.text
-
-    def widths(self, recipe: Recipe) -> tuple[int, ...]:
-        """Return the network's layer widths."""
-        if self.sizes is not None:
-            return self.layers(*self.sizes, recipe)
-        card = data_card(self.dataset)
-        return self.layers(card.inputs, card.outputs, recipe)
-
-    def feature_maps(self) -> tuple[int, ...]:
-        """Return the outputs of every convolution, a row; none without convolutions."""
-        side, maps = {"mnist": 28}.get(self.dataset, 8), []
-        for filters, size in zip(CONV_FILTERS, self.filter_sizes, strict=False):
-            side = side - size + 1
-            maps.append(side * side * filters)
-            side //= 2
-        return tuple(maps)
-
-    def recipe(
-        self,
-        profile: str = "text",
-        *,
-        activation: str | None = None,
-        batch_size: int | None = None,
-        width: int | None = None,
-        depth: int | None = None,
-    ) -> Recipe:
-        """Return a recipe with the task's own settings where none is given."""
-        return Recipe(
-            profile=profile,
-            activation=activation or self.activation,
-            batch_size=batch_size or self.defaults(profile).batch_size,
-            width=width,
-            depth=depth,
-        )

@@ -3,7 +3,10 @@
 from dataclasses import replace
 
 from ib_core.datasets import UCI_NAMES
-from ib_core.tasks.base import CONV_FILTERS, Defaults, Recipe, Task
+from ib_core.tasks.base import CONV_FILTERS, Defaults, Recipe
+from ib_core.tasks.modern import MODERN
+from ib_core.tasks.paper import PaperTask
+from ib_core.tasks.task import Task
 
 UCI_RATES = (0.001, 0.01, 0.1, 0.5, 1.0, 3.0, 5.0, 10.0, 30.0, 50.0)
 MUSIC_RATES = (0.5, 2.0, 5.0, 20.0, 50.0, 200.0, 500.0)
@@ -37,7 +40,7 @@ def _after_convolutions(features: int, outputs: int, recipe: Recipe) -> tuple[in
     return (features, recipe.width or 50, outputs)
 
 
-_UCI = Task(
+_UCI = PaperTask(
     name="uci",
     title="UCI, three arctan layers",
     dataset="uci",
@@ -50,7 +53,7 @@ _UCI = Task(
     source="Sec. 5, App. E.4",
     summary="A table of the UCI collection: three arctan layers as wide as it has columns.",
 )
-_MUSIC = Task(
+_MUSIC = PaperTask(
     name="music",
     title="Music, arctan RNN",
     dataset="music",
@@ -66,7 +69,7 @@ _MUSIC = Task(
     summary="Predict the next frame of 88 notes; a simple recurrent network of 300 units.",
     sizes=(88, 88),
 )
-_CLASSIFIER = Task(
+_CLASSIFIER = PaperTask(
     name="mnist_classifier",
     title="MNIST, convolutional classifier",
     dataset="mnist",
@@ -88,7 +91,7 @@ _CLASSIFIER = Task(
     filter_sizes=(5, 5),
     sizes=(320, 10),
 )
-_AUTOENCODER = Task(
+_AUTOENCODER = PaperTask(
     name="mnist_autoencoder",
     title="MNIST, relu autoencoder",
     dataset="mnist",
@@ -194,6 +197,7 @@ TASKS: dict[str, Task] = {
             )
             for name, (title, sizes) in _BUNDLED_TITLES.items()
         ),
+        *MODERN,  # gpt_bytes, digits_resnet, procedural_lstm
         replace(
             _UCI,
             name="toy/quadratic",

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from ib_core.datasets import Dataset, Pieces
-from ib_core.seeding import streams, tensor_hash
-from ib_core.tasks.base import EVALUATION_STATES, Evaluation, Recipe, Task
+from ib_core.seeding import hold_out, streams, tensor_hash
+from ib_core.tasks.base import EVALUATION_STATES, Evaluation, Recipe
 from ib_core.tasks.losses import LOSSES
 from ib_core.tasks.networks import StackedRNN, draw_weights, fill_weights
+from ib_core.tasks.paper import PaperTask
 
 
 class PiecesWorkload:
@@ -21,7 +22,7 @@ class PiecesWorkload:
 
     def __init__(
         self,
-        task: Task,
+        task: PaperTask,
         dataset: Dataset,
         recipe: Recipe,
         seeds: Sequence[int],
@@ -34,6 +35,11 @@ class PiecesWorkload:
         assert isinstance(dataset.test, Pieces)
         self.train = [piece.to(device, torch.float32) for piece in dataset.train]
         self.test = [piece.to(device, torch.float32) for piece in dataset.test]
+        self.validation: list[Tensor] = []
+        if recipe.validation is not None:
+            kept, held = hold_out(len(self.train), recipe.validation)
+            self.validation = [self.train[piece] for piece in held.tolist()]
+            self.train = [self.train[piece] for piece in kept.tolist()]
         self.notes, self.hidden = task.widths(recipe)[:2]
         self.steps_per_epoch = len(self.train)
         self._hash = ""
@@ -72,7 +78,11 @@ class PiecesWorkload:
     def evaluate(self, model: nn.Module) -> Evaluation:
         """Return the mean over pieces of each piece's loss."""
         assert isinstance(model, StackedRNN)
-        return Evaluation(self._measure(model, self.train), self._measure(model, self.test))
+        return Evaluation(
+            self._measure(model, self.train),
+            self._measure(model, self.test),
+            validation_loss=self._measure(model, self.validation) if self.validation else None,
+        )
 
     @torch.no_grad()
     def loss_at_zero(self) -> float:

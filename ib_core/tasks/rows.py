@@ -8,17 +8,17 @@ import torch
 from torch import Tensor, nn
 
 from ib_core.datasets import Dataset, Split
-from ib_core.seeding import Streams, streams, tensor_hash
+from ib_core.seeding import Streams, hold_out, streams, tensor_hash
 from ib_core.tasks.base import (
     CONV_FILTERS,
     EVALUATION_OUTPUTS,
     EVALUATION_ROWS,
     Evaluation,
     Recipe,
-    Task,
 )
 from ib_core.tasks.losses import LOSSES, accuracy
 from ib_core.tasks.networks import StackedConvNet, StackedMLP, draw_weights, fill_weights
+from ib_core.tasks.paper import PaperTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,18 @@ class Fed:
     x: Tensor
     y: Tensor
 
+    def rows(self, chosen: Tensor) -> "Fed":
+        """Return some of the rows."""
+        there = chosen.to(self.x.device)
+        return Fed(self.x[there], self.y[there])
+
 
 class RowsWorkload:
     """Dense and convolutional tasks on rows; see `Workload`."""
 
     def __init__(
         self,
-        task: Task,
+        task: PaperTask,
         dataset: Dataset,
         recipe: Recipe,
         seeds: Sequence[int],
@@ -47,6 +52,10 @@ class RowsWorkload:
         assert isinstance(dataset.test, Split)
         self.train = feed(dataset.train, task, authors=self.authors, device=device)
         self.test = feed(dataset.test, task, authors=self.authors, device=device)
+        self.validation: Fed | None = None
+        if recipe.validation is not None:
+            kept, held = hold_out(len(self.train.x), recipe.validation)
+            self.train, self.validation = self.train.rows(kept), self.train.rows(held)
         self.widths = task.widths(recipe)
         self._widest = max(*self.widths, *task.feature_maps())
         self.steps_per_epoch = -(-len(self.train.x) // recipe.batch_size)
@@ -118,7 +127,8 @@ class RowsWorkload:
         """Return whole-set losses in evaluation mode (no dropout)."""
         train, train_accuracy = self._measure(model, self.train)
         test, test_accuracy = self._measure(model, self.test)
-        return Evaluation(train, test, train_accuracy, test_accuracy)
+        held = (None, None) if self.validation is None else self._measure(model, self.validation)
+        return Evaluation(train, test, train_accuracy, test_accuracy, *held)
 
     @torch.no_grad()
     def loss_at_zero(self) -> float:
@@ -177,7 +187,7 @@ class RowsWorkload:
             yield x.expand(members, *x.shape), y.expand(members, *y.shape)
 
 
-def feed(split: Split, task: Task, *, authors: bool, device: torch.device) -> Fed:
+def feed(split: Split, task: PaperTask, *, authors: bool, device: torch.device) -> Fed:
     """Return rows as the network sees them; an autoencoder's targets are its inputs."""
     x, y = split.x, split.y
     if x.dtype == torch.uint8:
@@ -195,7 +205,7 @@ def feed(split: Split, task: Task, *, authors: bool, device: torch.device) -> Fe
     return Fed(x.to(device), y.to(device))
 
 
-def _loss_name(task: Task, authors: bool) -> str:
+def _loss_name(task: PaperTask, authors: bool) -> str:
     scaled = authors and task.dataset == "mnist" and task.loss == "squared_error"
     return "thousandth_squared_error" if scaled else task.loss
 

@@ -1,0 +1,83 @@
+"""What moves a run of neighbouring members: the interface of every method's step.
+
+A mover sees all parameters of its members at once, because some methods need the norm of a whole
+gradient, or remember a whole model. It is made once and forgets members that leave.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ib_core.methods.base import Member
+
+Rows = Sequence[Tensor]
+
+
+class Step(NamedTuple):
+    """What a step is made of, for a run of members.
+
+    Attributes:
+        theta: Every parameter, [rows, numbers] each, to be changed in place.
+        grad: The gradient-like g of each, ridge and clipping done; may be written over.
+        lr: Rates at this step, [rows, 1].
+        loss: The batch's losses, ridge included, [rows, 1].
+    """
+
+    theta: Rows
+    grad: Rows
+    lr: Tensor
+    loss: Tensor
+
+
+class Mover(ABC):
+    """Moves the members it was made for.
+
+    Args:
+        theta: Every parameter, [rows, numbers] each.
+        members: How each row is trained.
+
+    Attributes:
+        looks_ahead: Whether `look_ahead` does anything.
+    """
+
+    looks_ahead = False
+
+    def __init__(self, theta: Rows, members: Sequence[Member]) -> None:
+        del theta, members
+
+    def look_ahead(self, theta: Rows) -> None:  # noqa: B027  few methods do
+        """Change, in place, the weights at which the coming gradient is taken."""
+
+    @abstractmethod
+    def move(self, step: Step) -> None:
+        """Change `step.theta` in place."""
+
+    def keep(self, rows: Tensor) -> None:  # noqa: B027  plain steps remember nothing
+        """Forget all members but these (indices, rising)."""
+
+
+MoverKind = Callable[[Rows, Sequence[Member]], Mover]
+
+
+def squared_norm(rows: Rows) -> Tensor:
+    """Return |g|^2 over all parameters together, [rows, 1]."""
+    return inner_product(rows, rows)
+
+
+def inner_product(one: Rows, other: Rows) -> Tensor:
+    """Return <u, v> over all parameters together, [rows, 1]."""
+    parts = [torch.linalg.vecdot(u, v) for u, v in zip(one, other, strict=True)]
+    return torch.stack(parts).sum(0).unsqueeze(1)
+
+
+def column(like: Rows, values: Sequence[float]) -> Tensor:
+    """Return one number a member, [rows, 1]."""
+    return like[0].new_tensor(values).unsqueeze(1)
+
+
+def at_most(lr: Tensor, value: Tensor, square: Tensor) -> Tensor:
+    """Return `min(lr, max(value, 0) / square)`; lr where there is no gradient to divide by."""
+    return torch.where(square > 0, torch.minimum(lr, value.clamp(min=0) / square), lr)

@@ -1,0 +1,202 @@
+"""Methods by name: the catalogue's, torch's own as `torch.optim.NAME`, and those of one's files.
+
+A name may say options, as in `torch.optim.AdamW(weight_decay=0.1,schedule=cosine)`. The canonical
+form says only what differs from the defaults, in the order of the alphabet, so that one method has
+one name and one trial one address.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from ib_core.errors import InvalidSpec, UnknownName
+from ib_core.methods.base import METHODS, OWN_METHODS, Method
+from ib_core.methods.schedules import OF_EVERY_METHOD, split_schedule
+from ib_core.options import Option, Value, choice, number, read_options, whole
+from ib_core.written import written
+
+#: Arguments of torch's optimizers that do not change what is computed, or not for us.
+NO_OPTIONS = frozenset(["params", "lr", "foreach", "maximize", "capturable", "differentiable"])
+#: How large a number of an optimizer may be.
+LARGEST = 1e12
+_SAID = re.compile(r"(?P<base>[^()\s]+)(?:\((?P<options>[^()]*)\))?")
+
+
+def find_method(name: str) -> Method:
+    """Return the method a name says, with the options it says; its `name` is the canonical one.
+
+    Raises:
+        UnknownName: If there is no such method or option.
+        InvalidSpec: If an option's value is not taken, or torch's optimizer cannot be used.
+    """
+    return _found(name, len(OWN_METHODS), OWN_METHODS.get(name.partition("(")[0]))
+
+
+@lru_cache(maxsize=1024)
+def _found(name: str, _count: int, _own: Method | None) -> Method:
+    match = _SAID.fullmatch(name.strip())
+    if match is None:
+        raise InvalidSpec(
+            f"A method is a name, perhaps with options as in eb(schedule=cosine); got {name!r}.",
+            field="methods",
+        )
+    method = _base(match["base"])
+    if match["options"] is None:
+        return method
+    taken = {**method.options, **OF_EVERY_METHOD} if method.factory else OF_EVERY_METHOD
+    given = _pairs(match["options"], name)
+    try:
+        values = read_options(taken, given, match["base"], typed=True)
+    except (InvalidSpec, UnknownName) as error:
+        error.field = "methods"
+        raise
+    said = {name: value for name, value in values.items() if value != taken[name].default}
+    schedule, rest = split_schedule(values)
+    return method.saying(rest, schedule, canonical_name(match["base"], said))
+
+
+def canonical_name(base: str, said: Mapping[str, Value]) -> str:
+    """Return a method's name with what is said about it."""
+    if not said:
+        return base
+    texts = (f"{name}={_text(value)}" for name, value in sorted(said.items()))
+    return f"{base}({','.join(texts)})"
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    return written(value) if isinstance(value, int | float) else str(value)
+
+
+def _pairs(text: str, name: str) -> dict[str, str]:
+    found = {}
+    for part in filter(None, (one.strip() for one in re.split("[,;]", text))):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise InvalidSpec(
+                f"Options are said as name=value; got {part!r} in {name!r}.", field="methods"
+            )
+        found[key.strip()] = value.strip()
+    return found
+
+
+def _base(name: str) -> Method:
+    if name in METHODS:
+        return METHODS[name]
+    if name in OWN_METHODS:
+        return OWN_METHODS[name]
+    if name.startswith("torch.optim."):
+        return _of_torch(name.removeprefix("torch.optim."))
+    raise UnknownName(
+        "method", name, [*METHODS, *OWN_METHODS, "torch.optim.<name>"], field="methods"
+    )
+
+
+@lru_cache(maxsize=64)
+def _of_torch(name: str) -> Method:
+    """Return a class of `torch.optim` as a method."""
+    import torch  # here, because whoever only names the catalogue's methods need not carry it
+
+    known = torch_optimizers()
+    if name not in known:
+        raise UnknownName("optimizer in torch.optim", name, known, field="methods")
+    kind = getattr(torch.optim, name)
+    method = method_of_class(kind, f"torch.optim.{name}")
+    method.summary = f"Torch's {name}, with its defaults."
+    return method
+
+
+@lru_cache(maxsize=1)
+def torch_optimizers() -> tuple[str, ...]:
+    """Return the names of torch's optimizers that can train a stack."""
+    import torch
+
+    return tuple(
+        sorted(
+            name
+            for name, kind in vars(torch.optim).items()
+            if inspect.isclass(kind)
+            and issubclass(kind, torch.optim.Optimizer)
+            and kind is not torch.optim.Optimizer
+        )
+    )
+
+
+def method_of_class(kind: Callable[..., Any], name: str) -> Method:
+    """Return an optimizer class as a method, its options read from its signature.
+
+    Raises:
+        InvalidSpec: If its steps need a closure.
+    """
+    refuse_closures(kind, name)
+    options, spread = _options_of(kind)
+
+    def build(params: Any, lr: float, **values: Any) -> Any:
+        return kind(params, lr=lr, **_gathered(values, spread))
+
+    method = Method(build, options, name=name, title=name)
+    method.short = name.rpartition(".")[2]
+    return method
+
+
+def refuse_closures(kind: Any, name: str) -> None:
+    """Refuse an optimizer whose step evaluates the loss again by itself."""
+    step = getattr(kind, "step", None)
+    try:
+        closure = inspect.signature(step).parameters.get("closure") if step else None
+    except (TypeError, ValueError):
+        return
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        raise InvalidSpec(
+            f"{name} evaluates the loss several times a step (a closure), which a sweep's trials "
+            "cannot give it; use an optimizer that steps from gradients.",
+            field="methods",
+        )
+
+
+def _options_of(kind: Callable[..., Any]) -> tuple[dict[str, Option], dict[str, tuple[str, int]]]:
+    """Return options for a signature's numbers and switches, and where parts of tuples belong."""
+    options: dict[str, Option] = {}
+    spread: dict[str, tuple[str, int]] = {}
+    for name, parameter in inspect.signature(kind).parameters.items():
+        if name in NO_OPTIONS:
+            continue
+        default = parameter.default
+        if name == "fused":
+            options[name] = choice(False, True, default=False)
+        elif isinstance(default, tuple):
+            for place, one in enumerate(default):
+                if isinstance(one, int | float):
+                    part = f"{name.removesuffix('s')}{place + 1}"
+                    options[part] = number(-LARGEST, LARGEST, float(one))
+                    spread[part] = (name, place)
+        elif (option := _option(default)) is not None:
+            options[name] = option
+    return options, spread
+
+
+def _option(default: Any) -> Option | None:
+    if isinstance(default, bool):
+        return choice(False, True, default=default)
+    if isinstance(default, int) and default > 1:
+        return whole(0, 10**9, default)
+    if isinstance(default, int | float):
+        return number(-LARGEST, LARGEST, float(default))
+    return None
+
+
+def _gathered(values: Mapping[str, Any], spread: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
+    """Return arguments, parts of tuples put together again."""
+    plain = {name: value for name, value in values.items() if name not in spread}
+    parts: dict[str, dict[int, Any]] = {}
+    for name, value in values.items():
+        if name in spread:
+            whole_name, place = spread[name]
+            parts.setdefault(whole_name, {})[place] = value
+    tuples = {name: tuple(found[i] for i in sorted(found)) for name, found in parts.items()}
+    return {**plain, **tuples}

@@ -1,0 +1,286 @@
+"""Anybody's torch optimizer over a stack, in one of three ways.
+
+* `scaled`: one optimizer over all members at the largest rate; then each member's move is scaled by
+  its rate over the largest. Right where an optimizer is element-wise and linear in its rate, which
+  `ib_core.methods.probes` finds out. Everything lies in one block of memory, so that the optimizer
+  sees one parameter, whatever the model.
+* `member`: an optimizer a member, over views of its part of the stack.
+* `plain`: an optimizer over an ordinary model's own parameters, as anybody would have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ib_core.errors import MisuseError
+from ib_core.methods.base import Member
+from ib_core.methods.names import refuse_closures
+from ib_core.methods.slots import Slot, Slots
+from ib_core.methods.stack import Closure, StackOptimizer
+
+Factory = Callable[..., torch.optim.Optimizer]
+WAYS = ("scaled", "member", "plain")
+
+
+def make_optimizer(
+    factory: Factory, params: Iterable[Any], lr: float, options: Mapping[str, Any], name: str
+) -> torch.optim.Optimizer:
+    """Return a method's optimizer.
+
+    Raises:
+        MisuseError: In its own words, where it cannot be made.
+    """
+    try:
+        made = factory(list(params), lr=lr, **options)
+    except Exception as error:
+        raise MisuseError(f"{name} could not be made: {error}") from error
+    if not hasattr(made, "step") or not hasattr(made, "param_groups"):
+        raise MisuseError(
+            f"The method {name} must return a torch optimizer; got {type(made).__name__}."
+        )
+    refuse_closures(made, name)
+    return made
+
+
+class TorchStack(StackOptimizer):
+    """A stack moved by torch optimizers; all members have one method.
+
+    Args:
+        model: Its parameters have the members in front, or are one plain model's.
+        members: How each is trained.
+        way: `scaled`, `member` or `plain`.
+        total_steps: Of the whole training, for schedules.
+    """
+
+    def __init__(
+        self, model: nn.Module, members: Sequence[Member], *, way: str, total_steps: int
+    ) -> None:
+        self.way = way
+        self._model = model
+        first = members[0]
+        assert first.factory is not None
+        self.factory: Factory = first.factory
+        self.options, self.total_steps = dict(first.options), total_steps
+        super().__init__(
+            model, members, total_steps=total_steps, slots=Slots(model, alone=way == "plain")
+        )
+        for layer in self.layers:  # a torch optimizer moves by gradients
+            layer.implicit = False
+        self._engines: list[Engine] = []
+
+    def _engine_kind(self) -> type[Engine]:
+        return {"scaled": ScaledEngine, "member": MemberEngine, "plain": PlainEngine}[self.way]
+
+    def step(self, closure: Closure) -> Tensor:
+        """Move every member by one batch and return the losses before the step, [members]."""
+        losses = closure()
+        with torch.no_grad():
+            if not self._engines:
+                self._engines = [self._engine_kind()(self)]
+            engine = self._engines[0]
+            engine.gather()
+            if self._mu is not None:
+                self._add_ridge(self._lr, self._mu)
+            self.clip()
+            factor = self.members[0].rate_factor(self.steps, self.total_steps)
+            with torch.enable_grad():  # as in anybody's loop: an optimizer says what it needs
+                engine.move(factor)
+            self.restart()
+        self.steps += 1
+        return losses
+
+    def keep(self, kept: Tensor) -> None:
+        """Keep only these members, their weights and all their optimizer remembers."""
+        self.slots.keep(kept)
+        self._describe([self.members[i] for i in kept.tolist()])
+        for engine in self._engines:
+            engine.keep(kept)
+
+    def evaluating(self, on: bool) -> None:
+        """Tell optimizers that keep other weights for evaluation (schedule-free ones)."""
+        for engine in self._engines:
+            for optimizer in engine.optimizers:
+                switch = getattr(optimizer, "eval" if on else "train", None)
+                if callable(switch):
+                    switch()
+
+
+class Engine:
+    """Moves the slots of a stack; made at the first step, when it is known what has gradients."""
+
+    optimizers: list[torch.optim.Optimizer]
+
+    def __init__(self, stack: TorchStack) -> None:
+        self.stack = stack
+        self.slots = [slot for slot in stack.slots if slot.parameter.grad is not None]
+        self.rates: list[list[float]] = []
+
+    def make(self, params: Sequence[Any], lr: float) -> torch.optim.Optimizer:
+        """Return an optimizer, in training mode, its groups' rates remembered."""
+        stack = self.stack
+        name = stack.members[0].method
+        optimizer = make_optimizer(stack.factory, params, lr, stack.options, name)
+        self.rates.append([float(group["lr"]) for group in optimizer.param_groups])
+        train = getattr(optimizer, "train", None)
+        if callable(train):
+            train()
+        return optimizer
+
+    def set_rates(self, factor: float) -> None:
+        """Give every group its rate at this step."""
+        if factor == 1.0 and not getattr(self, "_moved", False):
+            return
+        self._moved = True
+        for optimizer, rates in zip(self.optimizers, self.rates, strict=True):
+            for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate * factor
+
+    def used(self) -> list[Slot]:
+        """Return the slots that move; refuse a model whose parts are used now and then."""
+        missing = [slot.name for slot in self.slots if slot.parameter.grad is None]
+        if missing:
+            raise MisuseError(f"The parameter {missing[0]} had a gradient in some steps only.")
+        return self.slots
+
+    def gather(self) -> None:
+        """Bring the gradients to where they are needed."""
+
+    def move(self, factor: float) -> None:
+        """Take one step."""
+
+    def keep(self, kept: Tensor) -> None:
+        """Keep only these members."""
+
+
+class ScaledEngine(Engine):
+    """One optimizer over one block of memory."""
+
+    def __init__(self, stack: TorchStack) -> None:
+        super().__init__(stack)
+        self.largest = max(member.lr for member in stack.members)
+        self._lay_out()
+        self.theta = nn.Parameter(self.block)
+        self.theta.grad = self.grad
+        self.optimizers = [self.make([self.theta], self.largest)]
+
+    def _lay_out(self) -> None:
+        """Put the members' weights into one block, parameter after parameter."""
+        sizes = [slot.parameter.numel() for slot in self.slots]
+        self.block = torch.cat([slot.parameter.data.flatten() for slot in self.slots])
+        self.grad = torch.empty_like(self.block)
+        parts = zip(self.slots, self.block.split(sizes), self.grad.split(sizes), strict=True)
+        for slot, theta, grad in parts:
+            slot.parameter.data = theta.view(slot.parameter.shape)
+            slot.grad = grad.view(slot.parameter.shape)
+        ratios = [member.lr / self.largest for member in self.stack.members]
+        self.alike = all(ratio == 1.0 for ratio in ratios)
+        ratio = self.block.new_tensor(ratios)
+        self.ratio = torch.cat(
+            [ratio.repeat_interleave(slot.parameter[0].numel()) for slot in self.slots]
+        )
+
+    def gather(self) -> None:
+        """Copy the gradients into their block."""
+        used = self.used()
+        fresh = [slot.parameter.grad for slot in used if slot.parameter.grad is not None]
+        torch._foreach_copy_([slot.grad for slot in used], fresh)
+        for slot in used:
+            slot.parameter.grad = None
+
+    def move(self, factor: float) -> None:
+        """Step at the largest rate, then take of each move what its rate is of that."""
+        self.set_rates(factor)
+        before = None if self.alike else self.block.clone()
+        self.optimizers[0].step()
+        if before is not None:
+            with torch.no_grad():
+                torch.lerp(before, self.block, self.ratio, out=self.block)
+
+    def keep(self, kept: Tensor) -> None:
+        """Take out the others' weights and all that is remembered of them."""
+        count, places = len(self.ratio), self._places(kept)
+        old, optimizer = self.theta, self.optimizers[0]
+        state = optimizer.state.pop(old, {})
+        self._lay_out()
+        self.theta.data, self.theta.grad = self.block, self.grad
+        for name, value in state.items():
+            if isinstance(value, Tensor) and value.shape == (count,):
+                state[name] = value[places]
+        optimizer.state[self.theta] = state
+
+    def _places(self, kept: Tensor) -> Tensor:
+        """Return where the members' numbers lie in the present block."""
+        start, found = 0, []
+        members = len(self.ratio) // sum(slot.parameter[0].numel() for slot in self.slots)
+        for slot in self.slots:
+            each = slot.parameter[0].numel()
+            rows = kept.unsqueeze(1) * each + torch.arange(each, device=kept.device)
+            found.append(rows.flatten() + start)
+            start += members * each
+        return torch.cat(found)
+
+
+class MemberEngine(Engine):
+    """An optimizer a member, over views of the stack."""
+
+    def __init__(self, stack: TorchStack) -> None:
+        super().__init__(stack)
+        self.views = [
+            [nn.Parameter(slot.parameter.data[row]) for slot in self.slots]
+            for row in range(len(stack.members))
+        ]
+        self.optimizers = [
+            self.make(views, member.lr)
+            for views, member in zip(self.views, stack.members, strict=True)
+        ]
+
+    def gather(self) -> None:
+        """Hand every member its part of the gradients."""
+        for slot in self.used():
+            assert slot.parameter.grad is not None
+            slot.grad, slot.parameter.grad = slot.parameter.grad, None
+        for place, slot in enumerate(self.slots):
+            for views, grad in zip(self.views, slot.grad.unbind(), strict=True):
+                views[place].grad = grad
+
+    def move(self, factor: float) -> None:
+        """Step them one after another."""
+        self.set_rates(factor)
+        for optimizer in self.optimizers:
+            optimizer.step()
+
+    def keep(self, kept: Tensor) -> None:
+        """Forget the others; look at where the members are now."""
+        rows = kept.tolist()
+        self.views = [self.views[row] for row in rows]
+        self.optimizers = [self.optimizers[row] for row in rows]
+        self.rates = [self.rates[row] for row in rows]
+        for row, views in enumerate(self.views):
+            for view, slot in zip(views, self.slots, strict=True):
+                view.data = slot.parameter.data[row]
+
+
+class PlainEngine(Engine):
+    """An optimizer over an ordinary model's parameters."""
+
+    def __init__(self, stack: TorchStack) -> None:
+        super().__init__(stack)
+        trained = [p for p in stack._model.parameters() if p.requires_grad]
+        self.optimizers = [self.make(trained, stack.members[0].lr)]
+
+    def gather(self) -> None:
+        """Let the slots look at the gradients, which stay where they are."""
+        for slot in self.stack.slots:
+            if slot.parameter.grad is not None:
+                slot.grad = slot.parameter.grad
+
+    def move(self, factor: float) -> None:
+        """Step, and forget the gradients."""
+        self.set_rates(factor)
+        optimizer = self.optimizers[0]
+        optimizer.step()
+        optimizer.zero_grad()

@@ -1,0 +1,151 @@
+"""A sweep from Python or a notebook: asked for in a line, answered as a table."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from ib_core.methods import OWN_METHODS, Method
+from ib_core.sweep.processes import run_all
+from ib_core.sweep.result import SILENT, Observer, row_of
+from ib_core.sweep.spec import SweepSpec, specs_of
+from ib_core.tasks import OWN_TASKS, Task
+
+#: Columns that a table shows first, the last where rows were held out; the others are in `rows`.
+SHOWN = ("task", "method", "options", "lr", "seed", "outcome", "train_loss", "test_loss")
+HELD_OUT = "validation_loss"
+
+
+class Results(list[Any]):
+    """The results of a sweep in the order of its grid, None for trials nobody wanted."""
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One dict a trial: what was asked, and what came of it."""
+        return [row_of(result) for result in self if result is not None]
+
+    @property
+    def failures(self) -> list[str]:
+        """What broke, each sentence once."""
+        said = (result.error for result in self if result is not None and result.error)
+        return list(dict.fromkeys(said))
+
+    def _shown(self) -> list[tuple[str, ...]]:
+        """Return the cells of the table, its head first."""
+        held_out = any(result is not None and result.validation_loss is not None for result in self)
+        names = (*SHOWN, HELD_OUT) if held_out else SHOWN
+        return [names, *(tuple(_cell(row[name]) for name in names) for row in self.rows)]
+
+    def __str__(self) -> str:
+        cells = self._shown()
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in cells
+        )
+
+    def _repr_html_(self) -> str:
+        names, *rows = self._shown()
+        head = "".join(f"<th>{name}</th>" for name in names)
+        lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+        return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+    def means(self) -> dict[str, dict[float, float]]:
+        """Return the mean training loss by curve and rate; NaN where a trial has none."""
+        found: dict[str, dict[float, list[float]]] = {}
+        for result in self:
+            if result is None or result.error:
+                continue
+            row = row_of(result)
+            several = len({one["options"] for one in self.rows}) > 1
+            name = f"{row['method']} {row['options']}".strip() if several else row["method"]
+            found.setdefault(name, {}).setdefault(row["lr"], []).append(result.train_loss)
+        return {
+            name: {rate: sum(losses) / len(losses) for rate, losses in sorted(rates.items())}
+            for name, rates in found.items()
+        }
+
+    def figure(self) -> Any:
+        """Return loss against learning rate as a plotly figure, where plotly is installed."""
+        # By name, because the core does without it.
+        graphs = __import__("plotly.graph_objects", fromlist=["Figure"])
+        figure = graphs.Figure()
+        for name, rates in self.means().items():
+            figure.add_scatter(x=list(rates), y=list(rates.values()), name=name)
+        figure.update_xaxes(type="log", title="learning rate")
+        figure.update_yaxes(type="log", title="training loss")
+        return figure
+
+
+def run_sweep(
+    task: SweepSpec | Task | str,
+    methods: Iterable[Method | str] | None = None,
+    *,
+    observer: Observer = SILENT,
+    lanes: int | None = None,
+    **settings: Any,
+) -> Results:
+    """Train a sweep on all cores of this machine and return its results.
+
+    `run_sweep(task, [Method(torch.optim.AdamW), "eb"], learning_rates=[0.01, 0.1], seeds=3)`.
+
+    Args:
+        task: A `Task`, the name of one, or a whole `SweepSpec`.
+        methods: `Method`s or names; the task's usual ones where none are given.
+        observer: Told about points, ends and progress.
+        lanes: Processes to train in; by default one a processor where that pays.
+        settings: Whatever else a sweep can say (`ib_core.sweep.settings`): learning_rates, seeds,
+            epochs, batch_size, clip, vary, options.
+
+    Raises:
+        IBError: With one sentence, if it cannot be run as asked.
+    """
+    if isinstance(task, SweepSpec):
+        return Results(run_all(task.expand(), device=task.device, observer=observer, lanes=lanes))
+    body: dict[str, Any] = {**settings, "task": _named(task)}
+    if methods is not None:
+        body["methods"] = [_named(method) for method in methods]
+    elif isinstance(task, Task) and not task.linear_output:
+        body["methods"] = ["eb"]
+    specs = specs_of(body)
+    trials = [trial for spec in specs for trial in spec.expand()]
+    return Results(run_all(trials, device=specs[0].device, observer=observer, lanes=lanes))
+
+
+def _named(given: Task | Method | str) -> str:
+    """Return a name; what has none yet is entered under one, with the hash of where it was made."""
+    if isinstance(given, str):
+        return given
+    registry: Mapping[str, Any] = OWN_TASKS if isinstance(given, Task) else OWN_METHODS
+    if given.name and registry.get(given.name, given) is given:
+        return given.name
+    from ib_core.own import code_of, enter_method, enter_task
+
+    made_by = given.model if isinstance(given, Task) else given.factory
+    source = _source(made_by)
+    code, versions = code_of([source]) if source else ("notebook", {})
+    kind = "task" if isinstance(given, Task) else "method"
+    name = f"here:{getattr(made_by, '__name__', kind).strip('<>')}"
+    while name in registry and registry[name] is not given:
+        name += "_"
+    if isinstance(given, Task):
+        return enter_task(given, name, code, versions).name
+    return enter_method(given, name, code, versions).name
+
+
+def _source(made_by: Any) -> Path | None:
+    """Return the file of a function or class, None where there is none, as in a notebook."""
+    try:
+        file = Path(inspect.getfile(made_by))
+    except (TypeError, OSError):
+        return None
+    return file if file.is_file() else None
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,261 @@
+"""Anybody's model as a workload: K of them as one program, or one alone as people train it.
+
+The parameters of one copy are replaced by stacks, [members, ...], and the forward pass is mapped
+over them with `torch.func`; the graph is torch's ordinary one, so that everything that moves a
+stack moves these, implicit layers included. Initial weights are those of
+`torch.manual_seed(seed)` and then `model(**options)`, whatever the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from ib_core.seeding import generator, hold_out, tensor_hash
+from ib_core.tasks.base import EVALUATION_ROWS, Evaluation
+from ib_core.tasks.randomness import ChanceSeen, SeededChance
+from ib_core.tasks.recurrent import make_stackable
+from ib_core.tasks.rows_of_data import Inputs, Rows
+from ib_core.tasks.stacked_model import Bridge, Stack, build_model, one_number
+
+if TYPE_CHECKING:
+    from ib_core.tasks.task import Task
+
+#: Torch's losses under which `ib_plus` can solve a linear layer.
+_LOSSES: dict[Any, str] = {F.cross_entropy: "cross_entropy", F.mse_loss: "squared_error"}
+
+
+def name_of_loss(loss: Any) -> str | None:
+    """Return the name under which `ib_plus` knows a loss; None if it does not."""
+    if isinstance(loss, nn.CrossEntropyLoss | nn.MSELoss):
+        plain = type(loss)()
+        same = loss.reduction == "mean" and getattr(loss, "label_smoothing", 0) == 0
+        weighted = getattr(loss, "weight", None) is not None
+        if not same or weighted:
+            return None
+        return "cross_entropy" if isinstance(plain, nn.CrossEntropyLoss) else "squared_error"
+    try:
+        return _LOSSES.get(loss)
+    except TypeError:
+        return None
+
+
+class ModelWorkload:
+    """A user's model and data; see `Workload`.
+
+    Args:
+        task: Whose model, data and loss.
+        seeds: One a member.
+        batch_size: Rows a step.
+        values: Of the model's options.
+        device: Where.
+        validation: Share of the training rows to hold out, where the data have no such rows.
+        way: See `Task.workload`.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        seeds: Sequence[int],
+        batch_size: int,
+        values: Mapping[str, Any],
+        device: torch.device,
+        *,
+        validation: float | None = None,
+        way: str = "stacked",
+    ) -> None:
+        self.task, self.seeds, self.device, self.way = task, list(seeds), device, way
+        self.values, self.batch_size = dict(values), batch_size
+        data = task.data()
+        self.train = Rows.of(data.train, "train").to(device)
+        self.validation: Rows | None = None
+        if data.validation is not None:
+            self.validation = Rows.of(data.validation, "validation").to(device)
+        elif validation is not None:
+            kept, held = hold_out(len(self.train), validation)
+            self.train, self.validation = self.train.part(kept), self.train.part(held)
+        self.test = self.train if data.test is None else Rows.of(data.test, "test").to(device)
+        self.steps_per_epoch = -(-len(self.train) // batch_size)
+        self.shuffled = self.steps_per_epoch > 1
+        self._orders = {seed: generator(seed, "order") for seed in dict.fromkeys(self.seeds)}
+        self._hashes = dict.fromkeys(self._orders, "")
+        self._order = torch.empty(0)
+        self._batch: tuple[Inputs, Tensor] = self.train.between(0, 1)
+        self._step = 0
+        self.base = build_model(task, self.seeds[0], values).to(device)
+        self.metric = task.metric or default_metric(task.loss, self.train.y)
+        self.chance = self._looks_for_chance()
+        self._before: list[Tensor] = []
+        self._stack = Stack(self.base) if way == "stacked" else None
+
+    def model(self) -> nn.Module:
+        """Return the model: its parameters are the members' initial weights."""
+        if self._stack is not None:
+            make_stackable(self.base)
+            self._stack.fill(
+                [self.base, *(self._build(seed) for seed in self._others())], self._rows()
+            )
+        elif self.way == "bridged":
+            return Bridge(self.base)
+        return self.base
+
+    def _build(self, seed: int) -> nn.Module:
+        return build_model(self.task, seed, self.values).to(self.device)
+
+    def _others(self) -> list[int]:
+        return list(dict.fromkeys(self.seeds))[1:]
+
+    def _rows(self) -> list[int]:
+        places = {seed: place for place, seed in enumerate(dict.fromkeys(self.seeds))}
+        return [places[seed] for seed in self.seeds]
+
+    def begin_epoch(self) -> None:
+        """Draw the next epoch's order for every seed; all rows at once stay in theirs."""
+        rows = len(self.train)
+        orders = {
+            seed: torch.randperm(rows, generator=source) if self.shuffled else torch.arange(rows)
+            for seed, source in self._orders.items()
+        }
+        for seed, order in orders.items():
+            before = torch.tensor(list(self._hashes[seed].encode()))
+            self._hashes[seed] = tensor_hash(before, order)
+        self._order = torch.stack([orders[seed] for seed in self.seeds]).to(self.device)
+
+    def load_batch(self, step: int) -> None:
+        """Make step `step` of the epoch the present batch."""
+        self._step += 1
+        if not self.shuffled:
+            self._batch = self.train.between(0, len(self.train))
+            return
+        chosen = self._order[:, step * self.batch_size : (step + 1) * self.batch_size]
+        self._batch = self.train.take(chosen if self._stack is not None else chosen[0])
+
+    def draw_masks(self) -> None:
+        """Do nothing: a step's chance is its own."""
+
+    def losses(self, model: nn.Module) -> Tensor:
+        """Return every member's loss on the present batch, [members], with its graph."""
+        del model  # it is `self.base`, or stands for it
+        self.base.train()
+        x, y = self._batch
+        if self._stack is None:
+            return self._loss_alone(x, y).unsqueeze(0)
+        self._stack.remember_buffers(self._step)
+        shared = 0 if self.shuffled else None
+
+        def loss(tensors: dict[str, Tensor], member: Tensor, x: Inputs, y: Tensor) -> Tensor:
+            if not self.chance:
+                return self.task.loss(functional_call(self.base, tensors, x), y)
+            with SeededChance(self.seeds, self._step, member):
+                return self.task.loss(functional_call(self.base, tensors, x), y)
+
+        members = torch.arange(len(self.seeds), device=self.device)
+        mapped = vmap(loss, (0, 0, shared, shared), randomness="error")
+        with sdpa_kernel(SDPBackend.MATH):  # torch cannot map its other attentions over members
+            losses = mapped(self._stack.tensors(), members, x, y)
+        return one_number(losses, self.task, 1)
+
+    def _loss_alone(self, x: Inputs, y: Tensor) -> Tensor:
+        if not self.chance:
+            return one_number(self.task.loss(self.base(*x), y), self.task, 0)
+        with torch.random.fork_rng(devices=[]), SeededChance(self.seeds, self._step):
+            return one_number(self.task.loss(self.base(*x), y), self.task, 0)
+
+    @torch.no_grad()
+    def evaluate(self, model: nn.Module) -> Evaluation:
+        """Return whole-set losses in evaluation mode."""
+        del model
+        train, train_metric = self._measure(self.train)
+        same = self.test is self.train
+        test, test_metric = (train, train_metric) if same else self._measure(self.test)
+        held = (None, None) if self.validation is None else self._measure(self.validation)
+        return Evaluation(train, test, train_metric, test_metric, *held)
+
+    @torch.no_grad()
+    def loss_at_zero(self) -> float:
+        """Return the training set's data loss at theta = 0 (App. C)."""
+        zero = ModelWorkload(
+            self.task, self.seeds[:1], self.batch_size, self.values, self.device, way="plain"
+        )
+        for parameter in zero.base.parameters():
+            parameter.zero_()
+        return zero._measure(self.train)[0].item()
+
+    def order_hash(self, member: int) -> str:
+        """Return the hash of every batch order the member has seen so far."""
+        return self._hashes[self.seeds[member]]
+
+    def keep(self, kept: Tensor) -> None:
+        """Keep only these members (indices, rising)."""
+        self.seeds = [self.seeds[i] for i in kept.tolist()]
+        self._orders = {seed: self._orders[seed] for seed in dict.fromkeys(self.seeds)}
+        if self._stack is None:
+            return
+        self._stack.keep_buffers(kept, self._step)
+        if self.shuffled and self._order.numel():
+            x, y = self._batch
+            self._order = self._order[kept]
+            if self._step:
+                self._batch = tuple(part[kept] for part in x), y[kept]
+
+    def _measure(self, rows: Rows) -> tuple[Tensor, Tensor | None]:
+        """Return every member's mean loss and metric over all rows, in evaluation mode."""
+        self.base.eval()
+        members = len(self.seeds)
+        losses = torch.zeros(members, dtype=torch.float64, device=self.device)
+        shares = torch.zeros_like(losses)
+        at_once = max(1, EVALUATION_ROWS // members)
+        for start in range(0, len(rows), at_once):
+            x, y = rows.between(start, start + at_once)
+            loss, share = self._measured(x, y)
+            if len(rows) <= at_once:
+                return loss, share
+            losses += loss.double() * len(y)
+            shares += 0.0 if share is None else share.double() * len(y)
+        mean = (losses / len(rows)).float()
+        return mean, None if self.metric is None else (shares / len(rows)).float()
+
+    def _measured(self, x: Inputs, y: Tensor) -> tuple[Tensor, Tensor | None]:
+        metric = self.metric or (lambda output, target: output.new_zeros(()))
+
+        def both(output: Tensor) -> tuple[Tensor, Tensor]:
+            return self.task.loss(output, y), metric(output, y)
+
+        if self._stack is None:
+            loss, share = both(self.base(*x))
+            loss, share = loss.unsqueeze(0), torch.as_tensor(share).float().unsqueeze(0)
+        else:
+            mapped = vmap(lambda tensors: both(functional_call(self.base, tensors, x)))
+            with sdpa_kernel(SDPBackend.MATH):
+                loss, share = mapped(self._stack.tensors())
+        return loss, share.to(self.device) if self.metric else None
+
+    def _looks_for_chance(self) -> bool:
+        """Return whether the model asks for chance while it trains, by one pass of a copy."""
+        copy = build_model(self.task, self.seeds[0], self.values).to(self.device).train()
+        x, y = self.train.between(0, min(2, len(self.train)))
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            before = torch.get_rng_state()
+            with ChanceSeen() as seen:
+                one_number(self.task.loss(copy(*x), y), self.task, 0)
+            return seen.seen or not torch.equal(before, torch.get_rng_state())
+
+
+def default_metric(loss: Any, y: Tensor) -> Callable[[Tensor, Tensor], Tensor] | None:
+    """Return accuracy under torch's cross-entropy of classes, None elsewhere."""
+    if name_of_loss(loss) != "cross_entropy" or y.is_floating_point():
+        return None
+    return share_right
+
+
+def share_right(output: Tensor, target: Tensor) -> Tensor:
+    """Return the share of rows whose largest output is the target class."""
+    best = output.max(dim=1)
+    right = best.values.isfinite() & (best.indices == target)
+    return right.to(output.dtype).mean()

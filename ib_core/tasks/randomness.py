@@ -1,0 +1,214 @@
+"""Chance inside a user's model, tied to (seed, step, place) and to nothing else.
+
+Under `vmap` torch draws for all members from one generator: a member's dropout mask would depend on
+its place in the stack and on who has left. Here every draw is made outside, from a generator of its
+own, so that a trial sees the same masks alone and in any company.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+
+class SeededChance(TorchFunctionMode):
+    """While active, answers torch's random functions by draws of each member's seed.
+
+    Args:
+        seeds: One a member.
+        step: Counted over the whole training.
+        member: Inside `vmap` the member's number as a batched tensor; None for a model alone.
+    """
+
+    def __init__(self, seeds: Sequence[int], step: int, member: Tensor | None = None) -> None:
+        super().__init__()
+        self.seeds, self.step, self.member = seeds, step, member
+        self.places = 0
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Answer a random function; pass every other one on."""
+        answer = ANSWERS.get(func)
+        if answer is None:
+            return func(*args, **(kwargs or {}))
+        return answer(self, *args, **(kwargs or {}))
+
+    def __enter__(self) -> SeededChance:
+        """Begin to answer; what is not answered here draws from the step's own seed."""
+        if self.member is None:
+            torch.manual_seed(_key(self.seeds[0], self.step, -1))
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def draw(self, shape: Sequence[int], *, normal: bool = False) -> Tensor:
+        """Return numbers of the next place, uniform in [0, 1) or normal."""
+        place, self.places = self.places, self.places + 1
+        unique = list(dict.fromkeys(self.seeds))
+        each = {seed: _drawn(seed, self.step, place, shape, normal) for seed in unique}
+        if self.member is None:
+            return each[self.seeds[0]]
+        whole = torch.stack([each[seed] for seed in self.seeds])
+        return whole.to(self.member.device)[self.member]
+
+
+def _drawn(seed: int, step: int, place: int, shape: Sequence[int], normal: bool) -> Tensor:
+    # NumPy's, because inside `vmap` torch refuses to draw at all.
+    source = np.random.Generator(np.random.SFC64(_key(seed, step, place)))
+    size = tuple(shape)
+    if normal:
+        return torch.from_numpy(source.standard_normal(size, dtype=np.float32))
+    return torch.from_numpy(source.random(size, dtype=np.float32))
+
+
+def _key(seed: int, step: int, place: int) -> int:
+    digest = hashlib.sha256(f"etascope:chance:{seed}:{step}:{place}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+class ChanceSeen(TorchFunctionMode):
+    """Notices whether a model asks for chance at all: most do not, and need not pay for it."""
+
+    seen = False
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Note a random function; let all do what they do."""
+        asked = dict(kwargs or {})
+        idle = func is F.scaled_dot_product_attention and not _dropped(args, asked)
+        idle = idle or (func in DROPOUTS and not _active(args, asked))
+        if func in ANSWERS and not idle:
+            self.seen = True
+        return func(*args, **asked)
+
+
+def _active(args: tuple[Any, ...], asked: Mapping[str, Any]) -> bool:
+    p = args[1] if len(args) > 1 else asked.get("p", 0.5)
+    training = args[2] if len(args) > 2 else asked.get("training", True)
+    return bool(p and training)
+
+
+def _dropped(args: tuple[Any, ...], asked: Mapping[str, Any]) -> bool:
+    return bool(args[4] if len(args) > 4 else asked.get("dropout_p", 0.0))
+
+
+def _masked(chance: SeededChance, x: Tensor, p: float, shape: Sequence[int]) -> Tensor:
+    if p >= 1:
+        return x * 0.0
+    kept = (chance.draw(shape) >= p).to(x.dtype)
+    return x * (kept / (1 - p)).to(x.device)
+
+
+def _dropout(
+    chance: SeededChance, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    del inplace
+    return _masked(chance, x, p, x.shape) if training and p else x
+
+
+def _channels(spatial: int) -> Callable[..., Tensor]:
+    def dropout(
+        chance: SeededChance,
+        x: Tensor,
+        p: float = 0.5,
+        training: bool = True,
+        inplace: bool = False,
+    ) -> Tensor:
+        del inplace
+        shape = (*x.shape[:-spatial], *[1] * spatial)
+        return _masked(chance, x, p, shape) if training and p else x
+
+    return dropout
+
+
+def _rand(chance: SeededChance, *shape: Any, **asked: Any) -> Tensor:
+    return _typed(chance.draw(_shape(shape)), asked)
+
+
+def _randn(chance: SeededChance, *shape: Any, **asked: Any) -> Tensor:
+    return _typed(chance.draw(_shape(shape), normal=True), asked)
+
+
+def _rand_like(chance: SeededChance, x: Tensor, **asked: Any) -> Tensor:
+    return _typed(chance.draw(x.shape), {"dtype": x.dtype, "device": x.device, **asked})
+
+
+def _randn_like(chance: SeededChance, x: Tensor, **asked: Any) -> Tensor:
+    drawn = chance.draw(x.shape, normal=True)
+    return _typed(drawn, {"dtype": x.dtype, "device": x.device, **asked})
+
+
+def _bernoulli(chance: SeededChance, x: Tensor, **asked: Any) -> Tensor:
+    del asked
+    return (chance.draw(x.shape).to(x.device) < x).to(x.dtype)
+
+
+def _shape(given: tuple[Any, ...]) -> tuple[int, ...]:
+    return tuple(given[0]) if given and not isinstance(given[0], int) else given
+
+
+def _typed(drawn: Tensor, asked: Mapping[str, Any]) -> Tensor:
+    return drawn.to(device=asked.get("device"), dtype=asked.get("dtype"))
+
+
+def _attention(
+    chance: SeededChance,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Return attention with a seeded mask; torch's own where nothing is dropped."""
+    if not dropout_p or enable_gqa:
+        return F.scaled_dot_product_attention(
+            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+        )
+    size = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = query @ key.transpose(-2, -1) * size
+    if is_causal:
+        allowed = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
+        scores = scores.masked_fill(~allowed, -math.inf)
+    if attn_mask is not None:
+        if attn_mask.dtype == torch.bool:
+            scores = scores.masked_fill(~attn_mask, -math.inf)
+        else:
+            scores = scores + attn_mask
+    return _dropout(chance, scores.softmax(-1), dropout_p) @ value
+
+
+DROPOUTS = (F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, torch.dropout)
+#: Torch's random functions, each with what answers it.
+ANSWERS: dict[Callable[..., Any], Callable[..., Tensor]] = {
+    F.dropout: _dropout,
+    torch.dropout: _dropout,
+    F.dropout1d: _channels(1),
+    F.dropout2d: _channels(2),
+    F.dropout3d: _channels(3),
+    F.scaled_dot_product_attention: _attention,
+    torch.rand: _rand,
+    torch.randn: _randn,
+    torch.rand_like: _rand_like,
+    torch.randn_like: _randn_like,
+    torch.bernoulli: _bernoulli,
+}
