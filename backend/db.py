@@ -17,6 +17,7 @@ from typing import Annotated, Any
 from sqlalchemy import (
     JSON,
     CheckConstraint,
+    ColumnElement,
     Connection,
     CursorResult,
     DateTime,
@@ -31,6 +32,7 @@ from sqlalchemy import (
     create_engine,
     event,
     literal,
+    or_,
     select,
     text,
     types,
@@ -48,6 +50,8 @@ from backend.settings import get_settings
 
 #: How long a connection waits for another one's lock on an SQLite file.
 BUSY_MILLISECONDS = 30_000
+#: Clocks are corrected by so many seconds all the time.
+CLOCK_SLACK = 1.0
 #: Execution option that says how an SQLite transaction opens.
 SQLITE_BEGIN = "sqlite_begin"
 
@@ -120,6 +124,20 @@ def _clock_sqlite(element: clock, compiler: SQLCompiler, **options: Any) -> str:
     # Milliseconds padded to SQLAlchemy's six digits: moments are compared as text.
     seconds = compiler.process(element.clauses, **options)
     return f"strftime('%Y-%m-%d %H:%M:%f000', 'now', ({seconds}) || ' seconds')"
+
+
+def passed(moment: Any, *, ago: float = 0.0, longest: float = 0.0) -> ColumnElement[bool]:
+    """Return the condition that a moment lies so many seconds back, or cannot be true.
+
+    The database's clock may have been wrong for a while. What was written meanwhile lies days
+    ahead, and would be waited for that long.
+
+    Args:
+        moment: A column that was written by `clock`.
+        ago: How far back it has to be.
+        longest: How far ahead it may have been written.
+    """
+    return or_(moment <= clock(-ago), moment > clock(longest + CLOCK_SLACK))
 
 
 def database_time(session: Session) -> datetime:

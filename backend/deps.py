@@ -84,9 +84,15 @@ def get_writer(caller: CallerDep) -> Caller:
     return caller
 
 
+def get_reporter(caller: CallerDep) -> Caller:
+    """Return who is asking, if they may report on cells of their own sweeps."""
+    caller.check_reporter()
+    return caller
+
+
 def get_owner(caller: CallerDep) -> Caller:
     """Return who is asking, for things of their own: viewers too, but no token that only reads."""
-    if caller.scope == "read":
+    if caller.scope in ("read", "agent"):
         caller.check_writer()
     return caller
 
@@ -98,5 +104,6 @@ def get_admin(caller: CallerDep) -> Caller:
 
 
 WriterDep = Annotated[Caller, Depends(get_writer)]
+ReporterDep = Annotated[Caller, Depends(get_reporter)]
 OwnerDep = Annotated[Caller, Depends(get_owner)]
 AdminDep = Annotated[Caller, Depends(get_admin)]

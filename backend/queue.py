@@ -1,7 +1,7 @@
 """The only sender. A message is a hint that work waits; the database knows what work."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -12,13 +12,14 @@ from kombu.exceptions import KombuError
 
 from backend.db import transaction
 from backend.errors import Unavailable
-from backend.services import shards
+from backend.services import shards, timings
 from backend.services.shards import QUEUES, Announcement
 from backend.settings import get_settings
 
 log = logging.getLogger(__name__)
 
 RUN_SHARD = "etascope.run_shard"
+RUN_TIMING = "etascope.run_timing"
 #: Keeps our keys apart when a team's Redis serves other programs too.
 KEY_PREFIX = "etascope."
 #: A request must not hang because the broker does.
@@ -41,7 +42,7 @@ SENDING: dict[str, Any] = {
 
 
 class Queue:
-    """Tells workers about shards."""
+    """Tells workers about shards, and about steps to be timed."""
 
     def __init__(self, broker_url: str) -> None:
         self._app = Celery("etascope", broker=broker_url, set_as_current=False)
@@ -75,23 +76,37 @@ class Queue:
         Raises:
             Unavailable: The broker does not take them.
         """
-        if not announcements:
+        self._send(RUN_SHARD, [(item.shard_id, item.queue) for item in announcements])
+
+    def _send(self, name: str, numbers: Sequence[tuple[int, str]]) -> None:
+        if not numbers:
             return
         with _reachable(), self._app.producer_pool.acquire(block=True, timeout=2) as producer:
-            for item in announcements:
-                self._app.send_task(
-                    RUN_SHARD, args=[item.shard_id], queue=item.queue, producer=producer
-                )
+            for number, queue in numbers:
+                self._app.send_task(name, args=[number], queue=queue, producer=producer)
 
-    def depths(self) -> dict[str, int]:
-        """Return how many messages wait in each queue.
+    def announce_timings(self, depths: Mapping[str, int] | None = None) -> int:
+        """Announce the races of steps that are due; return how many messages were sent."""
+        with transaction() as session:
+            found = timings.due(session, depths=depths)
+        try:
+            self._send(RUN_TIMING, found)
+        except Unavailable as error:
+            log.warning("%s %d measurements stay queued.", error.message, len(found))
+            with transaction() as session:
+                timings.mark_unsent(session, timing_ids=[timing_id for timing_id, _ in found])
+            return 0
+        return len(found)
+
+    def depths(self, *special: str) -> dict[str, int]:
+        """Return how many messages wait in each queue, these special ones included.
 
         Raises:
             Unavailable: The broker does not answer.
         """
         with _reachable(), self._app.connection_for_write() as connection:
             client = connection.default_channel.client
-            return {queue: int(client.llen(queue)) for queue in QUEUES}
+            return {queue: int(client.llen(queue)) for queue in (*QUEUES, *special)}
 
     def why_unavailable(self) -> str | None:
         """Return why the broker cannot be used; None if it can."""

@@ -3,13 +3,14 @@
 import logging
 import threading
 import time
+from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
 from backend.db import PASSING_FAULTS, reading, reason, transaction
 from backend.errors import Unavailable
 from backend.queue import Queue
-from backend.services import maintenance, shards, workers
+from backend.services import maintenance, offers, shards, timings, workers
 from backend.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -76,16 +77,19 @@ class Reaper:
         self._forget_workers()
         with reading() as session:
             pending = shards.pending(session)
+            untimed = timings.pending(session)
+        if untimed:
+            self._announce_timings()
         if pending.expired and time.monotonic() >= self._patient_until:
             with transaction() as session:
                 lost = shards.expire(session)
             if lost:
                 log.warning("Took %d shards back from silent workers.", lost)
-        return self._announce() if pending.waiting or pending.expired else 0
+        return self._announce(pending.queues) if pending.waiting or pending.expired else 0
 
-    def _announce(self) -> int:
+    def _announce(self, special: Sequence[str]) -> int:
         try:
-            depths = self._queue.depths()
+            depths = self._queue.depths(*special)
         except Unavailable as error:
             if not self._broker_away:
                 log.warning("%s Work stays queued.", error.message)
@@ -95,6 +99,13 @@ class Reaper:
         with transaction() as session:
             due = shards.due(session, depths=depths)
         return self._queue.announce(due)
+
+    def _announce_timings(self) -> None:
+        try:
+            depths = self._queue.depths()
+        except Unavailable:  # said where shards are announced, and the rows stay queued
+            return
+        self._queue.announce_timings(depths)
 
     def _forget_workers(self) -> None:
         with reading() as session:
@@ -114,5 +125,7 @@ class Reaper:
             log.warning("Worker %s died while it trained shard %d.", name, shard_id)
             error = f"Worker {name} died while it trained this."
             shards.abandon(session, shard_id=shard_id, worker=name, error=error)
+        timings.abandon(session, workers=dead)
         for name in dead:
+            offers.leave(session, worker=name)
             workers.remove(session, name=name)

@@ -5,12 +5,14 @@ imported in the training processes only.
 """
 
 import ctypes
+import logging
 import os
 import platform
 import signal
 import socket
 import sys
 import threading
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from types import FrameType
 from typing import Any
@@ -23,11 +25,17 @@ from backend.reaper import Reaper
 from backend.services.shards import CPU
 from backend.services.workers import Worker, local_namespace
 from backend.settings import Settings, get_settings
-from worker.device import Devices, choose, describe, limit_threads, pin, warm_up
+from ib_core.errors import IBError
+from worker.device import Devices, choose, describe, limit_threads, pin, prepare_planning, warm_up
 from worker.heartbeat import Heartbeat
+from worker.own_files import Manifest, load, torch_methods
 from worker.stopping import StopFlag
 
+log = logging.getLogger(__name__)
+
 PR_SET_PDEATHSIG = 1
+#: How long a shard waits for users' files to be loaded: they were tried before.
+LOADING_SECONDS = 300.0
 #: Above the longest shard. Nothing depends on it: a second delivery finds nothing to claim.
 VISIBILITY_SECONDS = 24 * 3600
 #: How long the parent waits on a broker that has gone without saying so.
@@ -67,10 +75,19 @@ class TrainingProcess:
     """The one training process that this is; made after the fork."""
 
     def __init__(
-        self, settings: Settings, devices: Devices, *, index: int, stopping: StopFlag
+        self,
+        settings: Settings,
+        devices: Devices,
+        *,
+        index: int,
+        stopping: StopFlag,
+        own: Sequence[str] = (),
+        probed: Sequence[Manifest] = (),
     ) -> None:
         self.stopping = stopping
         self._devices = devices
+        self._own, self._probed = own, probed
+        self._loaded = threading.Event()
         pin(devices, index)
         worker = Worker(
             name=f"{socket.gethostname()}-{os.getpid()}",
@@ -91,7 +108,23 @@ class TrainingProcess:
         _end_with_parent()
         self.heartbeat.start()
         # Beside the main thread: the parent kills processes that are slow to report.
-        threading.Thread(target=warm_up, args=(self._devices,), daemon=True).start()
+        threading.Thread(target=self._prepare, daemon=True).start()
+
+    def _prepare(self) -> None:
+        """Import what training needs, and what this worker brings along."""
+        try:
+            warm_up(self._devices)
+            self.heartbeat.bring([*self._load(), *torch_methods()])
+        finally:
+            self._loaded.set()
+        prepare_planning()
+
+    def _load(self) -> list[Manifest]:
+        try:
+            return load(self._own, self._probed)
+        except IBError as error:
+            log.error("Nothing is brought along: %s", error.message)
+            return []
 
     def run(self, shard_id: int) -> None:
         """Train a shard; a signal to end gives it back first.
@@ -100,12 +133,20 @@ class TrainingProcess:
         """
         from worker.training import train  # brings torch, which must not be in the parent
 
+        # Users' code may draw from the generator that gives trials their weights.
+        self._loaded.wait(LOADING_SECONDS)
         before = signal.signal(signal.SIGTERM, self._on_terminate)
         try:
             train(shard_id, heartbeat=self.heartbeat, stopping=self.stopping)
         finally:
             signal.signal(signal.SIGTERM, before)
             self.stopping.clear_here()
+
+    def time_steps(self, timing_id: int) -> None:
+        """Measure what steps cost; whoever stops it leaves the race to another worker."""
+        from worker.step_race import measure  # brings torch, too
+
+        measure(timing_id, worker=self.heartbeat.worker, stopping=self.stopping)
 
     def _on_terminate(self, _signal: int, _frame: FrameType | None) -> None:
         self.stopping.set_here()
@@ -128,6 +169,8 @@ class _State:
     """What the signals below share: in the parent its plan, in a child the process it is."""
 
     devices: Devices | None = None
+    own: Sequence[str] = ()
+    probed: Sequence[Manifest] = ()
     process: TrainingProcess | None = None
     reaper: Reaper | None = None
 
@@ -139,16 +182,23 @@ def devices() -> Devices:
     return _State.devices
 
 
-def use(chosen: Devices) -> None:
-    """Decide what this worker trains on."""
-    _State.devices = chosen
+def use(chosen: Devices, own: Sequence[str] = (), probed: Sequence[Manifest] = ()) -> None:
+    """Decide what this worker trains on, and which files it brings along."""
+    _State.devices, _State.own, _State.probed = chosen, own, probed
 
 
 def training_process() -> TrainingProcess:
     """Return the training process that this is."""
     if _State.process is None:
         index = current_process_index(base=0) or 0
-        _State.process = TrainingProcess(get_settings(), devices(), index=index, stopping=stopping)
+        _State.process = TrainingProcess(
+            get_settings(),
+            devices(),
+            index=index,
+            stopping=stopping,
+            own=_State.own,
+            probed=_State.probed,
+        )
         _State.process.start()
     return _State.process
 

@@ -113,10 +113,9 @@ def warm_up(devices: Devices) -> None:
 
     torch.set_num_threads(devices.threads)
     import_module("worker.training")
-    _prepare_planning()
 
 
-def _prepare_planning() -> None:
+def prepare_planning() -> None:
     """Leave for whoever plans sweeps how fast this process is and what bundled data looks like."""
     from ib_core.datasets import DATASETS, data_card
     from ib_core.sweep import calibrate
@@ -138,8 +137,3 @@ def describe(devices: Devices) -> str:
     except OSError:
         found = None
     return found[1] if found else platform.processor() or platform.machine()
-
-
-def engine_device(asked: str, kind: str) -> str:
-    """Return the device a shard is trained on here."""
-    return kind if asked == "auto" else asked

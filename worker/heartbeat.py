@@ -4,14 +4,16 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from backend.db import PASSING_FAULTS, reason, transaction
-from backend.services import shards, workers
+from backend.services import offers, shards, workers
 from backend.services.workers import Worker
 from backend.settings import Settings
+from ib_core.announced import offer_key
 from worker.stopping import StopFlag
 
 if TYPE_CHECKING:  # it brings torch, which must not be in a process that forks
@@ -33,7 +35,23 @@ class Heartbeat:
         self._ended = threading.Event()
         self._reporter: Reporter | None = None
         self._known = False
+        self._manifests: list[dict[str, Any]] = []
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+
+    @property
+    def offers(self) -> tuple[str, ...]:
+        """The keys of what this process brings along."""
+        return self.worker.offers
+
+    def bring(self, manifests: Sequence[dict[str, Any]]) -> None:
+        """Announce with the next beat, which is now, what this process brings along."""
+        if not manifests:
+            return
+        self._manifests = [*self._manifests, *manifests]
+        keys = [offer_key(one) for one in self._manifests if one["code"] is not None]
+        self.worker = replace(self.worker, offers=tuple(keys))
+        self._known = False
+        self._beat_or_complain()
 
     def start(self) -> None:
         """Introduce the process and begin to beat."""
@@ -45,6 +63,7 @@ class Heartbeat:
         self._thread.join(timeout=self._settings.heartbeat_seconds)
         try:
             with transaction() as session:
+                offers.leave(session, worker=self.worker.name)
                 workers.remove(session, name=self.worker.name)
         except PASSING_FAULTS as error:
             log.warning("Cannot sign off %s: %s", self.worker.name, reason(error))
@@ -85,6 +104,9 @@ class Heartbeat:
             if not self._known or not workers.beat(
                 session, name=name, shard_id=shard_id, stopping=stopping
             ):
+                offers.announce(
+                    session, worker=name, host=self.worker.host, manifests=self._manifests
+                )
                 workers.register(session, worker=self.worker)
                 workers.beat(session, name=name, shard_id=shard_id, stopping=stopping)
         self._known = True

@@ -1,24 +1,31 @@
 """`etascope worker`: listen, train, and stop politely."""
 
+import sys
 import warnings
+from collections.abc import Sequence
 
 from celery.platforms import SecurityWarning
 
 from backend import logs
+from backend.services.shards import special_queues
 from backend.settings import get_settings
+from ib_core.announced import offer_key
 from worker.device import choose
+from worker.own_files import probe
 
 
-def serve(*, processes: int | None = None) -> None:
+def serve(*, processes: int | None = None, own: Sequence[str] = ()) -> None:
     """Train what is queued until a signal comes.
 
     SIGTERM or Ctrl-C: shards that are nearly done are finished, others go back to the queue.
 
     Args:
         processes: Number of training processes; None: one a GPU, or one for the processor.
+        own: Files with tasks and methods to bring along, or classes as `package.Class`.
 
     Raises:
         NoDevice: The settings ask for a GPU and there is none.
+        InvalidSpec: One of the files cannot be used.
     """
     settings = get_settings()
     logs.configure(settings)
@@ -27,14 +34,17 @@ def serve(*, processes: int | None = None) -> None:
     devices = choose(settings, processes=processes)
     from worker import app as application
 
-    application.use(devices)
+    probed = probe(own)
+    keys = [offer_key(manifest) for manifest in probed]
+    queues = [*devices.queues, *special_queues(keys, devices.queues)]
+    application.use(devices, own, probed)
     application.app.worker_main(
         [
             "--quiet",
             "worker",
             "--pool=prefork",
             f"--concurrency={devices.processes}",
-            f"--queues={','.join(devices.queues)}",
+            f"--queues={','.join(queues)}",
             f"--loglevel={settings.log_level}",
             "--without-gossip",
             "--without-mingle",
@@ -44,4 +54,4 @@ def serve(*, processes: int | None = None) -> None:
 
 
 if __name__ == "__main__":
-    serve()
+    serve(own=sys.argv[1:])

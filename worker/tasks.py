@@ -3,7 +3,7 @@
 from celery.worker.request import Request
 from kombu.asynchronous import get_event_loop
 
-from backend.queue import RUN_SHARD
+from backend.queue import RUN_SHARD, RUN_TIMING
 from worker.app import app, training_process
 
 
@@ -33,3 +33,11 @@ def run_shard(shard_id: int) -> None:
 
 
 app.task(name=RUN_SHARD, Request="worker.tasks:ShardRequest")(run_shard)
+
+
+def run_timing(timing_id: int) -> None:
+    """Let methods take steps in turn on one network; a second delivery finds nothing to claim."""
+    training_process().time_steps(timing_id)
+
+
+app.task(name=RUN_TIMING, Request="worker.tasks:ShardRequest")(run_timing)

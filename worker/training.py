@@ -12,9 +12,8 @@ from backend.logs import process_about
 from backend.services import shards, workers
 from backend.services.shards import Claim
 from backend.settings import get_settings
-from ib_core.errors import IBError
+from ib_core.errors import IBError, said_where
 from ib_core.sweep import TrialSpec, run_trials
-from worker.device import engine_device
 from worker.heartbeat import Heartbeat
 from worker.reporter import LeaseLost, Reporter, Stopped
 from worker.stopping import STOPPING_SECONDS, StopFlag, until_it_works
@@ -29,7 +28,9 @@ def train(shard_id: int, *, heartbeat: Heartbeat, stopping: StopFlag) -> None:
     worker = heartbeat.worker
     claim = _write(
         stopping,
-        lambda session: shards.claim(session, shard_id=shard_id, worker=worker.name),
+        lambda session: shards.claim(
+            session, shard_id=shard_id, worker=worker.name, offers=heartbeat.offers
+        ),
         what=f"claim shard {shard_id}",
     )
     if claim is None:
@@ -63,14 +64,19 @@ def _train_and_report(claim: Claim, reporter: Reporter, kind: str, stopping: Sto
     except Stopped:
         log.info("Shard %d goes back to the queue.", claim.shard_id)
         _end(stopping, claim, lambda session: shards.release(session, claim=claim))
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a user's file may call sys.exit
         log.exception("Shard %d failed.", claim.shard_id)
         _fail(stopping, claim, error)
     else:
         _end(stopping, claim, lambda session: shards.finish(session, claim=claim))
 
 
-def _fail(stopping: StopFlag, claim: Claim, error: Exception) -> None:
+def engine_device(asked: str, kind: str) -> str:
+    """Return the device a shard is trained on here."""
+    return kind if asked == "auto" else asked
+
+
+def _fail(stopping: StopFlag, claim: Claim, error: BaseException) -> None:
     # Missing data, say, are missing for every trial; other faults may be one trial's alone.
     alone = not isinstance(error, IBError)
     sentence = explain(error)
@@ -81,9 +87,17 @@ def _fail(stopping: StopFlag, claim: Claim, error: Exception) -> None:
     _end(stopping, claim, write)
 
 
-def explain(error: Exception) -> str:
-    """Return a fault as one sentence; the traceback is in the worker's log."""
-    return error.message if isinstance(error, IBError) else f"{type(error).__name__}: {error}"
+def explain(error: BaseException) -> str:
+    """Return a fault as one sentence; the traceback is in the worker's log.
+
+    Of a fault in a user's file the line is told: frames before the engine's are ours.
+    """
+    trace = error.__traceback__
+    while trace is not None and "ib_core" not in trace.tb_frame.f_code.co_filename:
+        trace = trace.tb_next
+    if trace is None:
+        return error.message if isinstance(error, IBError) else f"{type(error).__name__}: {error}"
+    return said_where(error.with_traceback(trace))
 
 
 def _end(stopping: StopFlag, claim: Claim, write: Callable[[Session], bool]) -> None:

@@ -7,4 +7,6 @@
 | `ui` | how long a person waits at the dashboard |
 | `watchers` | what people who watch cost the worker |
 | `crowd` | how long others wait meanwhile |
+| `history` | what a million trials cost |
+| `servers` | a throw-away PostgreSQL |
 """

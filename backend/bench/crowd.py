@@ -2,10 +2,11 @@
 
 Two figures. The listener curve: an ordinary read beside so many event streams of one running
 sweep, and beside bodies that never end. The event loop's budget: the longest that `/api/health`,
-which needs nothing, waits while a large or nasty body is taken or refused.
+which needs nothing, waits while a large or nasty body is taken or refused, on every route.
 """
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
@@ -27,6 +28,8 @@ SWEEP = {
     "learning_rates": [0.1, 1.0],
     "seeds": 20,
 }
+#: A body of JSON may have 2 MB.
+LARGEST = 1_900_000
 FORM = {"Content-Type": 'multipart/form-data; boundary="b"'}
 JSON = {"Content-Type": "application/json"}
 HEAD = b"task,method,lr,seed,train_loss\n"
@@ -40,7 +43,11 @@ def _nasty() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
         for n in range(5000)
     )
     rows = b"".join(b"x,eb,0.1,%d,0.5\n" % seed for seed in range(60_000))
+    run = b'{"task":"x","method":"eb","lr":0.1,"train_loss":0.5,"options":{"a":[1]},"pad":"%s"}'
+    runs = b",".join([run % (b"y" * 180)] * 99_000)
     yield "import of 60,000 runs", "/api/import", HEAD + rows, {}
+    yield "import of 99,000 runs as JSON", "/api/import", b"[" + runs + b"]", {}
+    yield "import of one endless list", "/api/import", b"[" + b"0," * 15_000_000 + b"0]", {}
     yield "form of 30 MB", "/api/import", PART + b"x,y\n" * 7_500_000 + b"\r\n--b--\r\n", FORM
     yield "form in form in form", "/api/import", nested, FORM
     yield "ends of parts that are none", "/api/import", PART + b"\r\n--" * 2_000_000, FORM
@@ -50,6 +57,42 @@ def _nasty() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
     yield "notes of 2 MB", "/api/studies", b'{"name":"x","notes":"' + b"y" * 2_000_000 + b'"}', JSON
     yield "callback in lists", "/_dash-update-component", b"[" * 2_000_000, JSON
     yield "callback that is none", "/_dash-update-component", b'{"output":"x"}', JSON
+
+
+def nasty_bodies(document: dict[str, Any]) -> dict[tuple[str, str], list[bytes]]:
+    """Return the nastiest bodies of every call that takes JSON, by method and path.
+
+    Too many names, and every known one with endless lists, names and text for a value.
+    """
+    endless = [
+        b"[" + b"0," * (LARGEST // 2) + b"0]",
+        b"[" + b'"x",' * (LARGEST // 4) + b"0]",
+        b"[" + b"{}," * (LARGEST // 3) + b"0]",
+        b"{" + b",".join(b'"%d":0' % n for n in range(LARGEST // 11)) + b"}",
+        b'"' + b"y" * LARGEST + b'"',
+        b'"' + b"\\u0000" * (LARGEST // 6) + b'"',
+    ]
+    found: dict[tuple[str, str], list[bytes]] = {}
+    for path, calls in document["paths"].items():
+        for method, call in calls.items():
+            content = call.get("requestBody", {}).get("content", {}).get("application/json")
+            if content is None:
+                continue
+            names = _names(content["schema"], document)
+            values = [b'{"%s":%s}' % (name.encode(), value) for name in names for value in endless]
+            found[method.upper(), path] = [*endless, *values]
+    return found
+
+
+def _names(schema: dict[str, Any], document: dict[str, Any]) -> list[str]:
+    """Return the fields of a body, whichever of several kinds it is."""
+    if "$ref" in schema:
+        return _names(document["components"]["schemas"][schema["$ref"].split("/")[-1]], document)
+    kinds = [kind for word in ("anyOf", "oneOf", "allOf") for kind in schema.get(word, ())]
+    return [
+        *schema.get("properties", ()),
+        *(name for kind in kinds for name in _names(kind, document)),
+    ]
 
 
 def measure_crowd(*, rounds: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
@@ -94,7 +137,27 @@ async def _measure(
             request = http.post(path, content=body, headers=headers)
             waits, status = await _waits_during(http, request)
             found.append(_row(f"health during: {what} ({status})", waits, target=WAIT_MS))
+        document = (await http.get("/api/openapi.json")).raise_for_status().json()
+        for (method, path), bodies in nasty_bodies(document).items():
+            tell(f"{method} {path}")
+            found.append(await _during_all(http, method, path, bodies))
     return found
+
+
+async def _during_all(
+    http: httpx.AsyncClient, method: str, path: str, bodies: list[bytes]
+) -> dict[str, Any]:
+    """Return one row for all nasty bodies of a call."""
+    waits, statuses = [], set()
+    address = re.sub(r"\{\w+\}", "1", path)
+    for body in bodies:
+        request = http.request(method, address, content=body, headers=JSON)
+        more, status = await _waits_during(http, request)
+        waits += more
+        statuses.add(status)
+    answers = ", ".join(sorted(statuses))
+    what = f"health during: {method} {path}, {len(bodies)} bodies ({answers})"
+    return _row(what, waits, target=WAIT_MS)
 
 
 async def _begin_body(address: str, stack: AsyncExitStack) -> None:

@@ -7,9 +7,12 @@ is run, not before, so that `etascope --help` answers at once.
 | --- | --- |
 | `server` | up, api, worker, dashboard |
 | `sweep`, `sweep_report` | sweep: trained here, shown on the terminal |
-| `submit` | submit: trained by a server |
+| `new_task` | new-task: a file of one's own to begin with |
+| `submit` | submit, time: trained and measured by a server |
+| `agent` | agent, sync: trained elsewhere, reported here |
 | `paper` | report, verify |
-| `database` | db, import, import-bundle |
+| `transfer` | import, export, check |
+| `database` | db, import-bundle |
 | `data` | data |
 | `accounts` | user, token |
 | `bench` | bench |
@@ -21,7 +24,19 @@ from typing import Annotated
 
 import typer
 
-from backend.cli import accounts, bench, data, database, paper, server, submit, sweep
+from backend.cli import (
+    accounts,
+    agent,
+    bench,
+    data,
+    database,
+    new_task,
+    paper,
+    server,
+    submit,
+    sweep,
+    transfer,
+)
 from backend.errors import Unavailable
 from backend.operations.child_process import LaunchError
 from ib_core.errors import IBError
@@ -46,10 +61,16 @@ app = typer.Typer(
 
 app.command()(server.up)
 app.command()(sweep.sweep)
+app.command()(new_task.new_task)
 app.command()(submit.submit)
+app.command("time")(submit.time_steps)
+app.command()(agent.agent)
+app.command()(agent.sync)
 app.command()(bench.bench)
 app.command()(paper.report)
-app.command("import")(database.import_file)
+app.command("import")(transfer.import_)
+app.command()(transfer.export)
+app.command()(transfer.check)
 app.command()(database.import_bundle)
 app.command()(paper.verify)
 app.command()(server.api)

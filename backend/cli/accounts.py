@@ -167,7 +167,8 @@ def create_token(
     name: Annotated[str, typer.Argument(help="What the token is for.")],
     user: Annotated[str, typer.Option(help="Whose it is.")],
     scope: Annotated[
-        Literal["read", "write", "admin"], typer.Option(help="Never more than the role allows.")
+        Literal["read", "write", "admin", "agent"],
+        typer.Option(help="Never more than the role allows; agent: cells of its sweeps only."),
     ] = "write",
     days: Annotated[float, typer.Option(help="Until it expires; 0: never.", min=0)] = 90,
 ) -> None:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def bench(
-    what: Annotated[str, typer.Argument(help="core, sweep, service, ui or crowd")] = "sweep",
+    what: Annotated[
+        str, typer.Argument(help="core, sweep, own, service, ui, crowd or history")
+    ] = "sweep",
     full: Annotated[bool, typer.Option(help="More rounds and longer sweeps.")] = False,
     json: Annotated[Path | None, typer.Option(help="Write the numbers.")] = None,
     markdown: Annotated[bool, typer.Option(help="Print the table as Markdown.")] = False,
@@ -33,7 +35,13 @@ def bench(
         _text_with(into, what, "")  # minutes of measuring are not lost for want of a mark
     console = Console()
     with console.status("measuring") as status:
-        found = measure(full, lambda name: status.update(f"measuring {name}"))
+
+        def tell(name: str) -> None:
+            status.update(f"measuring {name}")
+            if not console.is_terminal:  # into a file: what takes so long
+                typer.echo(f"measuring {name}", err=True)
+
+        found = measure(full, tell)
     if markdown:
         console.out(_as_markdown(found["rows"]), highlight=False)
     else:
@@ -117,6 +125,25 @@ def _sweep(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
     return {"benchmark": "sweep", "surroundings": surroundings(), "rows": rows}
 
 
+def _own(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    from ib_core.bench import race_own, surroundings
+
+    rows = [
+        {
+            "model": result.name,
+            "trials": result.members,
+            "we are times faster than a plain loop": str(result.times),
+            "than one with fused=True": ""
+            if result.times_fused is None
+            else str(result.times_fused),
+            "floor": f"{result.floor:g}",
+            "way": result.way,
+        }
+        for result in race_own(quick=not full, tell=tell)
+    ]
+    return {"benchmark": "own", "surroundings": surroundings(), "rows": rows}
+
+
 def _peer_row(name: str, result: "PeerResult", times: str) -> dict[str, Any]:
     here = result.seconds is not None
     return {
@@ -155,12 +182,22 @@ def _crowd(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
     return {"benchmark": "crowd", "surroundings": surroundings(), "rows": rows}
 
 
+def _history(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    from backend.bench.history import measure_history
+    from ib_core.bench import surroundings
+
+    rows = measure_history(full=full, tell=tell)
+    return {"benchmark": "history", "surroundings": surroundings(), "rows": rows}
+
+
 BENCHMARKS: dict[str, Callable[[bool, Callable[[str], None]], dict[str, Any]]] = {
     "core": _core,
     "sweep": _sweep,
+    "own": _own,
     "service": _service,
     "ui": _ui,
     "crowd": _crowd,
+    "history": _history,
 }
 
 

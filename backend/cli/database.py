@@ -7,10 +7,9 @@ import typer
 
 from backend.cli.server import read_settings
 from backend.errors import Unavailable
-from ib_core.errors import InvalidSpec
 
 if TYPE_CHECKING:
-    from backend.schemas import ImportRead
+    pass
 
 app = typer.Typer(help="Upgrade, back up, restore and check the database.", no_args_is_help=True)
 
@@ -101,60 +100,3 @@ def import_bundle(
     )
     if stored.left_out:
         typer.echo(f"{stored.left_out} trials of another engine version were left out.")
-
-
-def import_file(
-    file: Annotated[Path, typer.Argument(help="A CSV of runs, plain or .gz; or our own export.")],
-    name: Annotated[str | None, typer.Option(help="The new study's name.")] = None,
-    study: Annotated[int | None, typer.Option(help="Put them into this study.")] = None,
-    server: Annotated[
-        str | None,
-        typer.Option(envvar="ETASCOPE_SERVER", help="Default: this machine's own database."),
-    ] = None,
-    token: Annotated[
-        str | None, typer.Option(envvar="ETASCOPE_TOKEN", help="Needed where accounts are on.")
-    ] = None,
-) -> None:
-    """Bring runs made elsewhere into a study, to lie over our own curves."""
-    if not file.is_file():
-        raise InvalidSpec(f"There is no file {file}.")
-    found = (
-        _to_server(server, token, file, name, study) if server else _to_database(file, name, study)
-    )
-    skipped = f", {found.skipped} without any loss left out" if found.skipped else ""
-    typer.echo(
-        f"Study {found.study_id}: {found.imported} runs imported, {found.reused} were known"
-        f"{skipped}."
-    )
-
-
-def _to_server(
-    server: str, token: str | None, file: Path, name: str | None, study: int | None
-) -> "ImportRead":
-    from backend.cli.submit import sentences
-    from backend.client import Client
-
-    with sentences(), Client(server, token=token) as client:
-        return client.import_runs(file, name=name, study_id=study)
-
-
-def _to_database(file: Path, name: str | None, study: int | None) -> "ImportRead":
-    from backend.db import get_engine, transaction
-    from backend.operations import database
-    from backend.services import importing
-
-    settings = read_settings()
-    rows = importing.read_rows(file.read_bytes(), most_bytes=settings.max_body_bytes)
-    trials = importing.read_trials(rows)
-    database.upgrade(settings)
-    new = importing.store_trials(get_engine(), trials)  # a server may be writing too
-    with transaction() as session:
-        return importing.store(
-            session,
-            found=trials,
-            new=new,
-            source=file.name,
-            study_id=study,
-            name=name or f"Imported: {file.name}"[:200],
-            owner_id=None,
-        )

@@ -71,7 +71,16 @@ def report(
 def dashboard_look() -> "Look":
     """Return how the dashboard draws, for the report's pictures."""
     from backend.paper.pictures import Look
-    from dashboard.figures import METHOD_STYLE, PALETTE, Picture, sensitivity_figure, template
+    from dashboard.figures import (
+        METHOD_STYLE,
+        PALETTE,
+        Picture,
+        accuracy_figure,
+        agreement_figure,
+        clip_figure,
+        sensitivity_figure,
+        template,
+    )
 
     return Look(
         curves=lambda series, title, scheme, narrow, threshold, initial: sensitivity_figure(
@@ -80,6 +89,11 @@ def dashboard_look() -> "Look":
             threshold=threshold,
             initial=initial,
         ),
+        clipping=lambda found, title, scheme, narrow: clip_figure(
+            found, title, scheme, narrow=narrow
+        ),
+        accuracies=lambda found, scheme, narrow: accuracy_figure(found, scheme, narrow=narrow),
+        agreement=lambda paper, scheme, narrow: agreement_figure(paper, scheme, narrow=narrow),
         template=template,
         methods=METHOD_STYLE,
         text_colour={scheme: palette.text for scheme, palette in PALETTE.items()},

@@ -1,6 +1,7 @@
 """`etascope up`, `api`, `worker` and `dashboard`: the parts of a server, together or alone."""
 
 import contextlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +19,16 @@ if TYPE_CHECKING:  # web and database, which `--help` need not wait for
 LONGEST_HEADERS = 64 * 1024
 #: Settings that may hold a password: an error must not repeat them.
 UNSPEAKABLE = frozenset({"secret", "database_url", "broker_url"})
+
+
+OwnFiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        help="A file with tasks and methods of yours, or package.Class; once for each.",
+        metavar="FILE",
+    ),
+]
 
 
 def read_settings() -> "Settings":
@@ -52,6 +63,7 @@ def up(
     paper: Annotated[
         bool, typer.Option(help="Load the paper's reproduction after the first study.")
     ] = True,
+    own: OwnFiles = None,
 ) -> None:
     """Start everything on this machine: database, broker, worker, API and dashboard.
 
@@ -68,8 +80,9 @@ def up(
             console.print(sentence, soft_wrap=True)
 
     settings = read_settings()
+    files = _checked(own)
     say(f"Starting Etascope. Database, queue and logs are in {settings.home}.")
-    launcher.up(settings, say=say, first_study=first_study, paper=paper, invite=_invite)
+    launcher.up(settings, say=say, first_study=first_study, paper=paper, invite=_invite, own=files)
 
 
 def _invite(url: str) -> str | None:
@@ -181,9 +194,25 @@ def worker(
         int | None,
         typer.Option(min=1, help="Training processes; default: one a GPU, else one."),
     ] = None,
+    own: OwnFiles = None,
 ) -> None:
     """Train what is queued."""
     from worker.main import serve
 
     read_settings()
-    serve(processes=processes)
+    serve(processes=processes, own=_words(own))
+
+
+def _words(own: list[str] | None) -> list[str]:
+    """Return files by their full paths, which hold in another process, too; classes as they are."""
+    return [str(Path(one).resolve()) if one.endswith(".py") else one for one in own or ()]
+
+
+def _checked(own: list[str] | None) -> list[str]:
+    """Return the files to bring along, each of them tried; what cannot be used is refused here."""
+    words = _words(own)
+    if words:
+        from worker.own_files import probe
+
+        probe(words)
+    return words

@@ -57,7 +57,7 @@ def _by_flag(error: InvalidSpec) -> InvalidSpec:
 
 
 def _parameter(name: str, setting: Setting) -> inspect.Parameter:
-    typed: Any = bool | None if name == "restart" else str | None
+    typed: Any = {"restart": bool | None, "vary": list[str] | None}.get(name, str | None)
     if name == "task":
         taken: Any = typer.Argument(help="A task; not needed with --preset.")
     elif name == "restart":

@@ -1,4 +1,4 @@
-"""`etascope submit`: send a sweep to a server and watch it there."""
+"""What a server is asked to do: `etascope submit` a sweep, `etascope time` the steps of a study."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,17 +18,22 @@ if TYPE_CHECKING:  # httpx and pydantic, which `--help` need not wait for
 ENDED = ("completed", "diverged", "failed", "cancelled")
 
 
+Server = Annotated[
+    str | None, typer.Option(envvar="ETASCOPE_SERVER", help="Default: the one here.")
+]
+Token = Annotated[
+    str | None, typer.Option(envvar="ETASCOPE_TOKEN", help="Needed where accounts are on.")
+]
+#: How often a server is asked whether it has measured.
+POLL_SECONDS = 1.0
+
+
 @with_settings
 def submit(
     asked: dict[str, Any],
     study: Annotated[str | None, typer.Option(help="Name of a study, new or there.")] = None,
-    server: Annotated[
-        str | None, typer.Option(envvar="ETASCOPE_SERVER", help="Default: the one here.")
-    ] = None,
-    token: Annotated[
-        str | None,
-        typer.Option(envvar="ETASCOPE_TOKEN", help="Needed where accounts are on."),
-    ] = None,
+    server: Server = None,
+    token: Token = None,
     wait: Annotated[bool, typer.Option(help="Follow the sweep until it ends.")] = True,
 ) -> None:
     """Submit a sweep to a server, and follow it."""
@@ -38,11 +43,61 @@ def submit(
 
     body = read_body(asked, typed=True)
     url = server or _local_server()
-    with sentences(), _connect(url, token) as client:
+    with sentences(), connect(url, token) as client:
         sweep = client.submit(study or _name(body), body, idempotency_key=f"submit-{uuid4()}")
         typer.echo(f"{_receipt(sweep)}: {url.rstrip('/')}/studies/{sweep.study_id}")
+        for missing in sweep.waiting_for:
+            typer.echo(f"It is {missing.sentence}", err=True)
         if wait:
             _follow(client, sweep)
+
+
+def time_steps(
+    study: Annotated[int, typer.Argument(help="Number of a study, as in its address.")],
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    server: Server = None,
+    token: Token = None,
+) -> None:
+    """Have a worker measure what a step of every method costs on a study's networks.
+
+    EB and the others take steps in turn; scorecards show the ratios from then on.
+    """
+    with sentences(), connect(server, token) as client:
+        asked = client.measure_steps(study, device=device)
+        for message in asked.messages:
+            typer.echo(message, err=True)
+        _await_timing(client, study)
+        _print_costs(client, study)
+
+
+def _await_timing(client: "Client", study: int) -> None:
+    import time
+
+    from rich.console import Console
+
+    with Console(stderr=True).status("measuring") as status:
+        while True:
+            items = client.step_timing(study).items
+            if waiting := [one for one in items if one.state in ("queued", "running")]:
+                done = len(items) - len(waiting)
+                status.update(f"measuring {waiting[0].task}, {done} of {len(items)} networks")
+                time.sleep(POLL_SECONDS)
+                continue
+            break
+    if failed := [one for one in items if one.state == "failed"]:
+        raise Unavailable(f"{failed[0].task} could not be measured: {failed[0].error}")
+
+
+def _print_costs(client: "Client", study: int) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("series", "task", "step over EB", "quartiles", "rounds", box=None)
+    for row in client.scorecard(study).rows:
+        cost = row.metrics["step_cost"]
+        rounds = str(cost.n) if cost.value is not None else cost.note
+        table.add_row(row.label, row.task, cost.text, cost.interval, rounds)
+    Console().print(table)
 
 
 def _local_server() -> str:
@@ -52,16 +107,18 @@ def _local_server() -> str:
     return address(read_settings())
 
 
-def _connect(url: str, token: str | None) -> "Client":
+def connect(server: str | None, token: str | None) -> "Client":
+    """Return a client of a server, by default of the one on this machine."""
     from backend.client import Client
 
-    return Client(url, token=token)
+    return Client(server or _local_server(), token=token)
 
 
 def _name(body: dict[str, Any]) -> str:
-    return str(
-        body.get("preset") or f"{body['task']}: {', '.join(body.get('methods', ['eb', 'ib']))}"
-    )
+    if "preset" in body:
+        return str(body["preset"])
+    usual = ["default"] if "where" in body else ["eb", "ib"]
+    return f"{body.get('task', 'a sweep')}: {', '.join(body.get('methods', usual))}"
 
 
 def _receipt(sweep: "SweepSubmitted") -> str:
@@ -114,5 +171,5 @@ def sentences() -> Iterator[None]:
         where = ".".join(map(str, first["loc"]))
         raise InvalidSpec(f"{where}: {first['msg']}; got {first['input']!r}.") from None
     except KeyboardInterrupt:
-        typer.echo("\nNo longer watching; the sweep goes on on the server.", err=True)
+        typer.echo("\nNo longer watching; the server goes on.", err=True)
         raise typer.Exit(130) from None

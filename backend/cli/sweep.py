@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from backend.cli.settings_flags import with_settings
-from ib_core.errors import InvalidSpec
+from ib_core.errors import IBError, InvalidSpec, said_where
 
 if TYPE_CHECKING:  # torch, a second that `--help` must not cost
     from ib_core.sweep import SweepSpec, TrialResult
+    from ib_core.tasks import Task
 
 
 @with_settings
@@ -18,28 +19,38 @@ def sweep(
     csv: Annotated[Path | None, typer.Option(help="Write one line a trial.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write trials, curves and records.")] = None,
     png: Annotated[Path | None, typer.Option(help="Draw loss against learning rate.")] = None,
+    scorecard: Annotated[
+        Path | None, typer.Option(help="Write one line a method and number, as CSV.")
+    ] = None,
+    stall: Annotated[
+        float, typer.Option(help="Seconds without a step after which a file's code is stopped.")
+    ] = 300.0,
 ) -> None:
     """Train a grid here and print what it shows. Ctrl-C keeps what is finished."""
-    specs = _checked(asked, (csv, json, png))
-    results, interrupted = _train(specs)
+    specs = _checked(asked, (csv, json, png, scorecard))
+    results, interrupted = _train(specs, stall)
     _write(results, csv, json, png)
-    from backend.cli.sweep_report import print_report
+    from backend.cli.sweep_report import print_report, write_scorecard
 
+    if scorecard is not None:
+        with scorecard.open("w", newline="") as opened:
+            write_scorecard(results, opened)
     print_report(results, total=sum(spec.size for spec in specs))
     if interrupted:
         raise typer.Exit(130)
+    if results and all(result.outcome.value == "failed" for result in results):
+        raise typer.Exit(1)
 
 
 def _checked(asked: dict[str, Any], files: tuple[Path | None, ...]) -> "tuple[SweepSpec, ...]":
     """Refuse, before any training, whatever could not be finished."""
-    from ib_core.datasets import data_hash
     from ib_core.sweep import choose_device, specs_of
     from ib_core.tasks import find_task
 
-    specs = specs_of(asked, typed=True)
+    specs = specs_of(_registered(asked), typed=True)
     for spec in specs:
         choose_device(spec.device)
-        data_hash(find_task(spec.task).dataset)
+        _check_data(find_task(spec.task))
     for file in files:
         if file is not None:
             _check_writable(file)
@@ -48,6 +59,30 @@ def _checked(asked: dict[str, Any], files: tuple[Path | None, ...]) -> "tuple[Sw
 
         check_drawing(files[2])
     return specs
+
+
+def _registered(asked: dict[str, Any]) -> dict[str, Any]:
+    """Return what was asked after running the files it names; here that is its user's own wish."""
+    from ib_core.own import register_word
+    from ib_core.sweep.request import read_body
+
+    found = dict(asked)
+    if "task" in found:
+        found["task"] = register_word(found["task"].strip(), "task")
+    if "methods" in found:
+        words = read_body({"methods": found["methods"]}, typed=True)["methods"]
+        found["methods"] = [register_word(word, "method") for word in words]
+    return found
+
+
+def _check_data(task: "Task") -> None:
+    """Read the data, so that what is wrong with them is said before any training."""
+    try:
+        task.data_hash()
+    except IBError:
+        raise
+    except Exception as error:
+        raise InvalidSpec(f"{said_where(error)}.", field="task") from error
 
 
 def _check_writable(file: Path) -> None:
@@ -61,17 +96,21 @@ def _check_writable(file: Path) -> None:
         raise InvalidSpec(f"Cannot write {file}: {error.strerror}.") from None
 
 
-def _train(specs: "tuple[SweepSpec, ...]") -> "tuple[list[TrialResult], bool]":
+def _train(specs: "tuple[SweepSpec, ...]", stall: float) -> "tuple[list[TrialResult], bool]":
     """Return what was finished, in the order of the grid, and whether Ctrl-C ended it."""
     from backend.cli.sweep_report import Bar
     from ib_core.sweep import calibrate, run_all
-
-    calibrate(specs[0].device)
+    from ib_core.tasks import find_task
 
     trials = [trial for spec in specs for trial in spec.expand()]
+    calibrate(
+        specs[0].device,
+        activations={trial.activation for trial in trials},
+        families={find_task(spec.task).family for spec in specs},
+    )
     with Bar(len(trials)) as bar:
         try:
-            run_all(trials, device=specs[0].device, observer=bar)
+            run_all(trials, device=specs[0].device, observer=bar, stall=stall)
         except KeyboardInterrupt:
             return bar.results(), True
     return bar.results(), False

@@ -1,33 +1,48 @@
-"""A sweep on the terminal: progress while it trains, then the same numbers the dashboard shows."""
+"""A sweep on the terminal: progress while it trains, then the numbers the dashboard shows."""
 
 from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Self
+from typing import IO, Self
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from backend.schemas import RatePointRead, ScorecardRow, SeriesRead
+from backend.schemas import NumberRead, RatePointRead, ScorecardRow, SeriesRead
 from backend.services.analysis import (
     Finished,
     Key,
     Measure,
     Series,
     canonical,
+    score_plots,
+    scorecard_csv,
+    to_answers,
     to_plots,
     to_rows,
     to_series,
 )
 from ib_core.errors import InvalidSpec
-from ib_core.metrics import METRICS
-from ib_core.sweep import ENGINE_VERSION, Observer, TrialResult, finite_or_none
+from ib_core.metrics import KINDS
+from ib_core.sweep import (
+    ENGINE_VERSION,
+    Observer,
+    Outcome,
+    TrialResult,
+    finite_or_none,
+)
 from ib_core.tasks import find_task
 
-#: Scorecard columns that fit a terminal, in order.
-SHOWN = ("best_mean", "best_lr", "robust_range", "divergence_rate", "headroom")
+#: What of the scorecard a terminal shows, in order; files have all of it.
+SHOWN = (
+    *("edge", "headroom", "good_range", "start_at", "best_rate", "best_mean", "price"),
+    *("lr_sensitivity", "best_of_3", "chance_better"),
+)
+#: Columns that a number's name and a number with its interval take.
+TITLE_WIDTH, NUMBER_WIDTH = 22, 29
 #: More tasks than this and only a line a task is printed.
 MOST_TABLES = 6
 
@@ -98,47 +113,90 @@ def series_of(results: Sequence[TrialResult]) -> list[Series]:
             engine_version=ENGINE_VERSION,
             data_hash=result.record.get("data"),
         )
+        series = found.setdefault(key, Series(key))
+        if result.outcome is Outcome.FAILED:
+            series.failed += 1
+            continue
         trial = Finished(
             id=number,
             lr=spec.lr,
             seed=spec.seed,
             state=result.outcome.value,
             initial_loss=finite_or_none(result.initial_loss),
-            seconds=result.seconds,
+            train_loss=finite_or_none(result.train_loss),
+            at_zero=result.at_zero,
             final=finite_or_none(result.train_loss),
             curve=None,
+            validation=finite_or_none(result.validation_loss),
         )
-        found.setdefault(key, Series(key)).rows.append(trial)
-    return list(found.values())
+        series.rows.append(trial)
+    return [series for series in found.values() if series.rows]
 
 
 def print_report(results: Sequence[TrialResult], *, total: int) -> None:
-    """Print means by method and rate, then the scorecard and a recommendation in words."""
+    """Print each task's answer, means by method and rate, the scorecard and advice in words."""
     console = Console()
     if not results:
         console.print("No trial was finished.")
         return
     measure = Measure("train_loss")
-    grouped = series_of(results)
-    plots = to_plots(grouped, measure, initial=True)
-    lines, scores = to_series(plots, measure, "std"), to_rows(plots, measure)
-    tasks = list(dict.fromkeys(line.task for line in lines))
-    for task in tasks[:MOST_TABLES]:
-        own = [line for line in lines if line.task == task]
-        _print_means(console, task, own)
-        _print_scores(console, [row for row in scores if row.task == task])
-    if len(tasks) > MOST_TABLES:
-        console.print(f"... and {len(tasks) - MOST_TABLES} more tasks; see --csv for all of them.")
+    plots = to_plots(series_of(results), measure, initial=True)
+    scored = score_plots(plots, measure)
+    rows = {row.id: row for row in to_rows(scored, measure)}
+    lines = to_series(plots, measure, "std")
+    answers = to_answers(scored)
+    for answer in answers[:MOST_TABLES]:
+        console.print(f"{escape(answer.title)}: {escape(answer.answer)}\n", highlight=False)
+        _print_means(console, answer.task, [line for line in lines if line.task == answer.task])
+        _print_scores(console, [rows[name] for name in answer.rows])
+    if len(answers) > MOST_TABLES:
+        more = len(answers) - MOST_TABLES
+        console.print(f"... and {more} more tasks; see --scorecard for all of them.")
+    _print_ways(console, results)
+    _print_failures(console, results)
     if len(results) < total:
         console.print(f"Stopped: {len(results)} of {total} trials were finished and are kept.")
 
 
+def write_scorecard(results: Sequence[TrialResult], file: IO[str]) -> None:
+    """Write one line a series and number, as the API's export does."""
+    measure = Measure("train_loss")
+    scored = score_plots(to_plots(series_of(results), measure, initial=True), measure)
+    file.write(scorecard_csv(to_rows(scored, measure)))
+
+
+def _print_ways(console: Console, results: Sequence[TrialResult]) -> None:
+    """Say how trials were trained, where there was something to choose, and why."""
+    ways: Counter[tuple[str, str, str]] = Counter()
+    for result in results:
+        if "way" in result.record:
+            spec = result.spec
+            values = " ".join(f"{name}={value}" for name, value in spec.options.of_task.items())
+            what = " ".join(filter(None, (spec.method, values)))
+            ways[what, result.record["way"], result.record["why"]] += 1
+    if not ways:
+        return
+    table = Table("trained", "trials", "way", "because", box=None)
+    for (what, way, why), count in ways.items():
+        table.add_row(escape(what), str(count), way, escape(why))
+    console.print(table)
+
+
+def _print_failures(console: Console, results: Sequence[TrialResult]) -> None:
+    failed = Counter(result.error for result in results if result.outcome is Outcome.FAILED)
+    for error, count in failed.items():
+        trials = "1 trial" if count == 1 else f"{count} trials"
+        console.print(f"{trials} failed: {escape(str(error))}", highlight=False)
+
+
 def _print_means(console: Console, task: str, lines: Sequence[SeriesRead]) -> None:
     rates = sorted({point.lr for line in lines for point in line.points})
-    console.print(f"{task}: training loss, mean ± std over seeds (diverged/n)", highlight=False)
+    console.print(
+        f"{escape(task)}: training loss, mean ± std over seeds (diverged/n)", highlight=False
+    )
     table = Table("learning rate", box=None)
     for line in lines:
-        table.add_column(line.label, justify="right")
+        table.add_column(escape(line.label), justify="right")
     by_rate = [{point.lr: point for point in line.points} for line in lines]
     for rate in rates:
         table.add_row(f"{rate:g}", *(_cell(points.get(rate)) for points in by_rate))
@@ -157,15 +215,32 @@ def _cell(point: RatePointRead | None) -> str:
 
 
 def _print_scores(console: Console, rows: Sequence[ScorecardRow]) -> None:
-    table = Table("method", box=None)
-    for name in SHOWN:
-        table.add_column(METRICS[name].title, justify="right")
+    """Print numbers down and series across: value, interval, n seeds; what nobody has is left out.
+
+    As many series as fit beside each other, the next ones below.
+    """
+    beside = max(1, (console.width - TITLE_WIDTH) // NUMBER_WIDTH)
+    for start in range(0, len(rows), beside):
+        some = rows[start : start + beside]
+        table = Table("95 % interval, seeds", box=None)
+        for row in some:
+            table.add_column(escape(row.label), justify="right")
+        for name in SHOWN:
+            if any(row.metrics[name].value is not None for row in some):
+                table.add_row(KINDS[name].title, *(_number(row.metrics[name]) for row in some))
+        console.print(table)
+    if any("Chosen on validation." in row.metrics["best_rate"].note for row in rows):
+        console.print("Best rates are chosen on validation losses.")
     for row in rows:
-        table.add_row(row.label, *(row.metrics[name].text or "–" for name in SHOWN))
-    console.print(table)
-    for row in rows:
-        console.print(f"{row.label}: {row.recommendation}", highlight=False)
+        console.print(f"{escape(row.label)}: {escape(row.advice)}", highlight=False)
     console.print()
+
+
+def _number(number: NumberRead) -> str:
+    if number.value is None:
+        return number.text
+    interval = f" [dim]({number.interval})[/]" if number.interval else ""
+    return f"{number.text}{interval} [dim]n={number.n}[/]"
 
 
 def check_drawing(file: Path) -> None:

@@ -14,21 +14,33 @@ they are sent as values: ``await client.send(calls.queue())``.
 | --- | --- |
 | `calls` | every request as a value |
 | `clients` | `Client` and `AsyncClient`, which send them |
+| `cells` | cells of a sweep for one's own program to train: `client.cells(sweep_id)` |
+| `runs` | runs logged live, on disk first: `client.run(...)` |
+| `trainers` | callbacks for Lightning, Hugging Face's Trainer, Keras; imported by name |
+| `accounts`, `elsewhere` | requests about people; about cells, live runs and imports |
 | `answers` | what a request is, and what comes back: answers, errors, events |
 """
 
 from backend.client import calls
 from backend.client.answers import ApiError, Call, Event, ServerAway, read_events
+from backend.client.cells import Cell, agent_name
 from backend.client.clients import ENDED, AsyncClient, Client
+from backend.client.runs import Run, default_spool, send_file, spooled
 
 __all__ = [
     "ENDED",
     "ApiError",
     "AsyncClient",
     "Call",
+    "Cell",
     "Client",
     "Event",
+    "Run",
     "ServerAway",
+    "agent_name",
     "calls",
+    "default_spool",
     "read_events",
+    "send_file",
+    "spooled",
 ]

@@ -1,12 +1,16 @@
 """A request as a value, and what comes back: its answer, a refusal, silence, or events."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from functools import wraps
+from pathlib import Path
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 import httpx
+from pydantic import TypeAdapter
 
 T = TypeVar("T")
+P = ParamSpec("P")
 Query = dict[str, Any]
 
 
@@ -38,6 +42,24 @@ class Call(Generic[T]):
     def parameters(self) -> Query:
         """The query without what was left out."""
         return {name: value for name, value in self.query.items() if value is not None}
+
+
+class Sender(Protocol):
+    """Whoever makes a call and returns its answer."""
+
+    def send(self, call: Call[T]) -> T:
+        """Make a call."""
+        ...
+
+
+def sends(make: Callable[P, Call[T]]) -> Callable[Concatenate[Sender, P], T]:
+    """Return the method that makes a call and returns its answer, with the call's own types."""
+
+    @wraps(make)
+    def method(self: Sender, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.send(make(*args, **kwargs))
+
+    return method
 
 
 class ApiError(Exception):
@@ -123,3 +145,33 @@ def read_events(lines: Iterable[str]) -> Iterator[Event]:
         elif not line.startswith(":"):
             name, _, value = line.partition(":")
             fields.setdefault(name, []).append(value.removeprefix(" "))
+
+
+def is_elsewhere(url: str) -> bool:
+    """Return whether a server is on another machine; a proxy would not find our loopback."""
+    return httpx.URL(url).host not in ("127.0.0.1", "localhost", "::1")
+
+
+def headers_of(token: str | None) -> dict[str, str]:
+    """Return what every request carries."""
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def read_answer(response: httpx.Response, call: Call[T]) -> T:
+    """Return a body as the type its call promises."""
+    if not response.content:
+        return TypeAdapter(call.answer).validate_python(None)
+    return TypeAdapter(call.answer).validate_json(response.content)
+
+
+def download(http: httpx.Client, address: str, query: dict[str, Any], path: Path) -> None:
+    """Write an answer to a file as it comes, without holding it in memory."""
+    try:
+        with http.stream("GET", address, params=query) as response:
+            if not response.is_success:
+                response.read()
+                raise error_of(response)
+            with path.open("wb") as file:
+                file.writelines(response.iter_bytes())
+    except httpx.TransportError as cause:
+        raise away(http.base_url, cause) from cause

@@ -1,11 +1,15 @@
-"""Every request a client can make, as a value: what to send, and what the answer is."""
+"""Every request a client can make, as a value: what to send, and what the answer is.
+
+What needs no more than to be sent has its method here too, in a class that `Client` inherits.
+"""
 
 from collections.abc import Iterable
 from typing import Any
 
-from backend.client.answers import Call
+from backend.client.accounts import *
+from backend.client.answers import Call, Sender, sends
+from backend.client.elsewhere import *
 from backend.schemas import (
-    AuditRead,
     Band,
     BundleRead,
     CatalogRead,
@@ -16,17 +20,9 @@ from backend.schemas import (
     DryRunRead,
     FirstStudyRead,
     HealthRead,
-    ImportRead,
-    LoginCreate,
-    MeRead,
     Metric,
-    NoteCreate,
-    NoteRead,
     Page,
     PaperRead,
-    PasswordChange,
-    PasswordRead,
-    PersonRead,
     QuadraticRead,
     QueueRead,
     RaceRead,
@@ -41,17 +37,9 @@ from backend.schemas import (
     SweepCreate,
     SweepRead,
     SweepSubmitted,
-    TokenCreate,
-    TokenCreated,
-    TokenRead,
+    TimingsRead,
     TrialRead,
     UpdateRead,
-    UserCreate,
-    UserCreated,
-    UserRead,
-    UserUpdate,
-    ViewCreate,
-    ViewRead,
     WorkerRead,
 )
 
@@ -64,11 +52,6 @@ def health() -> Call[HealthRead]:
 def ready() -> Call[ReadyRead]:
     """Whether sweeps would be run; "no" is an answer too."""
     return Call("GET", "/api/ready", ReadyRead, accepted=(503,))
-
-
-def me() -> Call[MeRead]:
-    """Who is asking."""
-    return Call("GET", "/api/me", MeRead)
 
 
 def catalog() -> Call[CatalogRead]:
@@ -218,6 +201,16 @@ def scorecard(
     return Call("GET", f"/api/studies/{study_id}/scorecard", ScorecardRead, query=query)
 
 
+def measure_steps(study_id: int, *, device: str = "auto") -> Call[TimingsRead]:
+    """Have a worker measure what a step of every method costs on a study's networks."""
+    return Call("POST", f"/api/studies/{study_id}/timing", TimingsRead, json={"device": device})
+
+
+def step_timing(study_id: int) -> Call[TimingsRead]:
+    """How far the measuring of a study's step costs is."""
+    return Call("GET", f"/api/studies/{study_id}/timing", TimingsRead)
+
+
 def differences(
     study_id: int,
     *,
@@ -240,19 +233,6 @@ def compare(
     """Several studies on one axis."""
     query = {"study": list(study_ids), "metric": metric, "reducer": reducer, "band": band}
     return Call("GET", "/api/compare", CompareRead, query=query)
-
-
-def import_runs(
-    content: bytes | Iterable[bytes],
-    *,
-    filename: str = "",
-    study_id: int | None = None,
-    name: str | None = None,
-) -> Call[ImportRead]:
-    """Bring runs made elsewhere into a study, a new one unless an id is given."""
-    query = {"study_id": study_id, "name": name, "filename": filename or None}
-    headers = {"Content-Type": "application/octet-stream"}
-    return Call("POST", "/api/import", ImportRead, query=query, content=content, headers=headers)
 
 
 def workers() -> Call[Page[WorkerRead]]:
@@ -285,102 +265,34 @@ def race() -> Call[RaceRead]:
     return Call("GET", "/api/illustrations/race", RaceRead)
 
 
-def log_in(body: LoginCreate) -> Call[MeRead]:
-    """Begin a login by cookie; programs do better with a token."""
-    return Call("POST", "/api/auth/login", MeRead, json=body.model_dump())
+class StudyCalls(Sender):
+    """What needs no more than to be sent."""
 
-
-def log_out() -> Call[None]:
-    """End the login."""
-    return Call("POST", "/api/auth/logout", type(None))
-
-
-def change_password(body: PasswordChange) -> Call[None]:
-    """Change one's own password."""
-    return Call("POST", "/api/auth/password", type(None), json=body.model_dump())
-
-
-def people() -> Call[Page[PersonRead]]:
-    """Everybody's name."""
-    return Call("GET", "/api/people", Page[PersonRead])
-
-
-def tokens() -> Call[Page[TokenRead]]:
-    """One's own tokens."""
-    return Call("GET", "/api/tokens", Page[TokenRead])
-
-
-def create_token(body: TokenCreate) -> Call[TokenCreated]:
-    """Make a token; the answer is the only place its text is in."""
-    return Call("POST", "/api/tokens", TokenCreated, json=body.model_dump())
-
-
-def revoke_token(token_id: int) -> Call[None]:
-    """End a token."""
-    return Call("DELETE", f"/api/tokens/{token_id}", type(None))
-
-
-def users() -> Call[Page[UserRead]]:
-    """Every account."""
-    return Call("GET", "/api/users", Page[UserRead])
-
-
-def user(user_id: int) -> Call[UserRead]:
-    """One account."""
-    return Call("GET", f"/api/users/{user_id}", UserRead)
-
-
-def create_user(body: UserCreate) -> Call[UserCreated]:
-    """Create an account."""
-    return Call("POST", "/api/users", UserCreated, json=body.model_dump())
-
-
-def update_user(user_id: int, body: UserUpdate) -> Call[UserRead]:
-    """Change a role, lock out or let in again."""
-    changes = body.model_dump(exclude_unset=True)
-    return Call("PATCH", f"/api/users/{user_id}", UserRead, json=changes)
-
-
-def delete_user(user_id: int) -> Call[None]:
-    """Delete an account."""
-    return Call("DELETE", f"/api/users/{user_id}", type(None))
-
-
-def reset_password(user_id: int) -> Call[PasswordRead]:
-    """Give somebody a made-up password."""
-    return Call("POST", f"/api/users/{user_id}/password", PasswordRead, json={})
-
-
-def audit(**query: Any) -> Call[Page[AuditRead]]:
-    """Who did what, to one study (`study_id`) or at all."""
-    return Call("GET", "/api/audit", Page[AuditRead], query=query)
-
-
-def notes(study_id: int, **paging: Any) -> Call[Page[NoteRead]]:
-    """What people remarked about a study."""
-    return Call("GET", f"/api/studies/{study_id}/notes", Page[NoteRead], query=paging)
-
-
-def add_note(study_id: int, body: NoteCreate) -> Call[NoteRead]:
-    """Remark something about a study."""
-    return Call("POST", f"/api/studies/{study_id}/notes", NoteRead, json=body.model_dump())
-
-
-def delete_note(note_id: int) -> Call[None]:
-    """Delete a note of one's own."""
-    return Call("DELETE", f"/api/notes/{note_id}", type(None))
-
-
-def views() -> Call[Page[ViewRead]]:
-    """One's own views of the history."""
-    return Call("GET", "/api/views", Page[ViewRead])
-
-
-def save_view(body: ViewCreate) -> Call[ViewRead]:
-    """Keep filters of the history under a name."""
-    return Call("POST", "/api/views", ViewRead, json=body.model_dump(exclude_none=True))
-
-
-def delete_view(view_id: int) -> Call[None]:
-    """Delete a view."""
-    return Call("DELETE", f"/api/views/{view_id}", type(None))
+    health = sends(health)
+    ready = sends(ready)
+    catalog = sends(catalog)
+    paper = sends(paper)
+    begin_first_study = sends(begin_first_study)
+    bundle = sends(bundle)
+    load_bundle = sends(load_bundle)
+    study = sends(study)
+    update_study = sends(update_study)
+    delete_study = sends(delete_study)
+    sweeps = sends(sweeps)
+    sweep = sends(sweep)
+    cancel = sends(cancel)
+    retry = sends(retry)
+    trial = sends(trial)
+    curve = sends(curve)
+    sensitivity = sends(sensitivity)
+    scorecard = sends(scorecard)
+    measure_steps = sends(measure_steps)
+    step_timing = sends(step_timing)
+    differences = sends(differences)
+    compare = sends(compare)
+    workers = sends(workers)
+    queue = sends(queue)
+    storage = sends(storage)
+    quadratic = sends(quadratic)
+    update = sends(update)
+    race = sends(race)

@@ -2,17 +2,28 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import wraps
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import httpx
-from pydantic import TypeAdapter
 
 from backend.client import calls
-from backend.client.answers import Call, away, error_of, read_events
+from backend.client.accounts import AccountCalls
+from backend.client.answers import (
+    Call,
+    away,
+    download,
+    error_of,
+    headers_of,
+    is_elsewhere,
+    read_answer,
+    read_events,
+)
+from backend.client.cells import FLUSH_SECONDS, Cell, cells
+from backend.client.elsewhere import ElsewhereCalls
+from backend.client.runs import Run, new_run, send_file, spooled
 from backend.schemas import (
     DryRunRead,
     ImportRead,
@@ -26,23 +37,12 @@ from backend.schemas import (
 )
 
 T = TypeVar("T")
-P = ParamSpec("P")
 DEFAULT_URL = "http://127.0.0.1:8050"
 POLL_SECONDS = 1.0
 ENDED = (SweepState.COMPLETED, SweepState.FAILED, SweepState.CANCELLED)
 
 
-def sends(make: Callable[P, Call[T]]) -> Callable[Concatenate["Client", P], T]:
-    """Return the method that makes a call and returns its answer, with the call's own types."""
-
-    @wraps(make)
-    def method(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.send(make(*args, **kwargs))
-
-    return method
-
-
-class Client:
+class Client(calls.StudyCalls, AccountCalls, ElsewhereCalls):
     """Talks to an Etascope server; every method raises `ApiError` or `ServerAway`."""
 
     def __init__(
@@ -186,77 +186,62 @@ class Client:
             return
 
     def export(
-        self, study_id: int, path: Path, *, format: Literal["csv", "json", "parquet"] = "csv"
+        self,
+        study_id: int,
+        path: Path,
+        *,
+        format: Literal["csv", "json", "parquet"] = "csv",
+        content: Literal["trials", "scorecard"] = "trials",
     ) -> None:
-        """Write every trial of a study to a file, without holding them in memory."""
-        address, query = f"/api/studies/{study_id}/export", {"format": format}
-        try:
-            with self._http.stream("GET", address, params=query) as response:
-                if not response.is_success:
-                    response.read()
-                    raise error_of(response)
-                with path.open("wb") as file:
-                    file.writelines(response.iter_bytes())
-        except httpx.TransportError as cause:
-            raise away(self._http.base_url, cause) from cause
+        """Write every trial of a study to a file, without holding them in memory.
 
-    def import_runs(
-        self, path: Path, *, study_id: int | None = None, name: str | None = None
-    ) -> ImportRead:
-        """Bring runs made elsewhere into a study, a new one unless an id is given."""
-        content = path.read_bytes()
-        return self.send(
-            calls.import_runs(content, filename=path.name, study_id=study_id, name=name)
-        )
+        Or its scorecard, one line a series and number.
+        """
+        query = {"format": format, "content": content}
+        download(self._http, f"/api/studies/{study_id}/export", query, path)
 
-    # What needs no more than to be sent; tests/backend/client compares it with the API's document.
-    health = sends(calls.health)
-    ready = sends(calls.ready)
-    workers = sends(calls.workers)
-    queue = sends(calls.queue)
-    storage = sends(calls.storage)
-    catalog = sends(calls.catalog)
-    study = sends(calls.study)
-    update_study = sends(calls.update_study)
-    delete_study = sends(calls.delete_study)
-    notes = sends(calls.notes)
-    add_note = sends(calls.add_note)
-    delete_note = sends(calls.delete_note)
-    sweeps = sends(calls.sweeps)
-    sweep = sends(calls.sweep)
-    cancel = sends(calls.cancel)
-    retry = sends(calls.retry)
-    trial = sends(calls.trial)
-    curve = sends(calls.curve)
-    sensitivity = sends(calls.sensitivity)
-    scorecard = sends(calls.scorecard)
-    differences = sends(calls.differences)
-    compare = sends(calls.compare)
-    paper = sends(calls.paper)
-    bundle = sends(calls.bundle)
-    load_bundle = sends(calls.load_bundle)
-    begin_first_study = sends(calls.begin_first_study)
-    quadratic = sends(calls.quadratic)
-    update = sends(calls.update)
-    race = sends(calls.race)
-    me = sends(calls.me)
-    log_in = sends(calls.log_in)
-    log_out = sends(calls.log_out)
-    change_password = sends(calls.change_password)
-    people = sends(calls.people)
-    tokens = sends(calls.tokens)
-    create_token = sends(calls.create_token)
-    revoke_token = sends(calls.revoke_token)
-    users = sends(calls.users)
-    user = sends(calls.user)
-    create_user = sends(calls.create_user)
-    update_user = sends(calls.update_user)
-    delete_user = sends(calls.delete_user)
-    reset_password = sends(calls.reset_password)
-    audit = sends(calls.audit)
-    views = sends(calls.views)
-    save_view = sends(calls.save_view)
-    delete_view = sends(calls.delete_view)
+    def publish(self, study_ids: list[int], path: Path, *, format: str = "html") -> None:
+        """Write a study, or several on one axis, as one HTML file or a zip (`format`)."""
+        download(self._http, "/api/publish", {"study": study_ids, "format": format}, path)
+
+    def import_runs(self, path: Path, **into: Any) -> ImportRead:
+        """Bring a file of runs made elsewhere into a study; `into` as `calls.import_runs` has."""
+        return self.send(calls.import_runs(path.read_bytes(), filename=path.name, **into))
+
+    def cells(self, sweep_id: int, **options: Any) -> Iterator[Cell]:
+        """Yield a sweep's cells for this program to train; see `backend.client.cells`."""
+        return cells(self, sweep_id, **options)
+
+    def run(
+        self,
+        *,
+        study: int | str,
+        method: str,
+        lr: float,
+        task: str = "training",
+        seed: int = 1,
+        spool: Path | None = None,
+        flush_seconds: float = FLUSH_SECONDS,
+        **settings: Any,
+    ) -> Run:
+        """Begin to log a run live; used as a context manager, whose end is the run's.
+
+        Args:
+            study: Its id; or a name, of a study that is there or shall be made.
+            method: What is compared, an optimizer say.
+            lr: The learning rate.
+            task: What is learnt; losses of different tasks are never mixed.
+            seed: Of this run.
+            spool: Where the run is kept until it is sent.
+            flush_seconds: How often new points are sent.
+            settings: `epochs`, `batch_size`, `clip`; `settings`, an object of one's own.
+        """
+        made = new_run(study=study, method=method, lr=lr, task=task, seed=seed, **settings)
+        return Run(self, made, spool=spool, flush_seconds=flush_seconds)
+
+    def sync_runs(self, spool: Path | None = None) -> int:
+        """Send the runs that are still on disk; return how many."""
+        return sum(send_file(self, path) for path in spooled(spool))
 
     def close(self) -> None:
         """Close all connections."""
@@ -341,23 +326,6 @@ class AsyncClient:
         _trace: TracebackType | None,
     ) -> None:
         await self.aclose()
-
-
-def is_elsewhere(url: str) -> bool:
-    """Return whether a server is on another machine; a proxy would not find our loopback."""
-    return httpx.URL(url).host not in ("127.0.0.1", "localhost", "::1")
-
-
-def headers_of(token: str | None) -> dict[str, str]:
-    """Return what every request carries."""
-    return {"Authorization": f"Bearer {token}"} if token else {}
-
-
-def read_answer(response: httpx.Response, call: Call[T]) -> T:
-    """Return a body as the type its call promises."""
-    if not response.content:
-        return TypeAdapter(call.answer).validate_python(None)
-    return TypeAdapter(call.answer).validate_json(response.content)
 
 
 def _sweep(body: SweepCreate | Mapping[str, Any]) -> SweepCreate:

@@ -7,19 +7,25 @@
 | `sweeps` | sweeps, their trials and summaries |
 | `trials` | trials and their curves |
 | `shards` | shards and workers |
+| `timings` | races that tell what a step costs |
 """
 
 from backend.models.accounts import AuditRow, LoginAttemptsRow, SessionRow, TokenRow, UserRow
-from backend.models.shards import DEVICES, ShardRow, ShardState, WorkerRow
+from backend.models.shards import AGENTS, DEVICES, OfferRow, ShardRow, ShardState, WorkerRow
 from backend.models.studies import SavedViewRow, StudyNoteRow, StudyRow, StudyTagRow
-from backend.models.sweeps import SweepRow, SweepSummaryRow, SweepTrialRow
-from backend.models.trials import CurveRow, TrialRow
+from backend.models.sweeps import BUNDLE_KEY, SweepRow, SweepSummaryRow, SweepTrialRow
+from backend.models.timings import TimingRow
+from backend.models.trials import LONGEST_METHOD, CurveRow, TrialRow
 
 __all__ = [
+    "AGENTS",
+    "BUNDLE_KEY",
     "DEVICES",
+    "LONGEST_METHOD",
     "AuditRow",
     "CurveRow",
     "LoginAttemptsRow",
+    "OfferRow",
     "SavedViewRow",
     "SessionRow",
     "ShardRow",
@@ -30,6 +36,7 @@ __all__ = [
     "SweepRow",
     "SweepSummaryRow",
     "SweepTrialRow",
+    "TimingRow",
     "TokenRow",
     "TrialRow",
     "UserRow",

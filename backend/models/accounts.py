@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from backend.db import NO_SECOND_USE, Base, CreatedAt, one_of
 
 ROLES = ("viewer", "member", "admin")
-SCOPES = ("read", "write", "admin")
+SCOPES = ("read", "write", "admin", "agent")
 
 
 class UserRow(Base):

@@ -9,7 +9,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from backend.db import NO_SECOND_USE, Base, CreatedAt, enum_column, finite, one_of
 
-DEVICES = ("auto", "cpu", "cuda")
+#: In place of a device: a cell, which somebody's program elsewhere claims.
+AGENTS = "agents"
+DEVICES = ("auto", "cpu", "cuda", AGENTS)
 
 
 class ShardState(StrEnum):
@@ -63,6 +65,7 @@ class ShardRow(Base):
     created_at: Mapped[CreatedAt]
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
+    needs: Mapped[str | None] = mapped_column(String(40))  # keys of offers its worker must have
 
 
 class WorkerRow(Base):
@@ -79,10 +82,31 @@ class WorkerRow(Base):
     pid: Mapped[int | None]
     device: Mapped[str] = mapped_column(String(16))
     device_name: Mapped[str] = mapped_column(String(200), default="")
-    details: Mapped[dict[str, Any]]  # queues, threads, versions
+    details: Mapped[dict[str, Any]]  # queues, threads, versions, keys of offers
     shard_id: Mapped[int | None] = mapped_column(ForeignKey("shards.id", ondelete="SET NULL"))
     trials_done: Mapped[int] = mapped_column(default=0)
     busy_seconds: Mapped[float] = mapped_column(default=0.0)
     started_at: Mapped[CreatedAt]
     heartbeat_at: Mapped[CreatedAt] = mapped_column(index=True)
     stopping_at: Mapped[datetime | None]
+
+
+class OfferRow(Base):
+    """A version of somebody's task or method that a worker has announced; never its code."""
+
+    __tablename__ = "offers"
+    __table_args__ = (
+        CheckConstraint("kind IN ('task', 'method')", name="kind"),
+        Index("ix_offers_name", "kind", "name"),
+    )
+
+    key: Mapped[str] = mapped_column(String(16), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    name: Mapped[str] = mapped_column(String(100))
+    code: Mapped[str | None] = mapped_column(String(64))  # null: any worker has it
+    data: Mapped[str | None] = mapped_column(String(64))
+    manifest: Mapped[dict[str, Any]]
+    worker: Mapped[str] = mapped_column(String(200))  # that had it last
+    host: Mapped[str] = mapped_column(String(255), default="")
+    created_at: Mapped[CreatedAt]
+    seen_at: Mapped[CreatedAt]

@@ -8,6 +8,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from backend.db import NO_SECOND_USE, Base, CreatedAt
 
+#: How the idempotency keys of a bundle's sweeps begin, by which its studies are known.
+BUNDLE_KEY = "bundle:"
+
 
 class SweepRow(Base):
     """A grid of trials; its state and progress are derived from them, never stored."""

@@ -9,6 +9,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 from backend.db import LARGEST, NO_SECOND_USE, Base, CreatedAt, enum_column, finite, one_of
 from backend.schemas import TrialState
 
+#: A name with what is said about it, as torch.optim.AdamW(weight_decay=0.1).
+LONGEST_METHOD = 200
+
 
 class TrialRow(Base):
     """One run of one method at one learning rate with one seed, addressed by its content.
@@ -62,7 +65,10 @@ class TrialRow(Base):
 
     task: Mapped[str] = mapped_column(String(100))
     profile: Mapped[str] = mapped_column(String(16))
-    method: Mapped[str] = mapped_column(String(32))
+    # SQLite keeps texts of any length, and would have to copy the table to hear of another.
+    method: Mapped[str] = mapped_column(
+        String(32).with_variant(String(LONGEST_METHOD), "postgresql")
+    )
     batch_rule: Mapped[str | None] = mapped_column(String(16))
     activation: Mapped[str | None] = mapped_column(String(32))
     lr: Mapped[float]
@@ -88,10 +94,16 @@ class TrialRow(Base):
     seconds: Mapped[float | None]
     record: Mapped[dict[str, Any] | None]
     error: Mapped[str | None] = mapped_column(Text)
+    restarts: Mapped[int | None]  # to zero (App. C); NULL where they were not counted
+    at_zero: Mapped[bool | None]  # whether the last one left it there
+    validation_loss: Mapped[float | None]  # on held-out rows; NULL where there are none
+    validation_accuracy: Mapped[float | None]
 
 
 class CurveRow(Base):
     """A trial's losses by step: six float64 columns in one compressed block.
+
+    Where rows are held out, their two columns stand in a block of their own.
 
     One row for a whole curve, because a row per point would make the table a thousand times as
     long; bytes, because NaN is part of many a curve and columns cannot hold it alike everywhere.
@@ -105,3 +117,4 @@ class CurveRow(Base):
     )
     points: Mapped[int]
     data: Mapped[bytes] = mapped_column(LargeBinary)
+    validation: Mapped[bytes | None] = mapped_column(LargeBinary)

@@ -18,7 +18,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Self
@@ -85,6 +85,7 @@ def up(
     first_study: bool = True,
     paper: bool = True,
     invite: Callable[[str], str | None] = lambda _url: None,
+    own: Sequence[str] = (),
 ) -> None:
     """Start everything, and keep it running until a signal comes.
 
@@ -94,6 +95,7 @@ def up(
         first_study: Whether an empty history gets its first study, once a browser opens.
         paper: Whether it then gets the paper's reproduction too, when the first study has ended.
         invite: Returns what to say to whoever may make the first account at an address.
+        own: Files whose tasks and methods the worker brings along.
 
     Raises:
         IBError: If something could not be started or kept running.
@@ -104,7 +106,7 @@ def up(
         url = address(settings)
         announce(url)
         try:
-            _start(settings, children, stop, first_study=first_study)
+            _start(settings, children, stop, first_study=first_study, own=own)
             wait_until_ready(url, children, stop, say)
             say(f"Etascope is ready at {url} - press Ctrl-C to stop it.")
             if settings.auth and (invitation := invite(url)):
@@ -123,7 +125,12 @@ def up(
 
 
 def _start(
-    settings: Settings, children: list[Child], stop: StopSignals, *, first_study: bool
+    settings: Settings,
+    children: list[Child],
+    stop: StopSignals,
+    *,
+    first_study: bool,
+    own: Sequence[str] = (),
 ) -> None:
     from backend.operations.database import upgrade
 
@@ -134,12 +141,15 @@ def _start(
         children.append(broker.child())
         children[0].start()
         broker.wait(children[0])
-    for name, command in (("The worker", "worker"), ("The web server", "api")):
+    brought = [word for one in own for word in ("--with", one)]
+    nothing: list[str] = []
+    parts = (("The worker", "worker", brought), ("The web server", "api", nothing))
+    for name, command, words in parts:
         stop.check()
         children.append(
             Child(
                 name,
-                [sys.executable, "-P", "-m", "backend.cli", command],
+                [sys.executable, "-P", "-m", "backend.cli", command, *words],
                 log=settings.home / "logs" / f"{command}.log",
                 environment={
                     **environment(settings),

@@ -5,6 +5,7 @@ a program present that another does not find. `python -m backend.operations.prog
 the tests lack as JSON, which is how `run.py` asks.
 """
 
+import glob
 import importlib.util
 import json
 import os
@@ -19,6 +20,10 @@ BROKERS = ("redis-server", "valkey-server")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 #: Debian keeps the server's programs off PATH, a folder a version.
 POSTGRES_PLACES = Path("/usr/lib/postgresql")
+#: Debian's folder of preloaded clocks, one a processor's kind.
+CLOCKS = "/usr/lib/*/faketime/libfaketimeMT.so.1"
+#: What it takes to give processes a network, disks and certificates of their own.
+STAGEHANDS = {"ip": "iproute2", "unshare": "util-linux", "mount": "mount", "openssl": "openssl"}
 #: What the dynamic loader says of a library that is not there.
 NO_LIBRARY = re.compile(r"shared libraries: (lib[\w+-]+)\.so\.(\d+)")
 DRIVER_SECONDS = 60.0
@@ -71,6 +76,11 @@ def find_browser() -> str | None:
     return next((found for name in BROWSERS if (found := shutil.which(name))), None)
 
 
+def find_clock() -> Path | None:
+    """Return the library that shows a process another time than the machine's."""
+    return next((Path(found) for found in sorted(glob.glob(CLOCKS))), None)
+
+
 def missing_parts() -> list[Missing]:
     """Return what tests with real servers and a real browser lack on this machine."""
     missing = []
@@ -81,6 +91,17 @@ def missing_parts() -> list[Missing]:
         missing.append(Missing("A broker", ("redis-server",), advice))
     if (browser := missing_browser()) is not None:
         missing.append(browser)
+    return [*missing, *missing_for_faults()]
+
+
+def missing_for_faults() -> list[Missing]:
+    """Return what it lacks to move clocks, fill disks and cut networks (`tests/chaos`)."""
+    missing = []
+    if find_clock() is None:
+        missing.append(Missing("libfaketime", ("libfaketime",), "Install it."))
+    for program, package in STAGEHANDS.items():
+        if shutil.which(program) is None:
+            missing.append(Missing(program, (package,), f"Install {package}."))
     return missing
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from backend.paper.wire import method_numbers, read_point
 from backend.schemas import MethodNumbersRead, SeriesRead
 from ib_core.methods import place
-from ib_core.metrics import RateCurve, SeedResult, paper_threshold
-from ib_core.reproduction import far_robustness
+from ib_core.metrics import RateCurve, SeedResult, score_task
 from ib_core.sweep import TrialResult
 from ib_core.tasks import find_task
 
@@ -46,9 +45,7 @@ def _panel(title: str, results: Sequence[TrialResult]) -> Panel:
         for label in curves
     }
     by_name = {names[label]: curve for label, curve in curves.items()}
-    found = far_robustness(by_name)
-    rows = {name: found[name] for name in by_name}
-    threshold = paper_threshold(by_name["eb"].capped()) if "eb" in by_name else None
+    rows = score_task(by_name).rows
     first = results[0].spec
     series = [
         SeriesRead(
@@ -66,7 +63,6 @@ def _panel(title: str, results: Sequence[TrialResult]) -> Panel:
             batch_size=first.batch_size,
             options={},
             imported=False,
-            threshold=threshold,
             points=[read_point(point) for point in curve.points],
         )
         for label, curve in curves.items()

@@ -12,8 +12,8 @@ from typing import Any, Literal, Protocol
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from backend.schemas import SeriesRead
-from ib_core.metrics import MetricValue
+from backend.schemas import ClipRead, PaperRead, SeriesRead, UciAccuracyRead
+from ib_core.metrics import KINDS
 from ib_core.reproduction import TableNumbers
 
 Scheme = Literal["light", "dark"]
@@ -43,6 +43,8 @@ class MethodLook(Protocol):
 DrawCurves = Callable[
     [Sequence[SeriesRead], str, Scheme, bool, float | None, float | None], go.Figure
 ]
+#: Differences, title, scheme, whether it is narrow.
+DrawClipping = Callable[[Sequence[ClipRead], str, Scheme, bool], go.Figure]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,29 +53,60 @@ class Look:
 
     Attributes:
         curves: Draws loss against learning rate.
+        clipping: Draws clipped minus unclipped losses.
+        accuracies: Draws UCI's accuracies, EB against IB.
+        agreement: Draws which of UCI's printed losses are met.
         template: Returns what all figures of a scheme share.
         methods: What each method looks like, in the order of every picture.
         text_colour: Of words in a figure, by scheme.
     """
 
     curves: DrawCurves
+    clipping: DrawClipping
+    accuracies: Callable[[UciAccuracyRead, Scheme, bool], go.Figure]
+    agreement: Callable[[PaperRead, Scheme, bool], go.Figure]
     template: Callable[[Scheme], go.layout.Template]
     methods: Mapping[str, MethodLook]
     text_colour: Mapping[Scheme, str]
 
 
+def clip_picture(look: Look, found: Sequence[ClipRead], title: str) -> Variants:
+    """Return clipped minus unclipped losses, as the Paper page draws them."""
+    return _variants(lambda scheme, narrow: look.clipping(found, title, scheme, narrow))
+
+
+def uci_pictures(look: Look, paper: PaperRead) -> dict[str, Variants]:
+    """Return UCI's accuracies and printed cells, as the Paper page draws them."""
+    found = {}
+    if paper.uci_tables:
+        found["uci-agreement"] = _variants(
+            lambda scheme, narrow: look.agreement(paper, scheme, narrow)
+        )
+    for one in paper.uci_accuracies:
+        found[f"uci-accuracy-{one.source}"] = _accuracy_picture(look, one)
+    return found
+
+
+def _accuracy_picture(look: Look, one: UciAccuracyRead) -> Variants:
+    return _variants(lambda scheme, narrow: look.accuracies(one, scheme, narrow))
+
+
 def curve_picture(
-    look: Look, series: Sequence[SeriesRead], title: str, *, initial: float | None = None
+    look: Look,
+    series: Sequence[SeriesRead],
+    title: str,
+    *,
+    threshold: float | None = None,
+    initial: float | None = None,
 ) -> Variants:
     """Return loss against learning rate, as the Study page draws it."""
-    threshold = next((line.threshold for line in series if line.threshold is not None), None)
     return _variants(
         lambda scheme, narrow: look.curves(series, title, scheme, narrow, threshold, initial)
     )
 
 
 def tables_picture(look: Look, rows: Sequence[TableNumbers]) -> Variants:
-    """Return every method's robust range and headroom over all UCI tables."""
+    """Return every method's LR sensitivity and headroom over all UCI tables."""
     return _variants(lambda scheme, narrow: _tables_figure(look, rows, scheme, narrow))
 
 
@@ -123,16 +156,15 @@ _ONE_AND_THREE = [digit * 10.0**power for power in range(-4, 5) for digit in (1,
 def _tables_figure(
     look: Look, rows: Sequence[TableNumbers], scheme: Scheme, narrow: bool
 ) -> go.Figure:
-    titles = ("Robust range, decades of rate", "Headroom over EB, times")
+    titles = ("LR sensitivity, 0 to 1", "Edge over EB's, times")
     grid = {"rows": 2, "cols": 1} if narrow else {"rows": 1, "cols": 2}
     figure = make_subplots(**grid, subplot_titles=titles, vertical_spacing=0.16)
     for method in methods_of(look, rows):
         own, style = [row for row in rows if row.method == method], look.methods[method]
-        ranges, times = [row.robust_range for row in own], [row.headroom for row in own]
-        figure.add_trace(_box(own, ranges, style, scheme), row=1, col=1)
+        figure.add_trace(_box(own, "lr_sensitivity", style, scheme), row=1, col=1)
         if method != "eb":
             place = {"row": 2, "col": 1} if narrow else {"row": 1, "col": 2}
-            figure.add_trace(_box(own, times, style, scheme), **place)
+            figure.add_trace(_box(own, "headroom", style, scheme), **place)
     figure.update_layout(
         template=look.template(scheme),
         showlegend=False,
@@ -144,21 +176,14 @@ def _tables_figure(
     return figure
 
 
-def _box(
-    rows: Sequence[TableNumbers],
-    values: Sequence[MetricValue],
-    style: MethodLook,
-    scheme: Scheme,
-) -> go.Box:
+def _box(rows: Sequence[TableNumbers], name: str, style: MethodLook, scheme: Scheme) -> go.Box:
     """Return one method's box with a dot a table; a bound is drawn at its value and says so."""
-    known = [
-        (row, value) for row, value in zip(rows, values, strict=True) if value.value is not None
-    ]
+    known = [row for row in rows if row.numbers[name].value is not None]
     return go.Box(
-        y=[value.value for _, value in known],
+        y=[row.numbers[name].value for row in known],
         x=[style.short] * len(known),
         name=style.short,
-        text=[f"{row.dataset}: {value.text}" for row, value in known],
+        text=[f"{row.dataset}: {KINDS[name].write(row.numbers[name])}" for row in known],
         hovertemplate="%{text}<extra></extra>",
         boxpoints="all",
         jitter=0.6,

@@ -17,15 +17,17 @@ from backend.paper.panels import Panel, panels_of
 from backend.paper.pictures import (
     Look,
     Variants,
+    clip_picture,
     curve_picture,
     methods_of,
     tables_picture,
     templates,
+    uci_pictures,
 )
 from backend.paper.wire import read_findings
 from backend.schemas import ExperimentRead, PaperRead
 from ib_core.datasets import data_dir
-from ib_core.metrics import MetricValue, number_text
+from ib_core.metrics import Number, number_text, rank_test
 from ib_core.reproduction import (
     PLAN,
     Bundle,
@@ -36,6 +38,7 @@ from ib_core.reproduction import (
     find,
     recorded_evidence,
     runs_of,
+    values_by_table,
 )
 
 UCI_METHODS = "beyond/uci_methods"
@@ -67,7 +70,7 @@ def write_report(bundle: Bundle, out: Path, *, look: Look) -> PaperRead:
 
 
 def judge(bundle: Bundle) -> PaperRead:
-    """Return the verdicts on a bundle, beside the recorded runs if they are here."""
+    """Return the verdicts on a bundle, beside the recorded runs."""
     results = list(bundle.results.values())
     measured = bundle.run_times().get("overheads", {})
     return read_findings(
@@ -85,6 +88,7 @@ def _render(bundle: Bundle, paper: PaperRead, look: Look) -> str:
     figures: dict[str, Variants] = {}
     for experiment in paper.experiments:
         figures |= _experiment_figures(experiment, look)
+    figures |= uci_pictures(look, paper)
     beyond = [_beyond(study, bundle, figures, look) for study in PLAN.values() if _is_beyond(study)]
     tables = by_table(bundle.results_of(PLAN[UCI_METHODS]))
     if tables:
@@ -102,6 +106,7 @@ def _render(bundle: Bundle, paper: PaperRead, look: Look) -> str:
         beyond=[section for section in beyond if section.trials],
         uci_methods=_medians(tables, methods_of(look, tables)),
         uci_tables=len({row.dataset for row in tables}),
+        ranks=_ranks(tables),
         figures=_packed(figures),
         figure_ids=set(figures),
         templates=_script(templates(look)),
@@ -117,13 +122,19 @@ def _is_beyond(study: Study) -> bool:
 
 def _experiment_figures(experiment: ExperimentRead, look: Look) -> dict[str, Variants]:
     found = {}
-    if experiment.text.series:
-        title = f"{experiment.title}, text profile"
-        found[f"{experiment.id}-text"] = curve_picture(look, experiment.text.series, title)
-    both = [*experiment.authors.series, *experiment.recorded]
-    if both:
-        title = f"{experiment.title}, authors profile"
-        found[f"{experiment.id}-authors"] = curve_picture(look, both, title)
+    for profile in (experiment.text, experiment.authors):
+        is_text = profile is experiment.text
+        name = "text" if is_text else "authors"
+        series = profile.series if is_text else [*experiment.recorded, *profile.series]
+        title = f"{experiment.title}, {name} profile"
+        if series:
+            found[f"{experiment.id}-{name}"] = curve_picture(
+                look, series, title, threshold=profile.threshold
+            )
+        if profile.clipping:
+            found[f"{experiment.id}-{name}-clipping"] = clip_picture(
+                look, profile.clipping, f"{title}: clipped minus unclipped"
+            )
     return found
 
 
@@ -143,14 +154,13 @@ def _medians(tables: Sequence[TableNumbers], methods: Sequence[str]) -> list[dic
     """Return each method's medians over the tables."""
     rows = []
     for method in methods:
-        own = [row for row in tables if row.method == method]
-        ranges, times = [row.robust_range for row in own], [row.headroom for row in own]
+        own = [row.numbers for row in tables if row.method == method]
+        times = [numbers["headroom"] for numbers in own]
         rows.append(
             {
                 "method": method,
                 "tables": len(own),
-                "robust_range": _median(ranges),
-                "range_bounds": sum(v.censored != "none" for v in ranges),
+                "lr_sensitivity": _median([numbers["lr_sensitivity"] for numbers in own]),
                 "headroom": _median(times),
                 "headroom_bounds": sum(v.censored == "above" for v in times),
             }
@@ -158,7 +168,26 @@ def _medians(tables: Sequence[TableNumbers], methods: Sequence[str]) -> list[dic
     return rows
 
 
-def _median(values: Sequence[MetricValue]) -> str:
+def _ranks(tables: Sequence[TableNumbers]) -> list[dict[str, Any]]:
+    """Return mean ranks over the tables, with the difference that cannot be told apart."""
+    titles = {"best_mean": "Best training loss", "lr_sensitivity": "LR sensitivity"}
+    found = []
+    for name, title in titles.items():
+        values = values_by_table(tables, name)
+        if len({row.method for row in tables}) > 1:
+            test = rank_test(values)
+            found.append(
+                {
+                    "title": title,
+                    "ranks": test.ranks,
+                    "n": test.n,
+                    "difference": test.critical_difference,
+                }
+            )
+    return found
+
+
+def _median(values: Sequence[Number]) -> str:
     """Return a median in words; one that a bound could move is a bound itself."""
     known = [(value.value, value.censored) for value in values if value.value is not None]
     if not known:

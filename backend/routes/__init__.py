@@ -6,6 +6,7 @@
 | `system` | the service itself, and what can be run |
 | `accounts` | logins, one's own tokens, everybody's accounts |
 | `studies`, `sweeps` | the nouns themselves; trials stand with their sweeps |
+| `cells` | cells that programs elsewhere claim, and runs that they log |
 | `events` | what happens in a sweep, as it happens |
 | `analysis` | curves, numbers, comparisons, the paper's verdicts |
 | `start` | what a new installation begins with |
@@ -19,6 +20,7 @@ from fastapi import APIRouter
 from backend.routes import (
     accounts,
     analysis,
+    cells,
     events,
     illustrations,
     start,
@@ -40,6 +42,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     system.catalog_router,
     studies.router,
     sweeps.router,
+    cells.router,
     events.router,
     sweeps.trials_router,
     analysis.router,

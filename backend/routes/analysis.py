@@ -1,6 +1,6 @@
 """Curves, robustness numbers, differences, comparisons; and what they say of the paper."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi import Query as QueryParameters
@@ -14,6 +14,7 @@ from backend.schemas import (
     DifferenceKind,
     DifferencesRead,
     Identifier,
+    LossMetric,
     Metric,
     PaperRead,
     Reducer,
@@ -29,23 +30,22 @@ paper_router = APIRouter(prefix="/api/paper", tags=["paper"])
 UNCHANGED: dict[int | str, dict[str, Any]] = {
     304: {"description": "As it was when the caller got its `If-None-Match`."}
 }
-#: Robustness is about losses; how long a run took is no loss.
-Loss = Literal["train_loss", "test_loss", "train_accuracy", "test_accuracy"]
+BEST = "The last value, or the best at any evaluation, chosen on validation where there is one."
 
 
 class SensitivityQuery(Query):
     """Which curves to draw."""
 
     metric: Metric = "train_loss"
-    reducer: Reducer = Field("final", description="The last value, or the best at any evaluation.")
+    reducer: Reducer = Field("final", description=BEST)
     band: Band = Field("std", description="What is drawn around the mean.")
 
 
 class ScoreQuery(Query):
     """Which losses to measure."""
 
-    metric: Loss = Field("train_loss", description="An accuracy is measured as 1 - accuracy.")
-    reducer: Reducer = Field("final", description="The last value, or the best at any evaluation.")
+    metric: LossMetric = Field("train_loss", description="An accuracy is measured as 1 - accuracy.")
+    reducer: Reducer = Field("final", description=BEST)
 
 
 class DifferencesQuery(ScoreQuery):
@@ -61,7 +61,7 @@ class CompareQuery(SensitivityQuery):
     """Which studies to overlay."""
 
     study: list[Identifier] = Field(min_length=1, max_length=20, description="Repeat for each.")
-    metric: Loss = "train_loss"
+    metric: LossMetric = "train_loss"
 
 
 @router.get(
@@ -132,9 +132,13 @@ def get_differences(
     session: ReadDep,
     _: CallerDep,
 ) -> Response:
-    """Return differences paired by rate and seed: methods minus EB, or clipped minus unclipped."""
+    """Return differences paired by rate and seed: methods minus EB, or clipped minus unclipped.
+
+    Where a study has no unclipped twin of a clipped series, that of another study is taken.
+    """
     studies.owner_of(session, study_id=study_id)
-    version = analysis.studies_version(session, study_ids=[study_id])
+    used = analysis.difference_studies(session, study_id=study_id, kind=query.kind)
+    version = analysis.studies_version(session, study_ids=used)
     return answer_by_version(
         request,
         version,

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Header, Response
 from fastapi import Query as QueryParameters
 from fastapi.responses import JSONResponse
 from pydantic import Field
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from backend.db import reading, transaction
@@ -21,10 +22,21 @@ from backend.schemas import (
     SweepCreate,
     SweepRead,
     SweepSubmitted,
+    TimingCreate,
+    TimingsRead,
     TrialRead,
     TrialState,
 )
-from backend.services import accounts, importing, studies, submission, sweeps, trials
+from backend.services import (
+    accounts,
+    importing,
+    offers,
+    studies,
+    submission,
+    sweeps,
+    timings,
+    trials,
+)
 from backend.services.accounts import Caller
 
 log = logging.getLogger(__name__)
@@ -90,7 +102,7 @@ def submit_sweep(
             studies.owner_of(session, study_id=study_id)  # raises if there is no such study
             forecast = submission.forecast(session, body=payload.given())
         return JSONResponse(forecast.model_dump(mode="json"))
-    request = submission.prepare(payload.given())
+    request = _prepared(engine, payload)
     with transaction(engine) as session:
         caller.check_owner(studies.owner_of(session, study_id=study_id))
         found = submission.submit(
@@ -123,7 +135,7 @@ def submit_into_new_study(
 
     With `reuse`, the newest study of that name that the caller may change is taken instead.
     """
-    request = submission.prepare(payload.sweep.given())
+    request = _prepared(engine, payload.sweep)
     with transaction(engine) as session:
         found = submission.submit_into(
             session,
@@ -134,6 +146,13 @@ def submit_into_new_study(
             idempotency_key=idempotency_key,
         )
     return _submitted(found, queue, response)
+
+
+def _prepared(engine: Engine, payload: SweepCreate) -> submission.Request:
+    """Read a body with what workers bring along; their code is not here, and never runs here."""
+    with reading(engine) as session:
+        known = offers.known_to(session, payload.given())
+    return submission.prepare(payload.given(), known)
 
 
 def _submitted(found: submission.Submission, queue: Queue, response: Response) -> SweepSubmitted:
@@ -147,6 +166,52 @@ def _submitted(found: submission.Submission, queue: Queue, response: Response) -
 def forecast_sweep(payload: SweepCreate, session: ReadDep, _: WriterDep) -> DryRunRead:
     """Return what submitting a sweep would mean; nothing is stored."""
     return submission.forecast(session, body=payload.given())
+
+
+@router.post(
+    "/studies/{study_id}/timing",
+    status_code=202,
+    responses={
+        **errors(400, 404, 409),
+        202: {"description": "Stored; a worker measures it. Scorecards show it as `step_cost`."},
+    },
+)
+def measure_steps(
+    study_id: StudyId,
+    payload: TimingCreate,
+    engine: EngineDep,
+    queue: QueueDep,
+    caller: WriterDep,
+) -> TimingsRead:
+    """Have a worker measure what a step of every method costs on every network of a study.
+
+    EB and the other methods take steps in turn, so that a busy machine slows them alike.
+    """
+    with transaction(engine) as session:
+        caller.check_owner(studies.owner_of(session, study_id=study_id))
+        found, new = timings.request(
+            session, study_id=study_id, device=payload.device, owner_id=caller.user_id
+        )
+        accounts.audit(session, by=caller, action="study.time", study_id=study_id, timings=new)
+    if new and not _announce_timings(queue):
+        found.messages.append(BROKER_AWAY.replace("the sweep", "the measurement"))
+    return found
+
+
+def _announce_timings(queue: Queue) -> bool:
+    """Tell the workers; never fails, since the reaper announces what was not."""
+    try:
+        return queue.announce_timings() > 0
+    except Exception:
+        log.exception("could not announce measurements")
+        return False
+
+
+@router.get("/studies/{study_id}/timing", responses=errors(404))
+def get_timing(study_id: StudyId, session: ReadDep, _: CallerDep) -> TimingsRead:
+    """Return how far the measuring of a study's step costs is."""
+    studies.owner_of(session, study_id=study_id)
+    return timings.of_study(session, study_id=study_id)
 
 
 def announce(queue: Queue, shard_ids: list[int]) -> bool:

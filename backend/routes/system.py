@@ -139,6 +139,6 @@ def get_metrics(request: Request, _: CallerDep) -> Response:
 
 
 @catalog_router.get("", responses=errors())
-def get_catalog(_: CallerDep) -> CatalogRead:
+def get_catalog(session: ReadDep, _: CallerDep) -> CatalogRead:
     """Return tasks, methods, activations, presets and the limits of a sweep."""
-    return catalog.get()
+    return catalog.get(session)

@@ -1,19 +1,29 @@
 """Trials out to files, and runs made elsewhere in."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from anyio import to_thread
 from fastapi import APIRouter, Request, Response
 from fastapi import Query as QueryParameters
-from fastapi.responses import StreamingResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import Field
 from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
 from backend.db import reading, transaction
 from backend.deps import CallerDep, EngineDep, SettingsDep, WriterDep
+from backend.errors import InvalidInput
 from backend.routes.parameters import Query, StudyId, errors
-from backend.schemas import Identifier, ImportRead, Name
-from backend.services import accounts, importing, studies, trials
+from backend.schemas import Identifier, ImportPreview, ImportRead, Name
+from backend.services import (
+    accounts,
+    analysis,
+    importing,
+    publishing,
+    studies,
+    submission,
+    trials,
+)
 from backend.services.accounts import Caller
 from backend.web import Upload, read_upload
 
@@ -26,6 +36,10 @@ class ExportQuery(Query):
     """Which file to make."""
 
     format: trials.Format = "csv"
+    content: Literal["trials", "scorecard"] = Field(
+        "trials",
+        description="Every trial; or every number of the scorecard, one line a series and number.",
+    )
 
 
 class ImportQuery(Query):
@@ -34,6 +48,10 @@ class ImportQuery(Query):
     study_id: Identifier | None = Field(None, description="A study; null: a new one.")
     name: Name | None = Field(None, description="Name of the new study.")
     filename: Name | None = Field(None, description="Where the runs come from, for the record.")
+    reuse: bool = Field(
+        False, description="Use the newest study of that name that you may change, if there is one."
+    )
+    preview: bool = Field(False, description="Only say what would be made; nothing is stored.")
 
 
 @router.get(
@@ -57,10 +75,15 @@ def export_study(
     query: Annotated[ExportQuery, QueryParameters()],
     engine: EngineDep,
     _: CallerDep,
-) -> StreamingResponse:
-    """Return every trial of a study as CSV, JSON or Parquet, streamed."""
+) -> Response:
+    """Return every trial of a study as CSV, JSON or Parquet, streamed; or its scorecard.
+
+    A scorecard is CSV, or JSON as `/scorecard` answers it.
+    """
     with reading(engine) as session:
         studies.owner_of(session, study_id=study_id)
+        if query.content == "scorecard":
+            return _scorecard(session, study_id, query.format)
     name = f"study-{study_id}.{query.format}"
     return StreamingResponse(
         trials.export(engine, study_id=study_id, format=query.format),
@@ -69,10 +92,73 @@ def export_study(
     )
 
 
+def _scorecard(session: Session, study_id: int, format: trials.Format) -> Response:
+    if format == "parquet":
+        raise InvalidInput(
+            "A scorecard is exported as csv or json, not as parquet.", field="format"
+        )
+    card = analysis.scorecard(session, study_id=study_id)
+    text = analysis.scorecard_csv(card.rows) if format == "csv" else card.model_dump_json()
+    name = f"study-{study_id}-scorecard.{format}"
+    return Response(
+        text,
+        media_type=trials.MEDIA_TYPES[format],
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+class PublishQuery(Query):
+    """What to publish."""
+
+    study: list[Identifier] = Field(
+        min_length=1, max_length=20, description="Repeat for a comparison."
+    )
+    format: publishing.Format = Field(
+        "html", description="One page, or a zip of data, figures and commands."
+    )
+
+
+@router.get(
+    "/publish",
+    response_class=Response,
+    responses={
+        **errors(404),
+        200: {
+            "description": "A file that needs no server.",
+            "content": {
+                "text/html": {"schema": {"type": "string"}},
+                "application/zip": _BINARY,
+            },
+        },
+    },
+)
+def publish_studies(
+    query: Annotated[PublishQuery, QueryParameters()], engine: EngineDep, _: CallerDep
+) -> Response:
+    """Return a study, or several on one axis, as one HTML file or a zip, for anybody to open."""
+    with reading(engine) as session:
+        contents = publishing.gather(session, study_ids=query.study)
+    made = (
+        publishing.html_page(contents)
+        if query.format == "html"
+        else publishing.zip_file(engine, contents)
+    )
+    name = f"study-{'-'.join(map(str, query.study))}.{query.format}"
+    return Response(
+        made,
+        media_type=publishing.MEDIA_TYPES[query.format],
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
 @router.post(
     "/import",
     status_code=201,
-    responses=errors(400, 404, 413),
+    response_model=ImportRead,
+    responses={
+        **errors(400, 404, 413),
+        200: {"model": ImportPreview, "description": "What would be made (preview)."},
+    },
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -97,14 +183,23 @@ async def import_runs(
     settings: SettingsDep,
     caller: WriterDep,
     response: Response,
-) -> ImportRead:
+) -> ImportRead | Response:
     """Bring runs made elsewhere into a study, marked as imported; all of them or none."""
     upload = await read_upload(request)
+    if query.preview:
+        shown = await to_thread.run_sync(_preview, upload, engine, settings.max_body_bytes)
+        return JSONResponse(shown.model_dump(mode="json"))
     found = await to_thread.run_sync(
         _import, upload, query, engine, settings.max_body_bytes, caller
     )
     response.headers["Location"] = f"/api/studies/{found.study_id}"
     return found
+
+
+def _preview(upload: Upload, engine: Engine, most_bytes: int) -> ImportPreview:
+    found = importing.read_trials(importing.read_rows(upload.content, most_bytes=most_bytes))
+    with reading(engine) as session:
+        return importing.preview(session, found=found)
 
 
 def _import(
@@ -135,13 +230,15 @@ def _publish(
     with transaction(engine) as session:
         if query.study_id is not None:  # again: meanwhile it may be somebody else's, or gone
             caller.check_owner(studies.owner_of(session, study_id=query.study_id))
+        name = query.name or f"Imported: {source}"[:200]
+        there = submission.named_study(session, name=name, by=caller) if query.reuse else None
         stored = importing.store(
             session,
             found=found,
             new=new,
             source=source,
-            study_id=query.study_id,
-            name=query.name or f"Imported: {source}"[:200],
+            study_id=query.study_id or there,
+            name=name,
             owner_id=caller.user_id,
         )
         accounts.audit(

@@ -6,242 +6,47 @@
 | `studies`, `sweeps`, `trials` | the nouns themselves; notes and saved views with the studies |
 | `analysis` | curves, scorecards, differences, comparisons |
 | `paper` | the reproduction's verdicts |
+| `cells` | trials that programs elsewhere claim and report on, and runs logged live |
 | `accounts` | people, logins, tokens, who did what |
 | `catalog` | what can be run |
 | `system` | the service, its workers and its disk |
 | `illustrations` | toy pictures |
 """
 
-from backend.schemas.accounts import (
-    CSRF_COOKIE,
-    CSRF_HEADER,
-    AuditRead,
-    LoginCreate,
-    PasswordChange,
-    PasswordRead,
-    PasswordReset,
-    PersonRead,
-    Scope,
-    TokenCreate,
-    TokenCreated,
-    TokenRead,
-    UserCreate,
-    UserCreated,
-    Username,
-    UserRead,
-    UserUpdate,
+from backend.schemas import (
+    accounts,
+    analysis,
+    base,
+    catalog,
+    cells,
+    illustrations,
+    paper,
+    studies,
+    sweeps,
+    system,
+    trials,
 )
-from backend.schemas.analysis import (
-    Band,
-    CompareRead,
-    CompareStudy,
-    DifferenceKind,
-    DifferencesRead,
-    Metric,
-    MetricRead,
-    PairedPointRead,
-    PairedRead,
-    PairRead,
-    RatePointRead,
-    Reducer,
-    ScorecardRead,
-    ScorecardRow,
-    SeedRead,
-    SensitivityRead,
-    SeriesKey,
-    SeriesRead,
-)
-from backend.schemas.base import (
-    ErrorDetail,
-    ErrorRead,
-    Identifier,
-    Input,
-    Number,
-    Output,
-    Page,
-    SweepState,
-    TrialState,
-)
-from backend.schemas.catalog import (
-    ActivationRead,
-    CatalogRead,
-    DefaultsRead,
-    MethodRead,
-    MetricDefinitionRead,
-    PresetRead,
-    TaskRead,
-)
-from backend.schemas.illustrations import (
-    Loss,
-    NodeStep,
-    PathRead,
-    QuadraticRead,
-    RaceLane,
-    RaceRate,
-    RaceRead,
-    RuleCase,
-    Samples,
-    StepSweep,
-    UpdateRead,
-)
-from backend.schemas.paper import (
-    BundleRead,
-    ClaimRead,
-    ExperimentRead,
-    JudgementRead,
-    MethodNumbersRead,
-    PaperRead,
-    ProfileRead,
-    RunTimeRead,
-    UciCellsRead,
-    VerdictName,
-)
-from backend.schemas.studies import (
-    FirstStudyRead,
-    Name,
-    NoteCreate,
-    NoteRead,
-    Spark,
-    SparkPoint,
-    StudyCreate,
-    StudyRead,
-    StudyUpdate,
-    ViewCreate,
-    ViewFilters,
-    ViewRead,
-)
-from backend.schemas.sweeps import (
-    DryRunRead,
-    NewStudySweep,
-    SweepCreate,
-    SweepRead,
-    SweepSubmitted,
-)
-from backend.schemas.system import (
-    CheckRead,
-    HealthRead,
-    ImportProblem,
-    ImportRead,
-    MeRead,
-    PlaceRead,
-    QueueRead,
-    ReadyRead,
-    Role,
-    StorageRead,
-    WorkerRead,
-)
-from backend.schemas.trials import (
-    CurvePointRead,
-    CurveRead,
-    OutcomeName,
-    TrialEvent,
-    TrialRead,
-)
+from backend.schemas.accounts import *
+from backend.schemas.analysis import *
+from backend.schemas.base import *
+from backend.schemas.catalog import *
+from backend.schemas.cells import *
+from backend.schemas.illustrations import *
+from backend.schemas.paper import *
+from backend.schemas.studies import *
+from backend.schemas.sweeps import *
+from backend.schemas.system import *
+from backend.schemas.trials import *
 
-__all__ = [
-    "CSRF_COOKIE",
-    "CSRF_HEADER",
-    "ActivationRead",
-    "AuditRead",
-    "Band",
-    "BundleRead",
-    "CatalogRead",
-    "CheckRead",
-    "ClaimRead",
-    "CompareRead",
-    "CompareStudy",
-    "CurvePointRead",
-    "CurveRead",
-    "DefaultsRead",
-    "DifferenceKind",
-    "DifferencesRead",
-    "DryRunRead",
-    "ErrorDetail",
-    "ErrorRead",
-    "ExperimentRead",
-    "FirstStudyRead",
-    "HealthRead",
-    "Identifier",
-    "ImportProblem",
-    "ImportRead",
-    "Input",
-    "JudgementRead",
-    "LoginCreate",
-    "Loss",
-    "MeRead",
-    "MethodNumbersRead",
-    "MethodRead",
-    "Metric",
-    "MetricDefinitionRead",
-    "MetricRead",
-    "Name",
-    "NewStudySweep",
-    "NodeStep",
-    "NoteCreate",
-    "NoteRead",
-    "Number",
-    "OutcomeName",
-    "Output",
-    "Page",
-    "PairRead",
-    "PairedPointRead",
-    "PairedRead",
-    "PaperRead",
-    "PasswordChange",
-    "PasswordRead",
-    "PasswordReset",
-    "PathRead",
-    "PersonRead",
-    "PlaceRead",
-    "PresetRead",
-    "ProfileRead",
-    "QuadraticRead",
-    "QueueRead",
-    "RaceLane",
-    "RaceRate",
-    "RaceRead",
-    "RatePointRead",
-    "ReadyRead",
-    "Reducer",
-    "Role",
-    "RuleCase",
-    "RunTimeRead",
-    "Samples",
-    "Scope",
-    "ScorecardRead",
-    "ScorecardRow",
-    "SeedRead",
-    "SensitivityRead",
-    "SeriesKey",
-    "SeriesRead",
-    "Spark",
-    "SparkPoint",
-    "StepSweep",
-    "StorageRead",
-    "StudyCreate",
-    "StudyRead",
-    "StudyUpdate",
-    "SweepCreate",
-    "SweepRead",
-    "SweepState",
-    "SweepSubmitted",
-    "TaskRead",
-    "TokenCreate",
-    "TokenCreated",
-    "TokenRead",
-    "TrialEvent",
-    "TrialRead",
-    "TrialState",
-    "UciCellsRead",
-    "UpdateRead",
-    "UserCreate",
-    "UserCreated",
-    "UserRead",
-    "UserUpdate",
-    "Username",
-    "VerdictName",
-    "ViewCreate",
-    "ViewFilters",
-    "ViewRead",
-    "WorkerRead",
-]
+__all__: list[str] = []
+__all__ += accounts.__all__
+__all__ += analysis.__all__
+__all__ += base.__all__
+__all__ += catalog.__all__
+__all__ += cells.__all__
+__all__ += illustrations.__all__
+__all__ += paper.__all__
+__all__ += studies.__all__
+__all__ += sweeps.__all__
+__all__ += system.__all__
+__all__ += trials.__all__

@@ -8,7 +8,28 @@ from pydantic import ConfigDict, Field, StringConstraints
 from backend.schemas.base import Input, Output
 from backend.schemas.system import Role
 
-Scope = Literal["read", "write", "admin"]
+__all__ = [
+    "CSRF_COOKIE",
+    "CSRF_HEADER",
+    "AuditRead",
+    "LoginCreate",
+    "PasswordChange",
+    "PasswordRead",
+    "PasswordReset",
+    "PersonRead",
+    "Scope",
+    "TokenCreate",
+    "TokenCreated",
+    "TokenRead",
+    "UserCreate",
+    "UserCreated",
+    "UserRead",
+    "UserUpdate",
+    "Username",
+]
+
+#: agent: claim and report on cells of its owner's sweeps, and nothing else.
+Scope = Literal["read", "write", "admin", "agent"]
 
 #: A cookie that pages of ours read, and the header in which they send it back with every write:
 #: another site can make a browser send cookies, but can neither read them nor set headers.

@@ -1,18 +1,65 @@
 """Sensitivity curves, scorecards and comparisons: rows turned into findings."""
 
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import Field
 
-from backend.schemas.base import Output
+from backend.schemas.base import Input, Output
 
-Metric = Literal["train_loss", "test_loss", "train_accuracy", "test_accuracy", "seconds"]
+__all__ = [
+    "AcrossRead",
+    "Band",
+    "BestOfRead",
+    "ChosenOn",
+    "CompareRead",
+    "CompareStudy",
+    "DifferenceKind",
+    "DifferencesRead",
+    "LossMetric",
+    "Metric",
+    "MiddleHalfRead",
+    "NumberRead",
+    "PairRead",
+    "PairedPointRead",
+    "PairedRead",
+    "ProfileLineRead",
+    "RanksRead",
+    "RateCellRead",
+    "RatePointRead",
+    "Reducer",
+    "ScorecardRead",
+    "ScorecardRow",
+    "SeedRead",
+    "SensitivityRead",
+    "SeriesKey",
+    "SeriesRead",
+    "StripRead",
+    "TaskAnswerRead",
+    "TaskChanceRead",
+    "TimingCreate",
+    "TimingRead",
+    "TimingsRead",
+]
+
+#: Robustness is about losses; how long a run took is no loss.
+LossMetric = Literal[
+    "train_loss",
+    "test_loss",
+    "validation_loss",
+    "train_accuracy",
+    "test_accuracy",
+    "validation_accuracy",
+]
+Metric = Literal[LossMetric, "seconds"]
+ChosenOn = Literal["validation", "test"]
 Reducer = Literal["final", "best"]
 Band = Literal["std", "se", "quantile"]
 #: method: each method minus EB; clip: each method clipped minus the same unclipped; engine: each
 #: curve minus the same one trained by an earlier version of the engine.
 DifferenceKind = Literal["method", "clip", "engine"]
 Censored = Literal["none", "above", "below"]
+Better = Literal["higher", "lower", "neither"]
 
 
 class SeedRead(Output):
@@ -68,6 +115,9 @@ class SeriesRead(SeriesKey):
     )
     unfinished: int = Field(0, description="Trials still queued or running.")
     failed: int = Field(0, description="Trials that failed or were cancelled; in no mean.")
+    chosen_on: ChosenOn | None = Field(
+        None, description="What the best epoch was chosen on; null: the last, or on training."
+    )
     points: list[RatePointRead]
 
 
@@ -86,20 +136,52 @@ class SensitivityRead(Output):
     threshold_definition: str = ""
 
 
-class MetricRead(Output):
-    """One robustness number with its interval and definition."""
+class NumberRead(Output):
+    """One robustness number with its interval, the seeds behind it and its definition."""
 
+    value: float | None = Field(description="Null where it is undefined; `note` says why.")
+    low: float | None = Field(description="Of the 95 % interval; null: open, or no interval.")
+    high: float | None
+    censored: Censored = Field(description="above: at least `value`; below: at most.")
+    n: int = Field(description="Seeds behind it.")
+    definition: str
+    note: str = ""
+    title: str
+    unit: str
+    better: Better
+    text: str = Field(description='The value in words: "0.31", "at least 3", or a dash.')
+    interval: str = Field("", description='The interval in words: "0.33 to 0.9"; or nothing.')
+
+
+class RateCellRead(Output):
+    """One tested rate of one series."""
+
+    lr: float
+    state: Literal["good", "tested", "broken"] = Field(
+        description="broken: for half its seeds or more."
+    )
+    n: int = Field(description="Seeds.")
+    broke: int = Field(description="How many of them broke.")
+
+
+class StripRead(Output):
+    """Every tested rate of a series, ascending; between neighbours nothing was tried."""
+
+    cells: list[RateCellRead]
+    best: float | None = Field(description="The best rate of those that did not break.")
+    run: list[float] = Field(description="The neighbouring good rates around the best good one.")
+    to_test: tuple[float, float] | None = Field(
+        description="The gap in which half the seeds begin to break; null if it was not met."
+    )
+
+
+class BestOfRead(Output):
+    """What the best of k random rates can be expected to bring."""
+
+    k: int
     value: float | None
     low: float | None
     high: float | None
-    censored: Censored = Field(description="above: at least `value`; below: at most.")
-    definition: str
-    title: str = ""
-    unit: str = ""
-    better: Literal["higher", "lower", "neither"] = "neither"
-    text: str = Field("", description="The value in words.")
-    note: str = ""
-    citation: str = ""
 
 
 class ScorecardRow(SeriesKey):
@@ -108,9 +190,83 @@ class ScorecardRow(SeriesKey):
     id: str
     study_id: int
     label: str
-    recommendation: str = Field(description="Which learning rates to use, in a sentence.")
+    advice: str = Field(description="Which learning rates to use, as they were tested.")
     trials: int = Field(0, description="Completed and diverged trials behind the numbers.")
-    metrics: dict[str, MetricRead]
+    metrics: dict[str, NumberRead]
+    strip: StripRead
+    best_of: list[BestOfRead] = Field([], description="For k = 1 to 20.")
+    gap: dict[str, Any] | None = Field(
+        None,
+        description="The sweep that tests the gap, for `POST /api/studies/{id}/sweeps`; null for "
+        "imported series, those of another engine version, and where there is no gap.",
+    )
+
+
+class TaskAnswerRead(Output):
+    """What a study says about one task."""
+
+    task: str
+    title: str
+    answer: str = Field(description="In a sentence or two.")
+    common_range: tuple[float, float] | None = Field(
+        description="The rates in which its series are compared; null: none in common."
+    )
+    rows: list[str] = Field(description="Ids of its series.")
+
+
+class RanksRead(Output):
+    """Mean ranks over tasks, with Friedman's test and Nemenyi's critical difference."""
+
+    number: Literal["best_mean", "lr_sensitivity"]
+    title: str
+    mean_ranks: dict[str, float] = Field(description="By label, 1 the best.")
+    p: float = Field(description="How likely such ranks are if all series are alike.")
+    critical_difference: float = Field(
+        description="Mean ranks that differ by less cannot be told apart at 5 %."
+    )
+    groups: list[list[str]] = Field([], description="Labels that cannot be told apart.")
+    tasks: int = Field(description="Tasks on which every label has the number.")
+
+
+class ProfileLineRead(Output):
+    """On which share of the tasks a series' best mean loss is within a factor of the lowest."""
+
+    label: str
+    taus: list[float] = Field(description="The factors.")
+    shares: list[float]
+
+
+class TaskChanceRead(Output):
+    """The chance that the first is better than the second, averaged over tasks."""
+
+    first: str
+    second: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int = Field(description="Tasks.")
+
+
+class MiddleHalfRead(Output):
+    """The interquartile mean of a series' LR sensitivities."""
+
+    label: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int = Field(description="Tasks.")
+
+
+class AcrossRead(Output):
+    """Series compared over many tasks, by the label they have on each of them."""
+
+    tasks: int
+    methods: list[str] = Field(description="Labels.")
+    ranks: list[RanksRead]
+    profiles: list[ProfileLineRead]
+    chances: list[TaskChanceRead]
+    iqm: list[MiddleHalfRead]
+    definitions: dict[str, str] = Field({}, description="Of ranks, profiles, chances and iqm.")
 
 
 class PairRead(Output):
@@ -118,7 +274,9 @@ class PairRead(Output):
 
     lr: float
     seed: int
-    difference: float | None = Field(description="Null if one of them is not finite.")
+    difference: float | None = Field(
+        description="Of capped losses; null if one is not finite and its initial loss is unknown."
+    )
 
 
 class PairedPointRead(Output):
@@ -129,7 +287,7 @@ class PairedPointRead(Output):
     low: float | None
     high: float | None
     n: int
-    n_finite: int
+    n_finite: int = Field(description="Pairs behind the mean: all whose initial loss is known.")
     lower: int = Field(description="Pairs in which the first is lower, finite or not.")
     higher: int
     wilcoxon_p: float | None
@@ -154,7 +312,9 @@ class ScorecardRead(Output):
     study_id: int
     metric: Metric
     reducer: Reducer
+    answers: list[TaskAnswerRead] = Field([], description="One a task.")
     rows: list[ScorecardRow]
+    across: AcrossRead | None = None
 
 
 class DifferencesRead(Output):
@@ -184,5 +344,35 @@ class CompareRead(Output):
     band: Band
     band_definition: str = ""
     series: list[SeriesRead]
+    answers: list[TaskAnswerRead] = Field([], description="One a task.")
     rows: list[ScorecardRow]
+    across: AcrossRead | None = None
     threshold: float | None = None
+
+
+class TimingCreate(Input):
+    """What to measure steps on."""
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+
+
+class TimingRead(Output):
+    """Methods taking steps on one network in turn, so that the ratios of their times are fair."""
+
+    id: int
+    state: Literal["queued", "running", "done", "failed", "cancelled"]
+    task: str
+    methods: list[str]
+    device: str = Field(description="As asked for.")
+    measured_on: str = Field("", description="The device it was measured on.")
+    error: str | None = None
+    created_at: datetime
+    finished_at: datetime | None = None
+
+
+class TimingsRead(Output):
+    """The newest measurement of every network of a study; results stand in its scorecard."""
+
+    study_id: int
+    items: list[TimingRead]
+    messages: list[str] = Field([], description="What a reader should know besides.")

@@ -2,11 +2,28 @@
 
 import math
 from enum import StrEnum
+from itertools import islice
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+__all__ = [
+    "ErrorDetail",
+    "ErrorRead",
+    "Identifier",
+    "Input",
+    "Number",
+    "Output",
+    "Page",
+    "SweepState",
+    "TrialState",
+]
 
 T = TypeVar("T")
+#: The largest whole number up to which every JSON reader holds all of them.
+MOST_EXACT = 2**53
+#: More than any request body has.
+MOST_FIELDS = 100
 
 
 class TrialState(StrEnum):
@@ -35,6 +52,15 @@ class Input(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _few(cls, given: Any) -> Any:
+        # Every unknown name is a finding: a body full of them would hold up everybody for seconds.
+        # With more than any input has, one of those that are looked at is unknown in any case.
+        if isinstance(given, dict) and len(given) > MOST_FIELDS:
+            return dict(islice(given.items(), MOST_FIELDS))
+        return given
+
 
 class Output(BaseModel):
     """Base of answers."""
@@ -49,8 +75,16 @@ def _finite_or_none(value: Any) -> Any:
 #: A number in an answer: one that is not finite becomes null, beside an outcome that says why.
 Number = Annotated[float | None, BeforeValidator(_finite_or_none)]
 
-#: Identifiers fit a signed 64-bit column, so that no lookup can overflow the database.
-Identifier = Annotated[int, Field(ge=1, le=2**63 - 1)]
+
+def _as_whole(value: Any) -> Any:
+    exact = isinstance(value, float) and value.is_integer() and abs(value) <= MOST_EXACT
+    return int(value) if exact else value
+
+
+#: A whole number as JSON has it: 2.0 is one, too; many programs count steps in floats.
+Whole = Annotated[int, BeforeValidator(_as_whole)]
+#: Numbers that every JSON reader holds exactly and every database column fits.
+Identifier = Annotated[int, Field(ge=1, le=MOST_EXACT), BeforeValidator(_as_whole)]
 
 
 class Page(Output, Generic[T]):

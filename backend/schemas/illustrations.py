@@ -6,6 +6,20 @@ from pydantic import Field
 
 from backend.schemas.base import Number, Output
 
+__all__ = [
+    "Loss",
+    "NodeStep",
+    "PathRead",
+    "QuadraticRead",
+    "RaceLane",
+    "RaceRate",
+    "RaceRead",
+    "RuleCase",
+    "Samples",
+    "StepSweep",
+    "UpdateRead",
+]
+
 Loss = Literal["quadratic", "absolute", "logistic", "arctan_well"]
 
 

@@ -7,7 +7,25 @@ from pydantic import Field
 from backend.schemas.analysis import SeriesRead
 from backend.schemas.base import Output
 
-VerdictName = Literal["reproduced", "differs", "not tested"]
+__all__ = [
+    "BundleRead",
+    "ClaimRead",
+    "ClipPointRead",
+    "ClipRead",
+    "ExperimentRead",
+    "JudgementRead",
+    "MethodNumbersRead",
+    "PaperRead",
+    "ProfileRead",
+    "RecordedCellRead",
+    "RunTimeRead",
+    "UciAccuracyRead",
+    "UciCellsRead",
+    "UciTableRead",
+    "VerdictName",
+]
+
+VerdictName = Literal["reproduced", "differs", "cannot tell", "not tested"]
 
 
 class JudgementRead(Output):
@@ -18,14 +36,39 @@ class JudgementRead(Output):
 
 
 class MethodNumbersRead(Output):
-    """One method's robustness numbers, in words: "at least 2.5"."""
+    """One method's robustness numbers, in words: "0.55 (0.33 to 0.9)", "at least 2.5"."""
 
     method: str
-    best_mean: str
-    best_lr: str
-    divergence_rate: str
+    edge: str
     headroom: str
-    robust_range: str
+    best_rate: str
+    best_mean: str
+    mean_difference: str
+    paper_divergence_rate: str = Field(description="By the paper's own mid-point rule.")
+    paper_headroom: str
+    edge_value: float | None = Field(description="The edge, where one lies on the grid.")
+
+
+class ClipPointRead(Output):
+    """Clipped minus unclipped at one rate."""
+
+    lr: float
+    mean: float | None
+    low: float | None
+    high: float | None
+    n: int
+    seeds: list[float | None] = Field(description="Seed by seed; none: a loss is not finite.")
+
+
+class ClipRead(Output):
+    """One method's losses with clipping minus without (the paper's appendix E).
+
+    Pairs have task, profile, method, rate and seed in common, whichever study holds them.
+    """
+
+    method: str
+    metric: Literal["train_loss", "test_loss"]
+    points: list[ClipPointRead]
 
 
 class ProfileRead(Output):
@@ -36,8 +79,25 @@ class ProfileRead(Output):
     coverage: str = Field(description="Rates and seeds that were run, in words.")
     trials: int
     of: int = Field(description="Trials the paper has.")
+    agreeing: int = Field(description="Means that agree with the recorded runs.")
+    cells: int = Field(description="Of so many; 0 where that is not the rule.")
     methods: list[MethodNumbersRead]
     series: list[SeriesRead]
+    test_series: list[SeriesRead] = Field(description="Test losses, without single seeds.")
+    threshold: float | None = Field(
+        description="The paper's divergence threshold, where it is not above the initial loss."
+    )
+    clipping: list[ClipRead]
+
+
+class RecordedCellRead(Output):
+    """One method at one rate: our mean beside the recorded one."""
+
+    method: str
+    lr: float
+    ours: float | None
+    theirs: float | None
+    agrees: bool
 
 
 class ExperimentRead(Output):
@@ -51,8 +111,10 @@ class ExperimentRead(Output):
     how_to_get: str = Field(description="How to get the data where it is missing.")
     text: ProfileRead
     authors: ProfileRead
-    recorded: list[SeriesRead] = Field(description="The authors' recorded runs, where known.")
+    recorded: list[SeriesRead] = Field(description="The authors' recorded runs in numbers.")
+    recorded_test: list[SeriesRead]
     recorded_methods: list[MethodNumbersRead]
+    cells: list[RecordedCellRead]
     note: str = Field(description="How text and published runs differ.")
 
 
@@ -90,18 +152,45 @@ class UciCellsRead(Output):
     cells: int
 
 
+class UciTableRead(Output):
+    """One table beside its printed losses, authors profile.
+
+    Agreement is a letter a rate, in the order of `uci_cells`: y agrees, n does not, - was not run.
+    """
+
+    dataset: str
+    eb: str
+    ib: str
+
+
+class UciAccuracyRead(Output):
+    """Test accuracies in percent over the tables, each method at its best rate in training."""
+
+    source: Literal["recorded", "text", "authors"]
+    eb: float
+    ib: float
+    difference: float
+    low: float | None
+    high: float | None
+    tables: list[tuple[str, float, float]] = Field(description="Table, EB's, IB's.")
+
+
 class PaperRead(Output):
     """The whole reproduction."""
 
     paper: str
+    source: str = Field(description="What the numbers of the recorded runs were made from.")
+    headline: list[str] = Field(description="What the evidence supports, in a few sentences.")
     rules: dict[str, str]
     counts: dict[str, int] = Field(description="Experiments by verdict, UCI apart; text profile.")
+    authors_counts: dict[str, int] = Field(description="The same of the authors profile.")
     experiments: list[ExperimentRead]
     uci: ExperimentRead
     uci_cells: list[UciCellsRead]
+    uci_tables: list[UciTableRead]
+    uci_accuracies: list[UciAccuracyRead]
     claims: list[ClaimRead]
     run_times: list[RunTimeRead]
-    has_recorded: bool
 
 
 class BundleRead(Output):

@@ -7,6 +7,21 @@ from pydantic import ConfigDict, Field, StringConstraints
 
 from backend.schemas.base import Input, Output, SweepState
 
+__all__ = [
+    "FirstStudyRead",
+    "Name",
+    "NoteCreate",
+    "NoteRead",
+    "Spark",
+    "SparkPoint",
+    "StudyCreate",
+    "StudyRead",
+    "StudyUpdate",
+    "ViewCreate",
+    "ViewFilters",
+    "ViewRead",
+]
+
 MOST_TAGS = 50
 LONGEST_NOTES = 100_000
 

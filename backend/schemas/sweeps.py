@@ -1,13 +1,22 @@
 """Sweeps: what a person submits, and what they hear back."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, WithJsonSchema
 
 from backend.schemas.base import Input, Output, SweepState
 from backend.schemas.studies import StudyCreate
 from ib_core.sweep.request import SETTINGS
+
+__all__ = [
+    "DryRunRead",
+    "MissingOfferRead",
+    "NewStudySweep",
+    "SweepCreate",
+    "SweepRead",
+    "SweepSubmitted",
+]
 
 
 def _taken(name: str) -> Any:
@@ -39,6 +48,14 @@ def _described(schema: dict[str, Any]) -> None:
         },
         {"task": "digits_mlp", "learning_rates": "0.01:100:9", "seeds": "1,2,7"},
         {"preset": "paper/05_jsb_chorales", "profile": "authors"},
+        {
+            "where": "agents",
+            "task": "my transformer",
+            "methods": ["adamw"],
+            "learning_rates": "1e-4:0.1:7",
+            "seeds": 3,
+            "settings": {"layers": 12},
+        },
     ]
 
 
@@ -64,6 +81,9 @@ class SweepCreate(Input):
     profile: Annotated[JsonValue, _taken("profile")] = None
     activation: Annotated[JsonValue, _taken("activation")] = None
     device: Annotated[JsonValue, _taken("device")] = None
+    where: Annotated[JsonValue, _taken("where")] = None
+    settings: Annotated[JsonValue, _taken("settings")] = None
+    vary: Annotated[JsonValue, _taken("vary")] = None
     note: Annotated[JsonValue, _taken("note")] = None
     options: Annotated[JsonValue, _options_taken()] = None
 
@@ -93,6 +113,18 @@ class NewStudySweep(Input):
     )
 
 
+class MissingOfferRead(Output):
+    """What a sweep waits for: a version that no living worker has."""
+
+    kind: Literal["task", "method"]
+    name: str
+    version: str
+    last_worker: str = Field(description="That had it last.")
+    last_host: str
+    last_seen_at: datetime
+    sentence: str
+
+
 class SweepRead(Output):
     """A sweep and how far it is."""
 
@@ -105,6 +137,9 @@ class SweepRead(Output):
     reused: int = Field(description="Trials that another sweep had already brought.")
     eta_seconds: float | None = None
     messages: list[str] = Field(default_factory=list, description="What it is waiting for.")
+    waiting_for: list[MissingOfferRead] = Field(
+        default_factory=list, description="Tasks and methods that no living worker has."
+    )
     note: str = ""
     created_at: datetime
     finished_at: datetime | None = None

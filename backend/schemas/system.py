@@ -7,6 +7,22 @@ from pydantic import Field
 
 from backend.schemas.base import Output
 
+__all__ = [
+    "CheckRead",
+    "HealthRead",
+    "ImportPreview",
+    "ImportProblem",
+    "ImportRead",
+    "ImportedSeries",
+    "MeRead",
+    "PlaceRead",
+    "QueueRead",
+    "ReadyRead",
+    "Role",
+    "StorageRead",
+    "WorkerRead",
+]
+
 Role = Literal["viewer", "member", "admin"]
 
 
@@ -107,4 +123,29 @@ class ImportRead(Output):
     skipped: int = Field(0, description="Rows left out, such as those without any loss.")
     problems: list[ImportProblem] = Field(
         default_factory=list, description="The first hundred rows left out, with the reason."
+    )
+
+
+class ImportedSeries(Output):
+    """The runs of one method on one task in a file."""
+
+    task: str
+    method: str
+    learning_rates: list[float]
+    seeds: list[int]
+    completed: int
+    diverged: int
+    failed: int
+    repeated: int = Field(description="Runs whose rate and seed another one has, too.")
+
+
+class ImportPreview(Output):
+    """What an import would bring; nothing is stored."""
+
+    trials: int
+    new: int = Field(description="Of these, not known yet.")
+    series: list[ImportedSeries]
+    skipped: int = Field(0, description="Rows that would be left out.")
+    problems: list[ImportProblem] = Field(
+        default_factory=list, description="The first hundred of them, with the reason."
     )

@@ -7,6 +7,14 @@ from pydantic import Field
 
 from backend.schemas.base import Number, Output, TrialState
 
+__all__ = [
+    "CurvePointRead",
+    "CurveRead",
+    "OutcomeName",
+    "TrialEvent",
+    "TrialRead",
+]
+
 OutcomeName = Literal["completed", "diverged", "failed"]
 
 
@@ -35,10 +43,13 @@ class TrialRead(Output):
     test_loss: Number
     train_accuracy: Number
     test_accuracy: Number
+    validation_loss: Number = Field(None, description="On held-out training rows, if there are.")
+    validation_accuracy: Number = None
     diverged_at_step: int | None
     diverged_where: str | None = Field(None, description="loss, weight or gradient.")
     diverged_layer: str | None = None
-    seconds: Number
+    seconds: Number = Field(None, description="Its share of the time its stack took.")
+    restarts: int | None = Field(None, description="Times it was put back to zero (App. C).")
     fingerprint: str
     record: dict[str, Any] | None = Field(
         None, description="Versions, git, device, hashes of data, weights and batch order."
@@ -74,6 +85,8 @@ class CurvePointRead(Output):
     test_loss: Number
     train_accuracy: Number = None
     test_accuracy: Number = None
+    validation_loss: Number = None
+    validation_accuracy: Number = None
 
 
 class CurveRead(Output):

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import changed_rows, clock
 from backend.models import (
+    AGENTS,
     AuditRow,
     CurveRow,
     ShardRow,
@@ -194,7 +195,19 @@ def _plan_again(session: Session, ids: Sequence[int]) -> None:
             .where(*lost)
             .values(state=TrialState.QUEUED, started_at=None, shard_id=None)
         )
-    shards.plan_again(session, trial_ids=ids)
+        cells = _cells(session, chunk)
+        shards.plan_cells(session, trial_ids=cells)
+        shards.plan_again(session, trial_ids=sorted(set(chunk) - set(cells)))
+
+
+def _cells(session: Session, ids: Sequence[int]) -> Sequence[int]:
+    """Return those of the trials that programs elsewhere train."""
+    query = (
+        select(SweepTrialRow.trial_id)
+        .join(SweepRow, SweepRow.id == SweepTrialRow.sweep_id)
+        .where(SweepTrialRow.trial_id.in_(ids), SweepRow.device == AGENTS)
+    )
+    return session.scalars(query.distinct()).all()
 
 
 CHECKS: dict[str, _Check] = {
@@ -277,9 +290,10 @@ def storage(session: Session, *, settings: Settings, data: Path) -> StorageRead:
     """
     home = settings.home
     trials = session.scalar(select(func.count(TrialRow.id))) or 0
-    curves = session.scalar(select(func.sum(func.length(CurveRow.data)))) or 0
+    packed = func.length(CurveRow.data) + func.coalesce(func.length(CurveRow.validation), 0)
+    curves = session.scalar(select(func.sum(packed))) or 0
     places = [
-        PlaceRead(name="database", used_bytes=_database_bytes(session)),
+        PlaceRead(name="database", used_bytes=database_bytes(session)),
         PlaceRead(name="logs", used_bytes=_folder_bytes(home / "logs")),
         PlaceRead(name="broker", used_bytes=_folder_bytes(home / "broker")),
         PlaceRead(name="data sets", used_bytes=_folder_bytes(data)),
@@ -306,7 +320,8 @@ def why_not_writable(folder: Path) -> str | None:
     return None
 
 
-def _database_bytes(session: Session) -> int:
+def database_bytes(session: Session) -> int:
+    """Return the room the whole database takes."""
     engine = session.get_bind().engine
     if engine.dialect.name == "postgresql":
         return int(session.scalar(text("SELECT pg_database_size(current_database())")) or 0)

@@ -9,7 +9,7 @@ it is computed again before anything is stored.
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -33,12 +33,8 @@ from ib_core.reproduction import (
     Run,
     Study,
     experiment_of,
-    experiments,
     find,
-    on_the_grid,
     recorded_evidence,
-    recorded_file,
-    recorded_overheads,
     shipped_run_times,
 )
 from ib_core.sweep import (
@@ -147,7 +143,7 @@ def _trial_row(result: TrialResult) -> dict[str, Any]:
         "engine_version": result.record.get("engine"),
         "data_hash": result.record.get("data"),
         **spec_of(result.spec),
-        "options": asdict(result.spec.options),
+        "options": result.spec.options.as_dict(),
         **result_columns(result),
     }
 
@@ -197,12 +193,16 @@ def _sweep(
     found: Sequence[TrialResult],
     source: str,
 ) -> int:
-    """Return the sweep of a portion, made now if it is not there."""
+    """Return the sweep of a portion, made now if it is not there; it names the seeds it holds."""
+    spec = replace(
+        specs_of(portion.body)[0], seeds=tuple(sorted({result.spec.seed for result in found}))
+    )
+    told = json.loads(json.dumps(spec.as_dict()))
     same = select(SweepRow.id).where(SweepRow.study_id == study_id, SweepRow.idempotency_key == key)
     sweep_id = session.scalars(same).one_or_none()
     if sweep_id is not None:
+        session.execute(update(SweepRow).where(SweepRow.id == sweep_id).values(spec=told))
         return sweep_id
-    spec = specs_of(portion.body)[0]
     return session.scalars(
         insert(SweepRow).returning(SweepRow.id),
         [
@@ -210,7 +210,7 @@ def _sweep(
                 "study_id": study_id,
                 "task": spec.task,
                 "device": "auto",
-                "spec": json.loads(json.dumps(asdict(spec))),
+                "spec": told,
                 "body": portion.body,
                 "body_hash": _hash(portion.body),
                 "note": f"From {source}.",
@@ -258,10 +258,8 @@ def version(session: Session) -> str:
         func.sum(TrialRow.id),
         func.max(TrialRow.finished_at, type_=TrialRow.finished_at.type),
     ).where(TrialRow.state.in_(COUNTED))
-    recorded = recorded_file()
     facts = [
         tuple(session.execute(trials).one()),
-        (recorded, recorded.stat().st_mtime_ns if recorded else None),
         [name for name, info in DATASETS.items() if info.present()],
         ENGINE_VERSION,
     ]
@@ -281,7 +279,7 @@ def get(session: Session) -> PaperRead:
         find(
             text=Evidence.of(runs["text"], measured),  # the text's networks are what was timed
             authors=Evidence.of(runs["authors"]),
-            recorded=_recorded(session),
+            recorded=recorded_evidence(),
         )
     )
 
@@ -294,7 +292,7 @@ def _own_runs(session: Session) -> Iterator[tuple[str, Run]]:
             # A real cast: PostgreSQL's driver would hand over a dict, which no cache can keep.
             cast(TrialRow.options, Text).label("options"),
             *(TrialRow.lr, TrialRow.seed, TrialRow.initial_loss),
-            *(TrialRow.train_loss, TrialRow.test_accuracy),
+            *(TrialRow.train_loss, TrialRow.test_loss, TrialRow.test_accuracy),
             type_coerce(TrialRow.state, Text).label("state"),
         )
         .where(TrialRow.state.in_(COUNTED), TrialRow.imported.is_(False))
@@ -315,6 +313,7 @@ def _own_runs(session: Session) -> Iterator[tuple[str, Run]]:
                     lr=row.lr,
                     seed=row.seed,
                     train_loss=row.train_loss,
+                    test_loss=row.test_loss,
                     test_accuracy=row.test_accuracy,
                     initial_loss=row.initial_loss,
                     outcome=row.state,
@@ -327,30 +326,3 @@ def _options(text: str) -> Options | None:
     """Return a trial's options; None for those of another version, which are no experiment's."""
     found = json.loads(text or "{}")
     return read_options(found) if found.keys() <= Options.__dataclass_fields__.keys() else None
-
-
-def _recorded(session: Session) -> Evidence:
-    """Return the recorded runs: those imported here, else those of the data folder."""
-    known = {experiment.id for experiment in experiments()}
-    query = select(
-        *(TrialRow.options, TrialRow.task, TrialRow.method, TrialRow.lr, TrialRow.seed),
-        *(TrialRow.train_loss, TrialRow.test_accuracy, TrialRow.seconds),
-        type_coerce(TrialRow.state, Text).label("state"),
-    ).where(TrialRow.imported.is_(True), TrialRow.state.in_(COUNTED))
-    runs = [
-        Run(
-            experiment=row.options["experiment"],
-            dataset=row.task.removeprefix("uci/") if row.options["experiment"] == "uci" else "",
-            method=row.method,
-            lr=row.lr,
-            seed=row.seed,
-            train_loss=row.train_loss,
-            test_accuracy=row.test_accuracy,
-            outcome=row.state,
-            seconds=row.seconds,
-        )
-        for row in session.execute(query.order_by(TrialRow.id))
-        if row.options.get("experiment") in known
-    ]
-    plotted = [run for run in runs if on_the_grid(run)]
-    return Evidence.of(plotted, recorded_overheads()) if plotted else recorded_evidence()

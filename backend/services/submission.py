@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from backend.db import lock_table
-from backend.models import StudyRow, SweepRow
-from backend.schemas import DryRunRead, StudyCreate, SweepSubmitted
-from backend.services import accounts, catalog, studies, sweeps
+from backend.models import AGENTS, StudyRow, SweepRow
+from backend.schemas import DryRunRead, RunCreate, StudyCreate, SweepSubmitted
+from backend.services import accounts, catalog, offers, studies, sweeps
 from backend.services.accounts import Caller
-from ib_core.datasets import data_hash
+from backend.services.shards import CellGrid, read_grid
 from ib_core.errors import MissingData
 from ib_core.sweep import SweepSpec, plan_shards, specs_of
 from ib_core.sweep.request import read_body
@@ -25,7 +25,9 @@ class Request:
     """A body that was read: in canonical form, and what it asks to be trained."""
 
     body: dict[str, Any]
-    specs: tuple[SweepSpec, ...]
+    specs: tuple[SweepSpec, ...] = ()
+    cells: CellGrid | None = None  # in place of specs: programs elsewhere train it
+    known: offers.Known = field(default_factory=offers.Known)  # what it was read with
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +58,32 @@ def submit(
     """
     stored: list[sweeps.Submitted] = []
     missing: list[MissingData] = []
+    if request.cells is not None:
+        stored.append(
+            sweeps.submit_cells(
+                session,
+                study_id=study_id,
+                grid=request.cells,
+                body=request.body,
+                owner_id=by.user_id,
+                note=request.body.get("note", ""),
+                idempotency_key=idempotency_key,
+            )
+        )
     for spec in request.specs:
         # Each sweep of a preset needs a key of its own; the first keeps the caller's.
         key = f"{idempotency_key}#{len(stored)}" if idempotency_key and stored else idempotency_key
         try:
-            found = sweeps.submit(
-                session,
-                study_id=study_id,
-                spec=spec,
-                body=request.body,
-                owner_id=by.user_id,
-                note=request.body.get("note", ""),
-                idempotency_key=key,
-            )
+            with request.known.told():
+                found = sweeps.submit(
+                    session,
+                    study_id=study_id,
+                    spec=spec,
+                    body=request.body,
+                    owner_id=by.user_id,
+                    note=request.body.get("note", ""),
+                    idempotency_key=key,
+                )
         except MissingData as error:
             missing.append(error)
         else:
@@ -110,7 +125,7 @@ def submit_into(
     lock_table(session, StudyRow)
     study_id = _study_of(session, idempotency_key, by) if idempotency_key else None
     if study_id is None and reuse:
-        study_id = _named(session, study.name, by)
+        study_id = named_study(session, name=study.name, by=by)
     if study_id is None:
         study_id = studies.create(session, payload=study, owner_id=by.user_id).id
         accounts.audit(session, by=by, action="study.create", study_id=study_id, name=study.name)
@@ -119,13 +134,28 @@ def submit_into(
     )
 
 
+def open_run(session: Session, *, run: RunCreate, by: Caller) -> int:
+    """Return the trial of a run that is logged live, in the study it names, made if need be."""
+    if isinstance(run.study, int):
+        study_id: int | None = run.study
+        by.check_owner(studies.owner_of(session, study_id=run.study))
+    else:
+        lock_table(session, StudyRow)  # two runs that begin at once share the study
+        study_id = named_study(session, name=run.study, by=by)
+    if study_id is None:
+        payload = StudyCreate(name=str(run.study))
+        study_id = studies.create(session, payload=payload, owner_id=by.user_id).id
+        accounts.audit(session, by=by, action="study.create", study_id=study_id, name=payload.name)
+    return sweeps.open_run(session, study_id=study_id, run=run, owner_id=by.user_id)
+
+
 def _study_of(session: Session, key: str, by: Caller) -> int | None:
     """Return the study into which a caller submitted with this key before."""
     same = (SweepRow.idempotency_key == key, SweepRow.owner_id.is_not_distinct_from(by.user_id))
     return session.scalars(select(SweepRow.study_id).where(*same).limit(1)).first()
 
 
-def _named(session: Session, name: str, by: Caller) -> int | None:
+def named_study(session: Session, *, name: str, by: Caller) -> int | None:
     """Return the newest study of a name that a caller may change."""
     query = select(StudyRow.id, StudyRow.owner_id).where(
         StudyRow.name == name, StudyRow.archived_at.is_(None)
@@ -134,30 +164,50 @@ def _named(session: Session, name: str, by: Caller) -> int | None:
     return next((study_id for study_id, owner in found if by.may_change(owner)), None)
 
 
-def prepare(body: Mapping[str, Any]) -> Request:
+def prepare(body: Mapping[str, Any], known: offers.Known | None = None) -> Request:
     """Read a body, and do everything that takes long the first time.
 
     To be called before the transaction: hashing a data set or measuring this machine's speed
     inside it would keep every other writer waiting.
 
+    Args:
+        body: As it came.
+        known: What it may name besides the catalogue.
+
     Raises:
         IBError: With one sentence that names the setting and what would work.
     """
-    request = Request(read_body(body), specs_of(body))
-    by_dataset = {find_task(spec.task).dataset: spec for spec in request.specs}
-    catalog.prepare_cards(by_dataset)
-    for dataset, spec in by_dataset.items():
-        with suppress(MissingData):  # storing will say so, or leave it out
-            data_hash(dataset)
-            plan_shards(replace(spec, seeds=spec.seeds[:1]).expand()[:1])
+    read = read_body(body)
+    if read.get("where") == AGENTS:
+        return Request(read, cells=read_grid(read))
+    known = known or offers.Known(body)
+    with known.told():
+        request = Request(read, specs_of(known.body), known=known)
+        offers.check(request.specs)
+        by_dataset = {find_task(spec.task).dataset: spec for spec in request.specs}
+        catalog.prepare_cards(by_dataset)
+        for spec in by_dataset.values():
+            with suppress(MissingData):  # storing will say so, or leave it out
+                find_task(spec.task).data_hash()
+                plan_shards(replace(spec, seeds=spec.seeds[:1]).expand()[:1])
     return request
 
 
 def forecast(session: Session, *, body: Mapping[str, Any]) -> DryRunRead:
     """Return what submitting a body would mean, without storing anything."""
+    read = read_body(body)
+    if read.get("where") == AGENTS:
+        return sweeps.forecast_cells(read_grid(read))
+    known = offers.known_to(session, body)
+    with known.told():
+        return _forecast(session, known.body)
+
+
+def _forecast(session: Session, body: Mapping[str, Any]) -> DryRunRead:
     forecasts: list[DryRunRead] = []
     missing: list[MissingData] = []
     specs = specs_of(body)
+    offers.check(specs)
     catalog.prepare_cards(find_task(spec.task).dataset for spec in specs)
     for spec in specs:
         try:

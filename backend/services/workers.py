@@ -12,7 +12,7 @@ import psutil
 from sqlalchemy import ColumnElement, delete, func, select, update
 from sqlalchemy.orm import Session
 
-from backend.db import changed_rows, clock, insert_for
+from backend.db import changed_rows, clock, insert_for, passed
 from backend.models import ShardRow, ShardState, WorkerRow
 from backend.schemas import WorkerRead
 from backend.settings import get_settings
@@ -35,6 +35,7 @@ class Worker:
     version: str = ""
     namespace: str = ""  # where `pid` means this process; see `local_namespace`
     versions: dict[str, str] = field(default_factory=dict)
+    offers: tuple[str, ...] = ()  # keys of what it brings along; see `backend.services.offers`
 
     def details(self) -> dict[str, Any]:
         """Return what is kept as JSON."""
@@ -44,6 +45,7 @@ class Worker:
             "version": self.version,
             "namespace": self.namespace,
             "versions": self.versions,
+            "offers": list(self.offers),
         }
 
 
@@ -149,6 +151,53 @@ def live_by_device(session: Session) -> dict[str, int]:
     return dict(session.execute(query).all())
 
 
+@dataclass(frozen=True, slots=True)
+class LiveOffers:
+    """What living workers bring along.
+
+    Attributes:
+        by_worker: The device and the keys of each.
+        hosts: The machines that have a key.
+    """
+
+    by_worker: tuple[tuple[str, frozenset[str]], ...]
+    hosts: dict[str, list[str]]
+
+    @property
+    def keys(self) -> set[str]:
+        """Every key that somebody has."""
+        return set(self.hosts)
+
+    def devices(self, needs: str) -> set[str]:
+        """Return the devices of workers that have all that a shard needs."""
+        wanted = set(needs.split(","))
+        return {device for device, keys in self.by_worker if wanted <= keys}
+
+    def met(self, needs: str) -> bool:
+        """Return whether some worker has all that a shard needs."""
+        return bool(self.devices(needs))
+
+
+def live_offers(session: Session) -> LiveOffers:
+    """Return what living workers bring along."""
+    columns = (WorkerRow.device, WorkerRow.host, WorkerRow.details)
+    query = select(*columns).where(_alive(), WorkerRow.stopping_at.is_(None))
+    by_worker: list[tuple[str, frozenset[str]]] = []
+    hosts: dict[str, list[str]] = {}
+    for device, host, details in session.execute(query.order_by(WorkerRow.name)):
+        keys = frozenset(details.get("offers", ()))
+        by_worker.append((device, keys))
+        for key in keys:
+            hosts.setdefault(key, []).append(host)
+    return LiveOffers(tuple(by_worker), hosts)
+
+
+def offers_of(session: Session, *, name: str) -> list[str]:
+    """Return the keys of what a worker brings along."""
+    details = session.scalar(select(WorkerRow.details).where(WorkerRow.name == name))
+    return list((details or {}).get("offers", ()))
+
+
 def list_all(session: Session) -> list[WorkerRead]:
     """Return every worker heard of within a day, the living first."""
     query = (
@@ -160,7 +209,7 @@ def list_all(session: Session) -> list[WorkerRead]:
 
 
 def _alive() -> ColumnElement[bool]:
-    return WorkerRow.heartbeat_at >= clock(-get_settings().lease_seconds)
+    return ~passed(WorkerRow.heartbeat_at, ago=get_settings().lease_seconds)
 
 
 def _to_read(row: WorkerRow, trials: int | None, alive: bool) -> WorkerRead:

@@ -5,6 +5,7 @@ later is closed until somebody opens it.
 """
 
 import hmac
+import re
 from contextlib import suppress
 from typing import Any
 
@@ -27,6 +28,8 @@ from backend.web.guard import READING, same_host
 from ib_core.errors import IBError
 
 OPEN = frozenset({"/api/health", "/api/ready", "/api/auth/login", "/login", "/welcome"})
+#: All that a token of the scope agent is good for.
+CELLS = re.compile(r"/api/sweeps/[0-9]{1,19}/cells(/[0-9]{1,19})?")
 #: Paths that programs ask for; a redirect to a login page would only confuse them.
 NO_PAGES = ("/api", "/metrics", "/_", "/assets/", "/dashboard/")
 
@@ -65,6 +68,7 @@ class AccountGate:
         given = headers.get("authorization")
         if given is not None:  # who shows a token is judged by it alone
             scope[CALLER] = _by_token(given)
+            _keep_to_cells(scope[CALLER], scope["method"], scope["path"])
             return
         key = HTTPConnection(scope).cookies.get(SESSION_COOKIE, "")
         scope[CALLER] = self._by_cookie(key)
@@ -89,6 +93,15 @@ class AccountGate:
                 hint=f"Send the cookie {CSRF_COOKIE} also as the header {CSRF_HEADER}, "
                 "or use a token.",
             )
+
+
+def _keep_to_cells(caller: Caller, method: str, path: str) -> None:
+    """Refuse a token for agents everything but cells, whatever is added elsewhere later."""
+    if caller.scope == "agent" and not (method == "POST" and CELLS.fullmatch(path)):
+        raise Forbidden(
+            "This token may report on its owner's cells, and nothing else.",
+            hint="POST /api/sweeps/{sweep_id}/cells claims one.",
+        )
 
 
 def document_tokens(document: dict[str, Any]) -> dict[str, Any]:

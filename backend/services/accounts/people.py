@@ -24,6 +24,7 @@ ROLE_BY_SCOPE: dict[Scope, dict[Role, Role]] = {
     "read": {"viewer": "viewer", "member": "viewer", "admin": "viewer"},
     "write": {"viewer": "viewer", "member": "member", "admin": "member"},
     "admin": {"viewer": "viewer", "member": "member", "admin": "admin"},
+    "agent": {"viewer": "viewer", "member": "member", "admin": "member"},
 }
 STUDY, ACCOUNT = "study", "account"
 _USERNAME: TypeAdapter[str] = TypeAdapter(Username)
@@ -62,6 +63,17 @@ class Caller:
         """Refuse who may read only."""
         if self.scope == "read":
             raise Forbidden("This token may read only.", hint="Make one with the scope write.")
+        if self.scope == "agent":
+            raise Forbidden(
+                "This token may report on its owner's cells, and nothing else.",
+                hint="Make one with the scope write.",
+            )
+        self.check_reporter()
+
+    def check_reporter(self) -> None:
+        """Refuse who may not even report on cells; a token for agents may."""
+        if self.scope == "read":
+            raise Forbidden("This token may read only.", hint="Make one with the scope agent.")
         if self.role == "viewer":
             raise Forbidden("Viewers may read only; ask an admin for the role member.")
 

@@ -7,7 +7,11 @@ which owns every definition.
 | --- | --- |
 | `series` | trials as series, and what tells these apart |
 | `rate_curves` | which number a metric means, and its curve over the learning rates |
-| `comparisons` | series against each other: scorecard, seed by seed |
+| `scorecards` | the numbers of every series, and the answer for every task |
+| `many_tasks` | series over many tasks: ranks, profiles, chances |
+| `comparisons` | series against each other, seed by seed |
+| `step_costs` | what a step costs, from races that workers have run |
+| `partners` | clipped series paired with unclipped ones of other studies |
 | `stored` | what the database holds, as series, and the answers made of it |
 
 What needs the database is imported when first used: `etascope sweep` groups and judges its trials
@@ -17,8 +21,9 @@ here as well, and needs none.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from backend.services.analysis.comparisons import time_metrics, to_rows
+from backend.services.analysis.many_tasks import ACROSS, to_across
 from backend.services.analysis.rate_curves import Measure, to_plots, to_series
+from backend.services.analysis.scorecards import score_plots, scorecard_csv, to_answers, to_rows
 from backend.services.analysis.series import (
     Finished,
     Key,
@@ -29,6 +34,8 @@ from backend.services.analysis.series import (
 )
 
 if TYPE_CHECKING:
+    from backend.services.analysis.partners import difference_studies
+    from backend.services.analysis.step_costs import method_of, name_of, network_hash, network_of
     from backend.services.analysis.stored import (
         KEY_COLUMNS,
         compare,
@@ -40,6 +47,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ACROSS",
     "KEY_COLUMNS",
     "Finished",
     "Key",
@@ -47,14 +55,22 @@ __all__ = [
     "Series",
     "canonical",
     "compare",
+    "difference_studies",
     "differences",
     "key_of",
     "labels",
+    "method_of",
+    "name_of",
+    "network_hash",
+    "network_of",
+    "score_plots",
     "scorecard",
+    "scorecard_csv",
     "sensitivity",
     "series_order",
     "studies_version",
-    "time_metrics",
+    "to_across",
+    "to_answers",
     "to_plots",
     "to_rows",
     "to_series",
@@ -69,9 +85,13 @@ _STORED = [
     "sensitivity",
     "studies_version",
 ]
+_STEP_COSTS = ["method_of", "name_of", "network_hash", "network_of"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _STORED:
-        return getattr(import_module(f"{__name__}.stored"), name)
+    if name == "difference_studies":
+        return getattr(import_module(f"{__name__}.partners"), name)
+    for module, names in (("stored", _STORED), ("step_costs", _STEP_COSTS)):
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,11 +1,13 @@
 """Loss against learning rate: which number of a trial a metric means, and what is plotted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, NamedTuple
 
 from backend.schemas import (
     Band,
+    ChosenOn,
     Metric,
     RatePointRead,
     Reducer,
@@ -18,7 +20,7 @@ from ib_core.metrics import (
     RatePoint,
     SeedResult,
     divergence_probability,
-    paper_threshold,
+    sensible_threshold,
 )
 
 
@@ -33,6 +35,11 @@ class Measure:
     def higher_is_better(self) -> bool:
         """Whether the loss is its complement."""
         return self.metric.endswith("accuracy")
+
+    @property
+    def judge(self) -> str:
+        """What rates and epochs are chosen by where rows are held out: its like on them."""
+        return "validation_accuracy" if self.higher_is_better else "validation_loss"
 
     @property
     def is_best(self) -> bool:
@@ -54,6 +61,9 @@ class Dot(NamedTuple):
     Attributes:
         value: None where it is not finite.
         initial: The same number before the first step, None where it is not known.
+        above_start: Whether the training loss ended above its initial value.
+        at_zero: Whether restarts left the weights at zero.
+        validation: Its loss on held-out rows, infinite where it was lost; None without any.
     """
 
     trial_id: int
@@ -62,6 +72,9 @@ class Dot(NamedTuple):
     outcome: str
     value: float | None
     initial: float | None
+    above_start: bool
+    at_zero: bool
+    validation: float | None
 
 
 def to_dots(series: Series, measure: Measure, *, initial: bool = False) -> list[Dot]:
@@ -70,37 +83,72 @@ def to_dots(series: Series, measure: Measure, *, initial: bool = False) -> list[
     A completed trial without the number never recorded it (a task without classes has no
     accuracy); a diverged one without it lost it, and that must show.
     """
-    values, initials = _numbers(series.rows, measure, initial=initial)
+    values, initials, judged = _numbers(series.rows, measure, initial=initial)
     known = any(value is not None for value in values)
     lost_all = all(row.state == TrialState.DIVERGED for row in series.rows)
     if not known and not lost_all:
         return []
     return [
-        Dot(row.id, row.lr, row.seed, row.state, value, start)
-        for row, value, start in zip(series.rows, values, initials, strict=True)
+        Dot(
+            row.id,
+            row.lr,
+            row.seed,
+            row.state,
+            value,
+            start,
+            _rose(row.train_loss, row.initial_loss),
+            bool(row.at_zero),
+            validation,
+        )
+        for row, value, start, validation in zip(series.rows, values, initials, judged, strict=True)
         if value is not None or row.state == TrialState.DIVERGED
     ]
 
 
+def _rose(end: float | None, start: float | None) -> bool:
+    """Whether a training loss is known to have ended above its start."""
+    return end is not None and start is not None and end > start
+
+
+def has_validation(rows: Sequence[Finished]) -> bool:
+    """Return whether all trials have held-out rows; one that diverged may have lost its loss."""
+    known = [row.validation is not None for row in rows]
+    lost = (row.state == TrialState.DIVERGED for row in rows)
+    return any(known) and all(one or gone for one, gone in zip(known, lost, strict=True))
+
+
 def _numbers(
     rows: Sequence[Finished], measure: Measure, *, initial: bool
-) -> tuple[list[float | None], list[float | None]]:
+) -> tuple[list[float | None], list[float | None], list[float | None]]:
+    """Return the trials' values, their initial ones, and the losses that rates are chosen by."""
     values: list[float | None] = [row.final for row in rows]
     starts: list[float | None] = [row.initial_loss for row in rows]
+    judged: list[float | None] = [row.validation for row in rows]
     if measure.needs_curves(initial=initial):
-        # Only stored trials have packed curves; a sweep on the command line needs no database.
-        from backend.services.trials import first_and_best
-
-        first, best = first_and_best(
-            [row.curve for row in rows], measure.metric, highest=measure.higher_is_better
-        )
+        first, best, by = _from_curves(rows, measure)
         if measure.metric != "train_loss":
             starts = _none_for_nan(first)
         if measure.is_best:
-            values = _none_for_nan(best)
+            values, judged = _none_for_nan(best), _none_for_nan(by)
     elif measure.metric != "train_loss":
         starts = [None] * len(rows)
-    return values, starts
+    if not has_validation(rows):
+        return values, starts, [None] * len(rows)
+    return values, starts, [inf if one is None else measure.loss(one) for one in judged]
+
+
+def _from_curves(rows: Sequence[Finished], measure: Measure) -> tuple[Any, Any, Any]:
+    """Return first values, those of the best epochs, and what these were chosen by."""
+    # Only stored trials have packed curves; a sweep on the command line needs no database.
+    from backend.services.trials import first_and_best, first_and_chosen
+
+    highest = measure.higher_is_better
+    by_validation = measure.is_best and has_validation(rows)
+    if by_validation or measure.metric == measure.judge:
+        blocks = [(row.curve, row.validation_curve) for row in rows]
+        return first_and_chosen(blocks, measure.metric, by=measure.judge, highest=highest)
+    first, best = first_and_best([row.curve for row in rows], measure.metric, highest=highest)
+    return first, best, best
 
 
 def _none_for_nan(values: Any) -> list[float | None]:
@@ -118,8 +166,8 @@ def rate_curve(dots: Sequence[Dot], measure: Measure) -> RateCurve | None:
         ]
     # By position: ten thousand calls with names would take as long as reading the trials.
     return RateCurve.from_results(
-        (lr, SeedResult(seed, value, initial, outcome))
-        for _, lr, seed, outcome, value, initial in dots
+        (lr, SeedResult(seed, value, initial, outcome, validation, above, at_zero))
+        for _, lr, seed, outcome, value, initial, above, at_zero, validation in dots
     )
 
 
@@ -152,10 +200,20 @@ def to_series(
     measure: Measure,
     band: Band,
     study_names: Mapping[int, str] | None = None,
+    *,
+    paper: Collection[int] = (),
 ) -> list[SeriesRead]:
-    """Return series with means, bands, seeds and their group's divergence threshold."""
+    """Return series with means, bands and seeds.
+
+    Args:
+        plots: The series with their numbers.
+        measure: Which number.
+        band: What is drawn around the means.
+        study_names: To tell several studies' series apart.
+        paper: Studies to which the paper's divergence threshold belongs.
+    """
     named = labels([plot.series.key for plot in plots], study_names)
-    thresholds = _thresholds(plots, measure)
+    thresholds = _thresholds(plots, measure, paper)
     return [
         SeriesRead(
             **key_fields(plot.series.key),
@@ -163,10 +221,20 @@ def to_series(
             threshold=thresholds.get(plot.series.key.group),
             unfinished=plot.series.unfinished,
             failed=plot.series.failed,
+            chosen_on=_chosen_on(plot.series, measure),
             points=_points(plot.dots, plot.curve, measure, band) if plot.curve else [],
         )
         for plot, label in zip(plots, named, strict=True)
     ]
+
+
+def _chosen_on(series: Series, measure: Measure) -> ChosenOn | None:
+    """Return by what the best epoch was chosen, where that is not the training set."""
+    if not measure.is_best:
+        return None
+    if has_validation(series.rows):
+        return "validation"
+    return "test" if measure.metric.startswith("test") else None
 
 
 def key_fields(key: Key) -> dict[str, object]:
@@ -189,14 +257,21 @@ def key_fields(key: Key) -> dict[str, object]:
     }
 
 
-def _thresholds(plots: Sequence[Plotted], measure: Measure) -> dict[Key, float | None]:
-    """Return the paper's threshold by group; time has none."""
+def _thresholds(
+    plots: Sequence[Plotted], measure: Measure, paper: Collection[int]
+) -> dict[Key, float | None]:
+    """Return the paper's threshold by group, in the paper's studies and where it has a sense.
+
+    Time has none, and one above the initial loss follows the grid's end only.
+    """
     if measure.metric == "seconds":
         return {}
     return {
-        plot.series.key.group: measure.loss(paper_threshold(plot.curve))
+        plot.series.key.group: measure.loss(sensible_threshold(plot.curve))
         for plot in plots
-        if plot.series.key.method == "eb" and plot.curve is not None
+        if plot.series.key.method == "eb"
+        and plot.series.key.study_id in paper
+        and plot.curve is not None
     }
 
 
@@ -204,7 +279,7 @@ def _points(
     dots: Sequence[Dot], curve: RateCurve, measure: Measure, band: Band
 ) -> list[RatePointRead]:
     seeds: dict[float, list[dict[str, Any]]] = {}
-    for trial_id, lr, seed, outcome, value, _ in dots:
+    for trial_id, lr, seed, outcome, value, *_ in dots:
         dot = {"seed": seed, "value": value, "outcome": outcome, "trial_id": trial_id}
         seeds.setdefault(lr, []).append(dot)
     return [_point(point, seeds[point.lr], measure, band) for point in curve.points]

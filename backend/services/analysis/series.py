@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 from ib_core.methods import METHODS, place
 
 #: Options that belong to one method; EB has none of them and is the baseline all the same.
-OF_A_METHOD = tuple(name for method in METHODS.values() for name in method.options)
+OF_A_METHOD = (
+    *(name for method in METHODS.values() for name in method.options),
+    "method_code",
+)
 #: Fields whose absence only means that the method has no use for them.
 METHOD_DEPENDENT = ("batch_rule", *(f"options.{name}" for name in OF_A_METHOD))
 #: Values that go without saying; everywhere else that is nothing at all.
@@ -29,6 +32,8 @@ SAYINGS: dict[str, Callable[[Any], str]] = {
     "data_hash": lambda value: f"data {value[:6]}",
     "repeat": lambda value: f"repeat {value + 1}",
     "options.experiment": str,
+    "options.code": lambda value: f"version {value[:8]}",
+    "options.method_code": lambda value: f"method version {value[:8]}",
 }
 
 
@@ -75,8 +80,12 @@ class Finished(NamedTuple):
     """A trial that counts; a tuple, because there are ten thousand of them.
 
     Attributes:
+        train_loss: At the end, whatever was asked for: it tells whether the trial broke.
+        at_zero: Whether restarts (App. C) left it at theta = 0; None where they were not counted.
         final: The column that was asked for.
         curve: Its packed curve, if that was asked for.
+        validation: The like of `final` on held-out rows; None where there are none.
+        validation_curve: The second block of its packed curve.
     """
 
     id: int
@@ -84,9 +93,12 @@ class Finished(NamedTuple):
     seed: int
     state: str
     initial_loss: float | None
-    seconds: float | None
+    train_loss: float | None
+    at_zero: bool | None
     final: float | None
     curve: bytes | None
+    validation: float | None = None
+    validation_curve: bytes | None = None
 
 
 @dataclass(slots=True)

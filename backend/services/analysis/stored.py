@@ -12,10 +12,19 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Row, Select, Text, cast, func, null, select, type_coerce
+from sqlalchemy import Row, Select, Text, and_, cast, exists, func, null, or_, select, type_coerce
 from sqlalchemy.orm import Session
 
-from backend.models import CurveRow, StudyRow, SweepRow, SweepTrialRow, TrialRow
+from backend.models import (
+    BUNDLE_KEY,
+    CurveRow,
+    ShardState,
+    StudyRow,
+    SweepRow,
+    SweepTrialRow,
+    TimingRow,
+    TrialRow,
+)
 from backend.schemas import (
     Band,
     CompareRead,
@@ -27,12 +36,19 @@ from backend.schemas import (
     ScorecardRead,
     SensitivityRead,
 )
-from backend.services.analysis.comparisons import pair_to_read, pairs_of, to_rows
+from backend.services.analysis.comparisons import pair_to_read, pairs_of
+from backend.services.analysis.many_tasks import to_across
+from backend.services.analysis.partners import difference_studies, with_partners
 from backend.services.analysis.rate_curves import Measure, to_plots, to_series
+from backend.services.analysis.scorecards import score_plots, to_answers, to_rows
 from backend.services.analysis.series import Finished, Key, Series, canonical, labels, series_order
+from backend.services.analysis.step_costs import step_costs
 from backend.services.trials import COUNTED, UNFINISHED
-from ib_core.metrics import BAND_DEFINITIONS, METRICS, paired_differences
+from ib_core.metrics import BAND_DEFINITIONS, DIFFERENCE, KINDS, paired_differences
+from ib_core.sweep.request import PROFILES
 
+#: How the names of the paper's presets begin.
+PAPER_PRESET = "paper/"
 #: The wide rows of ten thousand trials are not all held at once.
 ROWS_AT_A_TIME = 500
 #: What decides a result besides rate and seed, as columns; `key_of` reads them.
@@ -54,7 +70,12 @@ KEY_COLUMNS = (
 
 
 def load_series(
-    session: Session, *, study_ids: Sequence[int], value: Any, with_curves: bool = False
+    session: Session,
+    *,
+    study_ids: Sequence[int],
+    value: Any,
+    validation: Any = TrialRow.validation_loss,
+    with_curves: bool = False,
 ) -> list[Series]:
     """Return the series of some studies, by one query a study, whatever their size.
 
@@ -62,18 +83,21 @@ def load_series(
         session: For reading.
         study_ids: Which studies.
         value: A column of `TrialRow`, the trials' `final` number.
+        validation: Another, by which rates are chosen.
         with_curves: Whether trials carry their packed curve too.
     """
     found: dict[Key, Series] = {}
     for study_id in study_ids:
-        query = _query(study_id, value, with_curves=with_curves)
+        query = _query(study_id, value, validation, with_curves=with_curves)
         # Through the connection: the session's own machinery is for rows that are entities.
         pieces = session.connection().execute(query).partitions(ROWS_AT_A_TIME)
         _add_study(found, study_id, chain.from_iterable(pieces))
     return sorted(found.values(), key=lambda series: series_order(series.key))
 
 
-def _query(study_id: int, value: Any, *, with_curves: bool) -> Select[*tuple[Any, ...]]:
+def _query(
+    study_id: int, value: Any, validation: Any, *, with_curves: bool
+) -> Select[*tuple[Any, ...]]:
     members = (
         select(SweepTrialRow.trial_id)
         .join(SweepRow, SweepRow.id == SweepTrialRow.sweep_id)
@@ -82,8 +106,10 @@ def _query(study_id: int, value: Any, *, with_curves: bool) -> Select[*tuple[Any
     # As plain text: ten thousand look-ups of an enum's member would take as long as the query.
     state = type_coerce(TrialRow.state, Text).label("state")
     own = (TrialRow.id, TrialRow.lr, TrialRow.seed, state, TrialRow.initial_loss)
-    curve = CurveRow.data if with_curves else null()
-    query: Select[*tuple[Any, ...]] = select(*own, TrialRow.seconds, value, curve, *KEY_COLUMNS)
+    broke = (TrialRow.train_loss.label("end"), TrialRow.at_zero)
+    curve, held_out = (CurveRow.data, CurveRow.validation) if with_curves else (null(), null())
+    numbers = (value, curve, validation.label("held_out"), held_out)
+    query: Select[*tuple[Any, ...]] = select(*own, *broke, *numbers, *KEY_COLUMNS)
     if with_curves:
         query = query.outerjoin(CurveRow, CurveRow.trial_id == TrialRow.id)
     return query.where(TrialRow.id.in_(members))
@@ -137,6 +163,7 @@ def _measured(
         session,
         study_ids=study_ids,
         value=getattr(TrialRow, measure.metric).label("final"),
+        validation=getattr(TrialRow, measure.judge),
         with_curves=measure.needs_curves(initial=initial),
     )
 
@@ -151,8 +178,10 @@ def sensitivity(
 ) -> SensitivityRead:
     """Return a study's curves; the caller has checked that the study exists."""
     measure = Measure(metric, reducer)
-    found = _measured(session, [study_id], measure)
-    series = to_series(to_plots(found, measure), measure, band)
+    paper = paper_studies(session, study_ids=[study_id])
+    found = _measured(session, [study_id], measure, initial=bool(paper))
+    plots = to_plots(found, measure, initial=bool(paper))
+    series = to_series(plots, measure, band, paper=paper)
     thresholds = [line.threshold for line in series if line.threshold is not None]
     return SensitivityRead(
         study_id=study_id,
@@ -162,7 +191,7 @@ def sensitivity(
         band_definition=BAND_DEFINITIONS[band],
         series=series,
         threshold=thresholds[0] if thresholds else None,
-        threshold_definition=METRICS["divergence_threshold"].definition,
+        threshold_definition=KINDS["paper_threshold"].definition if paper else "",
     )
 
 
@@ -176,8 +205,47 @@ def scorecard(
     """Return a study's robustness numbers; the caller has checked that the study exists."""
     measure = Measure(metric, reducer)
     found = _measured(session, [study_id], measure, initial=True)
-    rows = to_rows(to_plots(found, measure, initial=True), measure)
-    return ScorecardRead(study_id=study_id, metric=metric, reducer=reducer, rows=rows)
+    paper = paper_studies(session, study_ids=[study_id])
+    costs = step_costs(session, [series.key for series in found])
+    plots = to_plots(found, measure, initial=True)
+    tasks = score_plots(plots, measure, paper=paper, step_costs=costs)
+    return ScorecardRead(
+        study_id=study_id,
+        metric=metric,
+        reducer=reducer,
+        answers=to_answers(tasks),
+        rows=to_rows(tasks, measure),
+        across=to_across(tasks),
+    )
+
+
+def paper_studies(session: Session, *, study_ids: Sequence[int]) -> set[int]:
+    """Return the studies of the paper's experiments, to which its own rule belongs.
+
+    Those that came with the reproduction, that were submitted as one of its presets, or that hold
+    its authors' recorded runs.
+    """
+    preset = SweepRow.body["preset"].as_string()
+    shipped = (
+        SweepRow.idempotency_key.startswith(f"{BUNDLE_KEY}{profile}/", autoescape=True)
+        for profile in PROFILES
+    )
+    recorded = exists(
+        select(1)
+        .select_from(SweepTrialRow)
+        .join(TrialRow, TrialRow.id == SweepTrialRow.trial_id)
+        .where(SweepTrialRow.sweep_id == SweepRow.id, TrialRow.imported)
+        .where(TrialRow.options["experiment"].as_string().is_not(None))
+    )
+    query = select(SweepRow.study_id).where(
+        SweepRow.study_id.in_(study_ids),
+        or_(
+            preset.startswith(PAPER_PRESET, autoescape=True),
+            and_(SweepRow.owner_id.is_(None), or_(*shipped)),
+            and_(SweepRow.imported, recorded),
+        ),
+    )
+    return set(session.scalars(query.distinct()))
 
 
 def differences(
@@ -190,13 +258,20 @@ def differences(
 ) -> DifferencesRead:
     """Return a study's paired differences; the caller has checked that the study exists.
 
-    An accuracy is compared as an error, 1 - accuracy, so that negative always means better.
+    An accuracy is compared as an error, 1 - accuracy, so that negative always means better. Losses
+    are capped, so that no pair is dropped because one of the two exploded. A clipped series whose
+    unclipped partner is not in the study is paired with that of another.
     """
     measure = Measure(metric, reducer)
-    found = _measured(session, [study_id], measure)
+    _, *others = difference_studies(session, study_id=study_id, kind=kind)
+    found = with_partners(
+        _measured(session, [study_id], measure, initial=True),
+        others,
+        lambda other: _measured(session, [other], measure, initial=True),
+    )
     keys = [series.key for series in found]
     named = dict(zip(keys, labels(keys), strict=True))
-    curves = {plot.series.key: plot.curve for plot in to_plots(found, measure)}
+    curves = {plot.series.key: plot.curve for plot in to_plots(found, measure, initial=True)}
     items = [
         pair_to_read(first, second, named, paired_differences(one, two))
         for first, second in pairs_of(keys, kind)
@@ -207,7 +282,7 @@ def differences(
         metric=metric,
         reducer=reducer,
         kind=kind,
-        definition=METRICS["paired_difference"].definition,
+        definition=DIFFERENCE,
         items=[item for item in items if item.points],
     )
 
@@ -233,7 +308,10 @@ def compare(
     found = _measured(session, list(studies), measure, initial=True)
     names = dict(studies) if len(studies) > 1 else {}
     plots = to_plots(found, measure, initial=True)
-    series = to_series(plots, measure, band, names)
+    paper = paper_studies(session, study_ids=list(studies))
+    series = to_series(plots, measure, band, names, paper=paper)
+    costs = step_costs(session, [series.key for series in found])
+    tasks = score_plots(plots, measure, paper=paper, step_costs=costs)
     thresholds = [line.threshold for line in series if line.threshold is not None]
     return CompareRead(
         studies=[CompareStudy(id=id_, name=name) for id_, name in studies.items()],
@@ -242,7 +320,9 @@ def compare(
         band=band,
         band_definition=BAND_DEFINITIONS[band],
         series=series,
-        rows=to_rows(plots, measure, names),
+        answers=to_answers(tasks, names),
+        rows=to_rows(tasks, measure, names),
+        across=to_across(tasks),
         threshold=thresholds[0] if thresholds else None,
     )
 
@@ -271,5 +351,10 @@ def studies_version(session: Session, *, study_ids: Sequence[int]) -> str:
     names = (
         select(StudyRow.id, StudyRow.name).where(StudyRow.id.in_(study_ids)).order_by(StudyRow.id)
     )
-    facts = [tuple(row) for query in (trials, names) for row in session.execute(query)]
+    # Few, and of networks, not of studies: whenever one has been measured, all may show it.
+    measured = select(func.count(), func.max(TimingRow.id)).where(
+        TimingRow.state == ShardState.DONE
+    )
+    queries = (trials, names, measured)
+    facts = [tuple(row) for query in queries for row in session.execute(query)]
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]

@@ -6,12 +6,12 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from backend.errors import InvalidInput, TooLarge
-from backend.services.trials import FORMULA_STARTS
+from ib_core.written import FORMULA_STARTS
 
 GZIP = b"\x1f\x8b"
 MOST_ROWS = 100_000
@@ -23,6 +23,9 @@ MOST_CONTAINERS = 20 * MOST_ROWS
 MOST_MEMBERS = 100
 #: Halves of surrogate pairs, which JSON can write as escapes, are no text UTF-8 could answer with.
 _PRINTABLE = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]*")
+_SPACE = re.compile(r"[ \t\n\r]*")
+#: So many characters of JSON are read at a time, and no value in a list may be longer.
+WINDOW = 1_000_000
 _TEXT = re.compile(r"[^\x00\ud800-\udfff]*")
 LONGEST_TEXT = 10_000
 #: What the settings of one run may be; deeper ones could be stored, but not always be read again.
@@ -88,21 +91,134 @@ def unpack(content: bytes, most: int) -> bytes:
 def _json_rows(text: str) -> list[RawRow]:
     if text.count("{") + text.count("[") > MOST_CONTAINERS:
         raise TooLarge(f"The file has more than {MOST_CONTAINERS:,} objects.", field="body")
+    rows: list[RawRow] = []
     try:
-        found = json.loads(text)
+        for line, run in enumerate(_runs(_Scanner(text)), start=1):
+            _check_count(line)
+            cells = {str(name).strip().lower(): value for name, value in run.items()}
+            rows.append(RawRow(line, cells))
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"The file is not JSON: {error}.", field="body") from None
-    runs = found.get("trials") if isinstance(found, dict) else found
-    if not isinstance(runs, list) or not all(isinstance(run, dict) for run in runs):
-        raise InvalidInput(
-            'A JSON file must be a list of runs, or {"trials": [...]} as we export it.',
-            field="body",
-        )
-    _check_count(len(runs))
-    return [
-        RawRow(line, {str(name).strip().lower(): value for name, value in run.items()})
-        for line, run in enumerate(runs, start=1)
-    ]
+    return rows
+
+
+def _runs(scanner: "_Scanner") -> Iterator[dict[str, Any]]:
+    """Yield the runs of a list, or of the list called `trials` in an object."""
+    if scanner.take("["):
+        yield from _listed(scanner)
+    else:
+        scanner.need("{")
+        found = False
+        while not scanner.take("}"):
+            name = scanner.value()
+            scanner.need(":")
+            if name == "trials" and scanner.take("["):
+                found = True
+                yield from _listed(scanner)
+            else:
+                scanner.value()
+            if not scanner.take(","):
+                scanner.need("}")
+                break
+        if not found:
+            raise _not_runs()
+    scanner.finish()
+
+
+def _listed(scanner: "_Scanner") -> Iterator[dict[str, Any]]:
+    if scanner.take("]"):
+        return
+    while True:
+        run = scanner.value()
+        if not isinstance(run, dict):
+            raise _not_runs()
+        yield run
+        if not scanner.take(","):
+            return scanner.need("]")
+
+
+def _not_runs() -> InvalidInput:
+    sentence = 'A JSON file must be a list of runs, or {"trials": [...]} as we export it.'
+    return InvalidInput(sentence, field="body")
+
+
+class _Scanner:
+    """Reads JSON value by value: reading all at once would hold up every other thread meanwhile.
+
+    Python's reader of JSON keeps the interpreter to itself until it has finished. So it is given
+    a window of the text at a time, from which it reads one value.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0  # in the text, where the window begins
+        self._window, self._next = text[:WINDOW], 0
+        self._scan = json.JSONDecoder().raw_decode
+
+    def value(self) -> Any:
+        """Return the next value.
+
+        Raises:
+            ValueError: There is none, or it is longer than a window.
+        """
+        self._skip()
+        try:
+            found, end = self._scan(self._window, self._next)
+            whole = end < len(self._window) or self._is_last()
+        except ValueError:
+            whole = False
+        if not whole:  # it may go on behind the window's end
+            self._move()
+            found, end = self._scan_last()
+        self._next = end
+        return found
+
+    def _scan_last(self) -> tuple[Any, int]:
+        """Scan a value at the window's beginning."""
+        try:
+            found, end = self._scan(self._window, self._next)
+        except json.JSONDecodeError as error:
+            if not self._is_last():
+                raise TooLarge(
+                    f"The value at character {self._at} is longer than {WINDOW:,} characters.",
+                    field="body",
+                ) from None
+            raise ValueError(f"{error.msg} at character {self._at + error.pos}") from None
+        return found, end
+
+    def take(self, mark: str) -> bool:
+        """Return whether the next character is this one, and pass it if so."""
+        self._skip()
+        found = self._window[self._next : self._next + 1] == mark
+        self._next += found
+        return found
+
+    def need(self, mark: str) -> None:
+        """Pass a character that must come next."""
+        if not self.take(mark):
+            raise ValueError(f"Expecting {mark!r} at character {self._at + self._next}")
+
+    def finish(self) -> None:
+        """Refuse anything behind the last value."""
+        self._skip()
+        if self._next < len(self._window):
+            raise ValueError(f"Extra data at character {self._at + self._next}")
+
+    def _skip(self) -> None:
+        """Pass white space."""
+        while True:
+            self._next = _SPACE.match(self._window, self._next).end()  # type: ignore[union-attr]
+            if self._next < len(self._window) or self._is_last():
+                return
+            self._move()
+
+    def _is_last(self) -> bool:
+        return self._at + len(self._window) >= len(self._text)
+
+    def _move(self) -> None:
+        """Let the window begin where we are."""
+        self._at += self._next
+        self._window, self._next = self._text[self._at : self._at + WINDOW], 0
 
 
 def _csv_rows(text: str) -> list[RawRow]:

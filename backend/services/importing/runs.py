@@ -1,26 +1,16 @@
-"""From a row to a stored trial: names as we have them, outcomes judged as we judge our own.
-
-Trials are shared by content like our own, one sweep a task.
-"""
+"""From a row to a trial: names as we have them, outcomes judged as we judge our own."""
 
 import hashlib
 import json
 import math
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Engine, select, update
-from sqlalchemy.orm import Session
-
-from backend.db import clock, insert_for, transaction
-from backend.errors import Conflict, InvalidInput
-from backend.models import CurveRow, StudyRow, SweepRow, SweepTrialRow, TrialRow
-from backend.schemas import ImportProblem, ImportRead, StudyCreate, TrialState
-from backend.services import studies
+from backend.errors import InvalidInput
+from backend.schemas import ImportProblem, TrialState
 from backend.services.importing.files import Cells, RawRow, not_finite
-from backend.services.trials import chunks, curve_row, delete_orphans, finite, ids_at, readable
+from backend.services.trials import finite, readable
 from ib_core.datasets import UCI_NAMES
 from ib_core.sweep import CurvePoint
 from ib_core.tasks import TASKS
@@ -39,11 +29,9 @@ EXPLODED = 5.0
 MOST_PROBLEMS = 5
 LOSSES = ("train_loss", "test_loss")
 ACCURACIES = ("train_accuracy", "test_accuracy")
+HELD_OUT = ("validation_loss", "validation_accuracy")
 #: Columns that only the recorded runs of the paper's authors have together.
 AUTHORS = ("source_folder", "epochs_recorded")
-MOST_SHOWN = 100
-#: Trials stored in one transaction; on SQLite every other writer waits for its end.
-PIECE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +41,7 @@ class ImportedTrial:
     columns: dict[str, Any]
     fingerprint: str
     curve: tuple[CurvePoint, ...] = ()
+    record: dict[str, Any] | None = None  # which tracker it comes from
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +89,7 @@ def _trial(cells: Cells, accuracy_scale: float) -> ImportedTrial | None:
     if state is None:
         return None
     accuracies = {name: cells.number(name) for name in ACCURACIES}
+    held_out = {name: cells.number(name) for name in HELD_OUT}
     # Their address is of these columns: one more would make every file's trials new again.
     columns: dict[str, Any] = {
         **_settings(cells),
@@ -115,9 +105,19 @@ def _trial(cells: Cells, accuracy_scale: float) -> ImportedTrial | None:
         "diverged_where": cells.text("diverged_where", longest=16),
         "diverged_layer": cells.text("diverged_layer", longest=100),
         "error": _error(cells) if state is TrialState.FAILED else None,
+        **{
+            name: finite(value * (accuracy_scale if name.endswith("accuracy") else 1.0))
+            for name, value in held_out.items()
+            if value is not None
+        },
     }
-    curve = _curve(cells)
-    return ImportedTrial(columns, _fingerprint(columns, curve), curve)
+    curve, source = _curve(cells), cells.mapping("source")
+    if not source:
+        return ImportedTrial(columns, _fingerprint(columns, curve), curve)
+    # A tracker's run is itself whatever place among its likes an import gives it.
+    itself = columns if cells.has("seed") else columns | {"seed": None}
+    address = _fingerprint(itself | {"source": source.get("run")}, curve)
+    return ImportedTrial(columns, address, curve, {"imported": source})
 
 
 def _settings(cells: Cells) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _settings(cells: Cells) -> dict[str, Any]:
         or ("share" if by_authors and method == "ib" else None),
         "activation": cells.text("activation", longest=32),
         "lr": rate,
-        "seed": _or(cells.whole(0, 2**31 - 1, "seed"), 1),
+        "seed": _or(cells.whole(0, 2**31 - 1, "seed", "repeat"), 1),
         "clip": clip or None,  # 0 means none
         "mu": _or(cells.within(0, 1e12, "mu"), 0.0),
         "epochs": _or(cells.whole(1, 10**9, "epochs"), 1),
@@ -198,14 +198,17 @@ def _error(cells: Cells) -> str:
 
 
 def _curve(cells: Cells) -> tuple[CurvePoint, ...]:
-    """Return the losses by epoch, where the file has them; steps are then epochs too."""
+    """Return the losses by epoch, where the file has them; steps, unless given, are epochs too."""
     train, test = cells.numbers("train_loss_by_epoch"), cells.numbers("test_loss_by_epoch")
     points = max(len(train), len(test))
     train += [math.nan] * (points - len(train))
     test += [math.nan] * (points - len(test))
+    steps = cells.numbers("train_loss_steps")
+    if len(steps) != points or any(not 0 <= step <= 2**53 for step in steps):
+        steps = [float(epoch) for epoch in range(1, points + 1)]
     return tuple(
-        CurvePoint(step=epoch, epoch=float(epoch), train_loss=one, test_loss=two)
-        for epoch, (one, two) in enumerate(zip(train, test, strict=True), start=1)
+        CurvePoint(step=int(step), epoch=float(epoch), train_loss=one, test_loss=two)
+        for epoch, (step, one, two) in enumerate(zip(steps, train, test, strict=True), start=1)
     )
 
 
@@ -234,165 +237,3 @@ def _without_blank_accuracies(trials: list[ImportedTrial]) -> list[ImportedTrial
         if trial.columns["task"] not in with_accuracy:
             trial.columns.update(dict.fromkeys(ACCURACIES))
     return trials
-
-
-def store_trials(engine: Engine, found: Imported) -> set[str]:
-    """Store a file's trials, a piece at a time, so that no other writer waits for all of them.
-
-    They belong to no sweep yet, so nobody sees them before `store` publishes them together. If
-    that does not happen, the same file finds them again, and `db check --repair` deletes them.
-
-    Returns:
-        The addresses of those that are new.
-    """
-    trials = {trial.fingerprint: trial for trial in found.trials}
-    new: set[str] = set()
-    for piece in chunks(sorted(trials), PIECE):
-        with transaction(engine) as session:
-            known = ids_at(session, piece)
-            fresh = [trials[address] for address in piece if address not in known]
-            _insert_trials(session, fresh)
-            _insert_curves(session, fresh, ids_at(session, piece))
-            new |= {trial.fingerprint for trial in fresh}
-    return new
-
-
-def forget(engine: Engine, addresses: Iterable[str]) -> None:
-    """Delete trials that were stored for an import that could not be published."""
-    with transaction(engine) as session:
-        ids = sorted(ids_at(session, addresses).values())
-        delete_orphans(session, trial_ids=ids)
-
-
-def store(
-    session: Session,
-    *,
-    found: Imported,
-    new: Collection[str] = (),
-    source: str,
-    study_id: int | None,
-    name: str,
-    owner_id: int | None,
-) -> ImportRead:
-    """Publish what a file holds; the same file twice brings nothing new.
-
-    Args:
-        session: A session that may write.
-        found: The file's trials; those that are not stored yet are stored here.
-        new: Those that `store_trials` has stored for this very import.
-        source: The file's name.
-        study_id: The study to put them into; None: a new one.
-        name: The new study's name.
-        owner_id: Whose the new study is.
-    """
-    if study_id is None:
-        payload = StudyCreate(name=name, tags=["imported"], notes=f"Imported from {source}.")
-        study_id = studies.create(session, payload=payload, owner_id=owner_id).id
-    studies.owner_of(session, study_id=study_id)  # raises if there is no such study
-    trials = {trial.fingerprint: trial for trial in found.trials}
-    known = ids_at(session, trials)
-    absent = [trial for address, trial in trials.items() if address not in known]
-    _insert_trials(session, absent)
-    ids = ids_at(session, trials) if absent else known
-    _insert_curves(session, absent, ids)
-    new = {*new, *(trial.fingerprint for trial in absent)}
-    by_task: defaultdict[str, list[ImportedTrial]] = defaultdict(list)
-    for trial in trials.values():
-        by_task[trial.columns["task"]].append(trial)
-    links = {
-        address: {"trial_id": ids[address], "reused": address not in new} for address in trials
-    }
-    common = {
-        "study_id": study_id,
-        "owner_id": owner_id,
-        "body": {"import": source},
-        "note": f"Imported from {source}.",
-    }
-    sweep_ids = [_sweep(session, task, by_task[task], links, common) for task in by_task]
-    session.execute(update(StudyRow).where(StudyRow.id == study_id).values(updated_at=clock()))
-    return ImportRead(
-        study_id=study_id,
-        sweep_ids=sweep_ids,
-        imported=len(new),
-        reused=len(found.trials) - len(new),
-        skipped=len(found.skipped),
-        problems=found.skipped[:MOST_SHOWN],
-    )
-
-
-def refuse_imported(session: Session, *, sweep_id: int) -> None:
-    """Refuse to train what was trained elsewhere."""
-    imported = session.scalar(select(SweepRow.imported).where(SweepRow.id == sweep_id))
-    if imported:
-        raise Conflict(f"Sweep {sweep_id} was imported; its runs cannot be repeated here.")
-
-
-def _insert_trials(session: Session, trials: Sequence[ImportedTrial]) -> None:
-    rows = [
-        {**trial.columns, "fingerprint": trial.fingerprint, "imported": True}
-        for trial in sorted(trials, key=lambda trial: trial.fingerprint)
-    ]
-    if rows:
-        statement = insert_for(session, TrialRow).values(finished_at=clock())
-        # With NULLs written out all rows have the same columns, and go in together.
-        options = {"render_nulls": True}
-        session.execute(statement.on_conflict_do_nothing(), rows, execution_options=options)
-
-
-def _insert_curves(session: Session, trials: Sequence[ImportedTrial], ids: dict[str, int]) -> None:
-    rows = [curve_row(ids[trial.fingerprint], trial.curve) for trial in trials if trial.curve]
-    if rows:
-        session.execute(insert_for(session, CurveRow).on_conflict_do_nothing(), rows)
-
-
-def _sweep(
-    session: Session,
-    task: str,
-    members: Sequence[ImportedTrial],
-    links: dict[str, dict[str, Any]],
-    common: dict[str, Any],
-) -> int:
-    """Return the sweep that holds these trials, the one of an earlier import if it is there."""
-    rows = [links[trial.fingerprint] for trial in members]
-    addresses = sorted(trial.fingerprint for trial in members)
-    digest = hashlib.sha256("".join(addresses).encode()).hexdigest()
-    key = f"import-{digest}"
-    insert = insert_for(session, SweepRow).values(
-        **common,
-        task=task,
-        device="auto",
-        spec=_grid_of(task, members),
-        body_hash=digest,
-        idempotency_key=key,
-        total=len(rows),
-        reused=sum(row["reused"] for row in rows),
-        imported=True,
-    )
-    insert = insert.on_conflict_do_nothing(index_elements=["study_id", "idempotency_key"])
-    sweep_id = session.scalars(insert.returning(SweepRow.id)).one_or_none()
-    if sweep_id is None:
-        same = (SweepRow.study_id == common["study_id"], SweepRow.idempotency_key == key)
-        return session.scalars(select(SweepRow.id).where(*same)).one()
-    session.execute(
-        insert_for(session, SweepTrialRow),
-        [{"sweep_id": sweep_id, "position": i, **row} for i, row in enumerate(rows)],
-    )
-    return sweep_id
-
-
-def _grid_of(task: str, members: Sequence[ImportedTrial]) -> dict[str, Any]:
-    """Return the grid the runs span, in the form of a sweep's own."""
-
-    def values(name: str) -> list[Any]:
-        found = {trial.columns[name] for trial in members}
-        return sorted(found, key=lambda value: (value is not None, value))
-
-    return {
-        "task": task,
-        "methods": values("method"),
-        "learning_rates": values("lr"),
-        "seeds": values("seed"),
-        "clips": values("clip"),
-        "epochs": max(values("epochs")),
-        "imported": True,
-    }

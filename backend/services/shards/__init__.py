@@ -4,12 +4,24 @@
 | --- | --- |
 | `planning` | which trials need training, and their shards: planned, given back, split, given up |
 | `leases` | a shard in a worker's hands: claimed, renewed, reported on, ended |
+| `cells` | shards of one trial that programs elsewhere claim and report on |
 | `dispatch` | what waits: announced to workers, taken back from silent ones, counted, forecast |
 """
 
+from backend.services.shards.cells import (
+    CellGrid,
+    address,
+    claim_cell,
+    columns_of,
+    plan_cells,
+    read_cell,
+    read_grid,
+    report_cell,
+)
 from backend.services.shards.dispatch import (
     CPU,
     GPU,
+    LOST_SECONDS,
     OPEN,
     QUEUES,
     Announcement,
@@ -21,9 +33,11 @@ from backend.services.shards.dispatch import (
     mark_unsent,
     obstacles,
     pending,
+    queue_for,
     queue_state,
     seconds_left,
     slowdown,
+    special_queues,
 )
 from backend.services.shards.leases import (
     Claim,
@@ -54,18 +68,23 @@ from backend.services.shards.planning import (
 __all__ = [
     "CPU",
     "GPU",
+    "LOST_SECONDS",
     "OPEN",
     "QUEUES",
     "Announcement",
+    "CellGrid",
     "Claim",
     "ClaimedTrial",
     "Counts",
     "abandon",
+    "address",
     "announce",
     "cancel_unwanted",
     "claim",
+    "claim_cell",
     "clear",
     "close_empty",
+    "columns_of",
     "count",
     "drop_unwanted",
     "due",
@@ -82,11 +101,17 @@ __all__ = [
     "pending",
     "plan",
     "plan_again",
+    "plan_cells",
+    "queue_for",
     "queue_state",
+    "read_cell",
+    "read_grid",
     "release",
     "report",
+    "report_cell",
     "seconds_left",
     "shards_for",
     "slowdown",
+    "special_queues",
     "wanted",
 ]

@@ -1,17 +1,17 @@
 """What waits: shards to announce, leases that ran out, how much there is and how long it takes."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import ColumnElement, and_, case, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from backend.db import clock, database_time
-from backend.models import ShardRow, ShardState, TrialRow
+from backend.db import clock, database_time, passed
+from backend.models import AGENTS, ShardRow, ShardState, TrialRow
 from backend.schemas import QueueRead, TrialState
 from backend.services import workers
-from backend.services.shards.planning import try_again
+from backend.services.shards.planning import is_ready, try_again
 from backend.services.trials import UNFINISHED
 from backend.settings import get_settings
 
@@ -30,6 +30,9 @@ MOST_TELLING = 20
 TELLING_SECONDS = 0.5
 NO_WORKER = "no worker is alive: start one with etascope worker"
 NO_GPU = "waiting for a gpu worker"
+NO_AGENT = "its cells wait for agents: etascope agent SWEEP -- your program"
+#: What workers train; cells are claimed, never announced.
+OURS = ShardRow.device != AGENTS
 #: Shards whose time makes the mean.
 MOST_AVERAGED = 100
 
@@ -48,15 +51,29 @@ class Pending:
 
     waiting: bool
     expired: bool
+    queues: tuple[str, ...] = ()  # besides `QUEUES`, where shards with needs were announced
 
 
 def pending(session: Session) -> Pending:
     """Return whether shards may have to be announced, and whether leases have run out."""
-    unheard = or_(ShardRow.sent_at.is_(None), ShardRow.sent_at < clock(-LOST_SECONDS))
-    waiting = exists().where(ShardRow.state == ShardState.QUEUED, unheard)
-    expired = exists().where(ShardRow.state == ShardState.RUNNING, ShardRow.lease_until < clock())
-    found = session.execute(select(waiting, expired)).one()
-    return Pending(*(bool(answer) for answer in found))
+    unheard = or_(ShardRow.sent_at.is_(None), passed(ShardRow.sent_at, ago=LOST_SECONDS))
+    # What nobody who lives can train is no reason to look again every few seconds.
+    servable = _servable(session, workers.live_offers(session))
+    waiting = exists().where(ShardRow.state == ShardState.QUEUED, OURS, unheard, servable)
+    expired = exists().where(ShardRow.state == ShardState.RUNNING, _ran_out())
+    found_waiting, found_expired = session.execute(select(waiting, expired)).one()
+    special = select(ShardRow.queue).where(
+        ShardRow.state == ShardState.QUEUED,
+        ShardRow.needs.is_not(None),
+        ShardRow.queue.is_not(None),
+    )
+    queues = tuple(sorted(str(queue) for queue in session.scalars(special.distinct())))
+    return Pending(bool(found_waiting), bool(found_expired), queues)
+
+
+def _ran_out() -> ColumnElement[bool]:
+    """Return the condition that a lease has ended, or is longer than any lease can be."""
+    return passed(ShardRow.lease_until, longest=2 * get_settings().lease_seconds)
 
 
 def due(session: Session, *, depths: Mapping[str, int] | None = None) -> list[Announcement]:
@@ -70,29 +87,51 @@ def due(session: Session, *, depths: Mapping[str, int] | None = None) -> list[An
         depths: How many messages wait in each of the broker's queues, if known.
     """
     gpu_lives = bool(workers.live_by_device(session).get("cuda"))
+    live = workers.live_offers(session)
     announced = _announced(session)
     unheard = _unheard(depths or {}, announced, gpu_lives)
-    heard = select(func.count()).select_from(ShardRow).where(*_waiting(), ~unheard)
+    servable = _servable(session, live)
+    heard = select(func.count()).select_from(ShardRow).where(*_waiting(), servable, ~unheard)
     room = WINDOW - (session.scalar(heard) or 0)
     if room <= 0:
         return []
     query = (
-        select(ShardRow.id, ShardRow.device)
-        .where(*_waiting(), unheard)
+        select(ShardRow.id, ShardRow.device, ShardRow.needs)
+        .where(*_waiting(), servable, unheard)
         .order_by(ShardRow.id)
         .limit(room)
         .with_for_update(skip_locked=True)
     )
     found = [
-        Announcement(id, queue_for(device, gpu_lives)) for id, device in session.execute(query)
+        Announcement(id, _queue_of(device, needs, gpu_lives, live))
+        for id, device, needs in session.execute(query)
     ]
     mark_sent(session, announcements=found)
     return found
 
 
+def _servable(session: Session, live: workers.LiveOffers) -> ColumnElement[bool]:
+    """Return the condition that some living worker has what a shard needs."""
+    asked = select(ShardRow.needs).where(*_waiting(), ShardRow.needs.is_not(None)).distinct()
+    met = [needs for needs in session.scalars(asked) if needs and live.met(needs)]
+    return or_(ShardRow.needs.is_(None), ShardRow.needs.in_(met))
+
+
+def special_queues(keys: Iterable[str], queues: Iterable[str]) -> list[str]:
+    """Return the queues on which a worker hears of shards that need what it brings along."""
+    return [f"{queue}-{key}" for key in keys for queue in queues]
+
+
+def _queue_of(device: str, needs: str | None, gpu_lives: bool, live: workers.LiveOffers) -> str:
+    """Return where to announce a shard: one that needs an offer on a queue of that offer."""
+    if not needs:
+        return queue_for(device, gpu_lives)
+    queue = queue_for(device, "cuda" in live.devices(needs))
+    return special_queues([needs.partition(",")[0]], [queue])[0]
+
+
 def _waiting() -> tuple[ColumnElement[bool], ...]:
-    ready = or_(ShardRow.not_before.is_(None), ShardRow.not_before <= clock())
-    return (ShardRow.state == ShardState.QUEUED, ready)
+    return (ShardRow.state == ShardState.QUEUED, OURS, is_ready())
 
 
 def _announced(session: Session) -> dict[str, int]:
@@ -104,14 +143,15 @@ def _announced(session: Session) -> dict[str, int]:
 def _unheard(
     depths: Mapping[str, int], announced: Mapping[str, int], gpu_lives: bool
 ) -> ColumnElement[bool]:
-    empty = [queue for queue in QUEUES if depths.get(queue) == 0]
+    queues = {*QUEUES, *depths}
+    empty = [queue for queue in queues if depths.get(queue) == 0]
     # As long as every announcement may still be in the queue, repeating them only makes it longer.
-    short = [queue for queue in QUEUES if depths.get(queue, 0) < announced.get(queue, 0)]
-    old = clock(-get_settings().resend_seconds)
+    short = [queue for queue in queues if depths.get(queue, 0) < announced.get(queue, 0)]
+    old = passed(ShardRow.sent_at, ago=get_settings().resend_seconds)
     cases = [
         ShardRow.sent_at.is_(None),
-        and_(ShardRow.queue.in_(empty), ShardRow.sent_at < clock(-LOST_SECONDS)),
-        and_(ShardRow.queue.in_(short), ShardRow.sent_at < old),
+        and_(ShardRow.queue.in_(empty), passed(ShardRow.sent_at, ago=LOST_SECONDS)),
+        and_(ShardRow.queue.in_(short), old),
     ]
     if not gpu_lives:
         cases.append(and_(ShardRow.device == "auto", ShardRow.queue == GPU))
@@ -121,13 +161,16 @@ def _unheard(
 def announce(session: Session, *, shard_ids: Sequence[int]) -> list[Announcement]:
     """Return the first of these new shards for sending at once; `due` brings the rest later."""
     gpu_lives = bool(workers.live_by_device(session).get("cuda"))
+    live = workers.live_offers(session)
     query = (
-        select(ShardRow.id, ShardRow.device)
+        select(ShardRow.id, ShardRow.device, ShardRow.needs)
         .where(ShardRow.id.in_(list(shard_ids)[:WINDOW]), ShardRow.sent_at.is_(None))
         .order_by(ShardRow.id)
     )
     found = [
-        Announcement(id, queue_for(device, gpu_lives)) for id, device in session.execute(query)
+        Announcement(id, _queue_of(device, needs, gpu_lives, live))
+        for id, device, needs in session.execute(query)
+        if needs is None or live.met(needs)
     ]
     mark_sent(session, announcements=found)
     return found
@@ -135,7 +178,7 @@ def announce(session: Session, *, shard_ids: Sequence[int]) -> list[Announcement
 
 def mark_sent(session: Session, *, announcements: Sequence[Announcement]) -> None:
     """Remember where shards have been announced."""
-    for queue in QUEUES:
+    for queue in sorted({item.queue for item in announcements}):
         ids = [item.shard_id for item in announcements if item.queue == queue]
         if ids:
             sent = update(ShardRow).where(ShardRow.id.in_(ids))
@@ -152,7 +195,7 @@ def expire(session: Session) -> int:
     """Take shards back from workers that have been silent for too long; return how many."""
     query = (
         select(ShardRow.id, ShardRow.worker, ShardRow.attempts)
-        .where(ShardRow.state == ShardState.RUNNING, ShardRow.lease_until < clock())
+        .where(ShardRow.state == ShardState.RUNNING, _ran_out())
         .order_by(ShardRow.lease_until)
         .limit(MOST_EXPIRED)
         .with_for_update(skip_locked=True)
@@ -174,7 +217,7 @@ def queue_state(session: Session) -> QueueRead:
     shards: dict[ShardState, int] = dict(
         session.execute(
             select(ShardRow.state, func.count())
-            .where(ShardRow.state.in_((ShardState.QUEUED, ShardState.RUNNING)))
+            .where(ShardRow.state.in_((ShardState.QUEUED, ShardState.RUNNING)), OURS)
             .group_by(ShardRow.state)
         ).all()
     )
@@ -187,7 +230,7 @@ def queue_state(session: Session) -> QueueRead:
     )
     gpu_lives = bool(workers.live_by_device(session).get("cuda"))
     by_queue = dict.fromkeys(QUEUES, 0)
-    waiting = select(ShardRow.device, func.count()).where(ShardRow.state == ShardState.QUEUED)
+    waiting = select(ShardRow.device, func.count()).where(ShardRow.state == ShardState.QUEUED, OURS)
     for device, count in session.execute(waiting.group_by(ShardRow.device)):
         by_queue[queue_for(device, gpu_lives)] += count
     return QueueRead(
@@ -202,7 +245,7 @@ def queue_state(session: Session) -> QueueRead:
 
 def _oldest(session: Session) -> float | None:
     first = select(func.min(ShardRow.created_at, type_=ShardRow.created_at.type))
-    created_at = session.scalar(first.where(ShardRow.state == ShardState.QUEUED))
+    created_at = session.scalar(first.where(ShardRow.state == ShardState.QUEUED, OURS))
     if created_at is None:
         return None
     return max(0.0, (database_time(session) - created_at).total_seconds())
@@ -218,6 +261,8 @@ def seconds_left(session: Session, shard_ids: Sequence[int], live: dict[str, int
         select(_sum_if(needs_gpu), left)
         .select_from(ShardRow)
         .where(ShardRow.state.in_(OPEN), ShardRow.id <= max(shard_ids))
+        # What waits for somebody's worker keeps nobody else waiting.
+        .where(or_(ShardRow.needs.is_(None), ShardRow.id.in_(shard_ids)))
     )
     on_gpu, everything = session.execute(query).one()
     if on_gpu and not live.get("cuda"):
@@ -245,7 +290,7 @@ def slowdown(session: Session) -> float:
         .where(
             ShardRow.state == ShardState.DONE,
             ShardRow.started_at.is_not(None),
-            ShardRow.seconds >= TELLING_SECONDS,
+            ShardRow.seconds >= TELLING_SECONDS,  # which cells are not: nothing is known of them
         )
         .order_by(ShardRow.id.desc())
         .limit(MOST_TELLING)
@@ -260,6 +305,8 @@ def slowdown(session: Session) -> float:
 
 def obstacles(devices: Sequence[str], live: dict[str, int]) -> list[str]:
     """Return why work for these devices would not start at once."""
+    if AGENTS in devices:
+        return [NO_AGENT]
     if not live:
         return [NO_WORKER]
     return [NO_GPU] if "cuda" in devices and not live.get("cuda") else []

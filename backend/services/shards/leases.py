@@ -1,21 +1,28 @@
 """Shards: leased to one worker at a time, by compare-and-set and by the database's clock."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, or_, select, update
+from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.orm import Session
 
-from backend.db import changed_rows, clock, database_time, insert_for
-from backend.models import CurveRow, ShardRow, ShardState, TrialRow
+from backend.db import changed_rows, clock, database_time
+from backend.models import ShardRow, ShardState, TrialRow
 from backend.schemas import TrialState
-from backend.services.shards.planning import cancel_unwanted_in, close_empty, put_back, try_again
+from backend.services.shards.planning import (
+    cancel_unwanted_in,
+    close_empty,
+    is_ready,
+    put_back,
+    try_again,
+)
 from backend.services.trials import (
     SETTINGS,
     UNFINISHED,
     chunks,
     curve_row,
+    insert_or_replace_rows,
     is_wanted,
     result_columns,
     spec_of,
@@ -46,14 +53,26 @@ class Claim:
     trials: tuple[ClaimedTrial, ...]
 
 
-def claim(session: Session, *, shard_id: int, worker: str) -> Claim | None:
-    """Lease a waiting shard to this worker; None if there is nothing to do for it."""
+def claim(
+    session: Session, *, shard_id: int, worker: str, offers: Collection[str] = ()
+) -> Claim | None:
+    """Lease a waiting shard to this worker; None if there is nothing to do for it.
+
+    Args:
+        session: A session that may write.
+        shard_id: The shard.
+        worker: Who asks.
+        offers: Keys of what that worker brings along: nobody else may train what needs them.
+    """
+    needs = session.scalar(select(ShardRow.needs).where(ShardRow.id == shard_id))
+    if needs and not set(needs.split(",")) <= set(offers):
+        return None
     won = session.execute(
         update(ShardRow)
         .where(
             ShardRow.id == shard_id,
             ShardRow.state == ShardState.QUEUED,
-            or_(ShardRow.not_before.is_(None), ShardRow.not_before <= clock()),
+            is_ready(),
         )
         .values(
             state=ShardState.RUNNING,
@@ -184,11 +203,8 @@ def _homes(session: Session, trial_ids: set[int]) -> list[int]:
 
 def _store_curves(session: Session, by_trial: Mapping[int, list[CurvePoint]]) -> None:
     rows = [curve_row(id, points) for id, points in by_trial.items() if points]
-    if not rows:
-        return
-    insert = insert_for(session, CurveRow)
-    whole = {"points": insert.excluded.points, "data": insert.excluded.data}
-    session.execute(insert.on_conflict_do_update(index_elements=["trial_id"], set_=whole), rows)
+    if rows:
+        insert_or_replace_rows(session, rows)
 
 
 def finish(session: Session, *, claim: Claim) -> bool:

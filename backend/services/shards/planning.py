@@ -4,15 +4,16 @@ A shard that did not end well is trained again, in pieces, or not at all.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import ColumnElement, delete, insert, or_, select, update
 from sqlalchemy.orm import Session
 
-from backend.db import changed_rows, clock, insert_for, insert_many
+from backend.db import changed_rows, clock, insert_for, insert_many, passed
 from backend.models import CurveRow, ShardRow, ShardState, TrialRow
 from backend.schemas import TrialState
+from backend.services import offers
 from backend.services.trials import (
     CLEARED,
     RETRIABLE,
@@ -25,7 +26,6 @@ from backend.services.trials import (
     spec_of,
 )
 from backend.settings import get_settings
-from ib_core.datasets import data_hash
 from ib_core.sweep import (
     ENGINE_VERSION,
     PlannedShard,
@@ -61,7 +61,7 @@ class Grid:
 
 def grid_of(spec: SweepSpec) -> Grid:
     """Return the sweep's trials and their addresses; the data must be there to have a hash."""
-    data = data_hash(find_task(spec.task).dataset)
+    data = find_task(spec.task).data_hash()
     trials = tuple(spec.expand())
     return Grid(trials, tuple(fingerprint(trial, data) for trial in trials), data)
 
@@ -102,7 +102,7 @@ def _insert_missing(session: Session, grid: Grid, found: dict[str, Known]) -> No
     missing -= known_states(session, addresses=missing).keys()
     if not missing:
         return
-    options = {given: asdict(given) for given in {trial.options for trial in grid.trials}}
+    options = {given: given.as_dict() for given in {trial.options for trial in grid.trials}}
     rows = [
         {
             "fingerprint": found_at,
@@ -157,6 +157,7 @@ def plan(session: Session, *, trials: Sequence[tuple[int, TrialSpec]], device: s
             "trials": len(shard.indices),
             "seconds": shard.seconds,
             "memory_bytes": shard.memory_bytes,
+            "needs": offers.needs_of(trials[index][1] for index in shard.indices),
         }
         for shard in planned
     ]
@@ -184,16 +185,20 @@ def shards_for(trials: Sequence[TrialSpec], *, device: str) -> list[PlannedShard
 
 def plan_again(session: Session, *, trial_ids: Sequence[int], device: str = "auto") -> list[int]:
     """Put trials that have lost their shard into new ones."""
-    return plan(session, trials=_specs(session, trial_ids=trial_ids), device=device)
+    found = _specs(session, trial_ids=trial_ids)
+    with offers.known_again(session, [(spec, data) for _, spec, data in found]).told():
+        return plan(session, trials=[(id, spec) for id, spec, _ in found], device=device)
 
 
-def _specs(session: Session, *, trial_ids: Sequence[int]) -> list[tuple[int, TrialSpec]]:
-    """Return what is to be trained, by trial id."""
-    columns = [getattr(TrialRow, name) for name in SETTINGS]
+def _specs(
+    session: Session, *, trial_ids: Sequence[int]
+) -> list[tuple[int, TrialSpec, str | None]]:
+    """Return what is to be trained, by trial id, and on which data."""
+    columns = (TrialRow.id, TrialRow.data_hash, *(getattr(TrialRow, name) for name in SETTINGS))
     return [
-        (row.id, TrialSpec.from_dict(spec_of(row)))
+        (row.id, TrialSpec.from_dict(spec_of(row)), row.data_hash)
         for chunk in chunks(trial_ids)
-        for row in session.execute(select(TrialRow.id, *columns).where(TrialRow.id.in_(chunk)))
+        for row in session.execute(select(*columns).where(TrialRow.id.in_(chunk)))
     ]
 
 
@@ -229,6 +234,12 @@ def try_again(
     else:
         _set(session, shard_id, **WAITING, not_before=wait, message=f"Trying again: {reason}")
     return None
+
+
+def is_ready() -> ColumnElement[bool]:
+    """Return the condition that a shard's wait after a fault is over."""
+    waited = passed(ShardRow.not_before, longest=LONGEST_BACKOFF)
+    return or_(ShardRow.not_before.is_(None), waited)
 
 
 def cancel_unwanted_in(session: Session, *, shard_id: int) -> int:
@@ -311,6 +322,7 @@ def _split(
         "trials": 1,
         "seconds": whole.seconds / len(trial_ids),
         "memory_bytes": whole.memory_bytes // len(trial_ids),
+        "needs": whole.needs,
         "attempts": attempts,
         "message": f"Alone after: {reason}",
     }

@@ -6,6 +6,7 @@
 | `history` | all studies: filtered, ordered, paged, with small curves; sums of sweeps that ended |
 """
 
+from backend.models import BUNDLE_KEY
 from backend.services.studies.history import (
     Filters,
     Sort,
@@ -14,7 +15,6 @@ from backend.services.studies.history import (
     store_summaries,
 )
 from backend.services.studies.study import (
-    BUNDLE_KEY,
     add_note,
     create,
     delete,

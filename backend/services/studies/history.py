@@ -356,7 +356,12 @@ def _summary_rows(session: Session, sweep_ids: set[int]) -> list[dict[str, objec
     known = select(SweepSummaryRow.sweep_id).where(
         SweepSummaryRow.sweep_id.in_(sweep_ids), SweepSummaryRow.layout == LAYOUT
     )
-    new = sorted(sweep_ids - set(session.scalars(known)))[:MOST_SUMMARIES]
+    # Of runs that are logged live the next one may come while this is written.
+    growing = select(SweepRow.id).where(
+        SweepRow.id.in_(sweep_ids), SweepRow.idempotency_key.like(f"{sweeps.GROWS}%")
+    )
+    left_out = {*session.scalars(known), *session.scalars(growing)}
+    new = sorted(sweep_ids - left_out)[:MOST_SUMMARIES]
     counts = sweeps.progress_of(session, sweep_ids=new) if new else {}
     ended = {id: found for id, found in counts.items() if found.total and found.good == found.total}
     curves = _sums_of_sweeps(session, sweep_ids=list(ended))

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from backend.db import changed_rows, clock
 from backend.errors import Conflict, NotFound
 from backend.models import (
+    BUNDLE_KEY,
     SavedViewRow,
     StudyNoteRow,
     StudyRow,
@@ -36,8 +37,6 @@ from backend.services.paging import read_cursor, write_cursor
 from backend.services.sweeps import Progress, progress_of, state_of
 from backend.services.trials import delete_orphans, lock
 
-#: How the idempotency keys of a bundle's sweeps begin, by which its studies are known.
-BUNDLE_KEY = "bundle:"
 #: What a study with several sweeps is said to be: the first of these that one of them is.
 PRECEDENCE = (
     SweepState.RUNNING,

@@ -3,6 +3,7 @@
 | module | for |
 | --- | --- |
 | `submitting` | what people do to a sweep: submit, forecast, cancel, retry |
+| `live` | runs that programs log as they happen, without having been submitted |
 | `following` | a sweep on its way: how far, until when, what happened since somebody looked |
 
 From a request's body to sweeps: `backend.services.submission`.
@@ -15,16 +16,27 @@ from backend.services.sweeps.following import (
     Progress,
     ended_ids,
     get,
+    is_cancelled,
     news,
     page,
     progress_of,
     resume,
     state_of,
 )
-from backend.services.sweeps.submitting import Submitted, cancel, dry_run, retry, submit
+from backend.services.sweeps.live import GROWS, open_run
+from backend.services.sweeps.submitting import (
+    Submitted,
+    cancel,
+    dry_run,
+    forecast_cells,
+    retry,
+    submit,
+    submit_cells,
+)
 
 __all__ = [
     "DONE",
+    "GROWS",
     "News",
     "Position",
     "Progress",
@@ -32,12 +44,16 @@ __all__ = [
     "cancel",
     "dry_run",
     "ended_ids",
+    "forecast_cells",
     "get",
+    "is_cancelled",
     "news",
+    "open_run",
     "page",
     "progress_of",
     "resume",
     "retry",
     "state_of",
     "submit",
+    "submit_cells",
 ]

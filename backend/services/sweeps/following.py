@@ -9,14 +9,22 @@ from sqlalchemy.orm import Session
 
 from backend.errors import NotFound
 from backend.models import (
+    AGENTS,
     ShardRow,
     StudyRow,
     SweepRow,
     SweepTrialRow,
     TrialRow,
 )
-from backend.schemas import Page, SweepRead, SweepState, TrialEvent, TrialState
-from backend.services import workers
+from backend.schemas import (
+    MissingOfferRead,
+    Page,
+    SweepRead,
+    SweepState,
+    TrialEvent,
+    TrialState,
+)
+from backend.services import offers, workers
 from backend.services.paging import read_cursor, write_cursor
 from backend.services.shards import OPEN, obstacles, seconds_left
 from backend.services.trials import COUNTED, OUTCOMES, UNFINISHED, to_event
@@ -112,14 +120,22 @@ def forecast(session: Session, *, sweep_id: int, progress: Progress, cancelled: 
         return Forecast(None, [*messages, f"stopping: {running} trials are still running"])
     live = workers.live_by_device(session)
     mine = _open_shards(session, sweep_id)
+    devices = [device for _, device in mine]
+    elsewhere = AGENTS in devices
     return Forecast(
-        seconds_left(session, [shard_id for shard_id, _ in mine], live),
+        None if elsewhere else seconds_left(session, [shard_id for shard_id, _ in mine], live),
         [
-            *obstacles([device for _, device in mine], live),
+            *(_agents(sweep_id, running) if elsewhere else obstacles(devices, live)),
             *_shard_messages(session, sweep_id),
             *messages,
         ],
     )
+
+
+def _agents(sweep_id: int, running: int) -> list[str]:
+    """Return what a sweep of cells waits for: nothing, once somebody has claimed one."""
+    ready = f"waiting for agents: etascope agent {sweep_id} -- your program"
+    return [] if running else [ready]
 
 
 def _open_shards(session: Session, sweep_id: int) -> Sequence[tuple[int, str]]:
@@ -196,6 +212,11 @@ def page(
     )
 
 
+def is_cancelled(session: Session, *, sweep_id: int) -> bool:
+    """Return whether somebody asked a sweep to stop."""
+    return row_of(session, sweep_id).cancelled_at is not None
+
+
 def row_of(session: Session, sweep_id: int) -> SweepRow:
     """Return a sweep as it is now."""
     row = session.get(SweepRow, sweep_id, populate_existing=True)
@@ -207,6 +228,7 @@ def row_of(session: Session, sweep_id: int) -> SweepRow:
 def _to_read(session: Session, row: SweepRow, found: Progress) -> SweepRead:
     cancelled = row.cancelled_at is not None
     view = forecast(session, sweep_id=row.id, progress=found, cancelled=cancelled)
+    missing = _missing(session, row, found)
     return SweepRead(
         id=row.id,
         study_id=row.study_id,
@@ -215,14 +237,22 @@ def _to_read(session: Session, row: SweepRow, found: Progress) -> SweepRead:
         progress=found.by_name(),
         total=row.total,
         reused=row.reused,
-        eta_seconds=view.eta_seconds,
-        messages=view.messages,
+        eta_seconds=None if missing else view.eta_seconds,
+        messages=[*(one.sentence for one in missing), *view.messages],
+        waiting_for=missing,
         note=row.note,
         created_at=row.created_at,
         finished_at=None if found.unfinished else found.finished_at,
         cancelled=cancelled,
         engine_version=row.engine_version,
     )
+
+
+def _missing(session: Session, row: SweepRow, found: Progress) -> list[MissingOfferRead]:
+    """Return what a sweep waits for besides a free worker; only one with needs is asked about."""
+    if not found.unfinished or row.cancelled_at is not None or not row.spec.get("needs"):
+        return []
+    return offers.missing_for(session, sweep_id=row.id)
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import select, update
@@ -11,13 +11,21 @@ from sqlalchemy.orm import Session
 
 from backend.db import changed_rows, clock, insert_for, insert_many
 from backend.errors import Conflict, InvalidInput, NotFound, TooLarge
-from backend.models import DEVICES, StudyRow, SweepRow, SweepTrialRow, TrialRow
+from backend.models import (
+    AGENTS,
+    DEVICES,
+    LONGEST_METHOD,
+    StudyRow,
+    SweepRow,
+    SweepTrialRow,
+    TrialRow,
+)
 from backend.schemas import DryRunRead, SweepRead, TrialState
-from backend.services import shards, trials, workers
+from backend.services import offers, shards, trials, workers
 from backend.services.sweeps.following import get, row_of
 from backend.services.trials import RETRIABLE, UNFINISHED
 from backend.settings import get_settings
-from ib_core.sweep import ENGINE_VERSION, SweepSpec
+from ib_core.sweep import ENGINE_VERSION, SweepSpec, TrialSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +69,7 @@ def submit(
         owner_id=owner_id,
         task=spec.task,
         device=spec.device,
-        spec=_plain(spec),
+        spec={**_plain(spec), **offers.carried_by(spec)},
         body=body,
         body_hash=_hash(body),
         note=note,
@@ -95,6 +103,66 @@ def submit(
     return Submitted(get(session, sweep_id=written), shard_ids)
 
 
+def submit_cells(
+    session: Session,
+    *,
+    study_id: int,
+    grid: shards.CellGrid,
+    body: dict[str, Any],
+    owner_id: int | None,
+    note: str = "",
+    idempotency_key: str | None = None,
+) -> Submitted:
+    """Store a sweep whose cells wait for programs elsewhere; raises as `submit` does."""
+    _check_size(grid.size)
+    _touch(session, study_id)
+    written = _insert_sweep(
+        session,
+        study_id=study_id,
+        owner_id=owner_id,
+        task=grid.task,
+        device=AGENTS,
+        spec=grid.as_spec(),
+        body=body,
+        body_hash=_hash(body),
+        note=note,
+        idempotency_key=idempotency_key,
+        total=grid.size,
+        engine_version=None,
+    )
+    if written is None:
+        first = _repeated(session, study_id, str(idempotency_key), _hash(body))
+        return Submitted(get(session, sweep_id=first), [], repeated=True)
+    rows = grid.rows(written)
+    insert_many(session, insert_for(session, TrialRow), rows)
+    ids = trials.ids_at(session, [row["fingerprint"] for row in rows])
+    order = [ids[row["fingerprint"]] for row in rows]
+    insert_many(
+        session,
+        insert_for(session, SweepTrialRow),
+        [
+            {"sweep_id": written, "trial_id": trial_id, "position": position, "reused": False}
+            for position, trial_id in enumerate(order)
+        ],
+    )
+    shards.plan_cells(session, trial_ids=order)
+    return Submitted(get(session, sweep_id=written), [])
+
+
+def forecast_cells(grid: shards.CellGrid) -> DryRunRead:
+    """Return what submitting cells would mean; how long they take is not known here."""
+    _check_size(grid.size)
+    return DryRunRead(
+        trials=grid.size,
+        reused=0,
+        shards=grid.size,
+        cost_seconds=0.0,
+        learning_rates=list(grid.learning_rates),
+        seeds=list(grid.seeds),
+        messages=shards.obstacles([AGENTS], {}),
+    )
+
+
 def dry_run(session: Session, *, spec: SweepSpec) -> DryRunRead:
     """Return what submitting the sweep would mean, without storing anything."""
     _check(spec)
@@ -115,8 +183,17 @@ def dry_run(session: Session, *, spec: SweepSpec) -> DryRunRead:
         memory_bytes=max((shard.memory_bytes for shard in planned), default=0),
         learning_rates=list(spec.learning_rates),
         seeds=list(spec.seeds),
-        messages=shards.obstacles([spec.device], live) if planned else [],
+        messages=[*shards.obstacles([spec.device], live), *_missing(session, new)]
+        if planned
+        else [],
     )
+
+
+def _missing(session: Session, new: Sequence[TrialSpec]) -> list[str]:
+    """Return what nobody who lives has of what these trials need."""
+    needs = {offers.needs_of([trial]) for trial in {trial.method: trial for trial in new}.values()}
+    found = offers.missing(session, needs=[one for one in needs if one])
+    return [one.sentence for one in found]
 
 
 def cancel(session: Session, *, sweep_id: int) -> SweepRead:
@@ -147,6 +224,8 @@ def retry(session: Session, *, sweep_id: int) -> Submitted:
         Conflict: None of its trials failed or was cancelled.
     """
     row = row_of(session, sweep_id)
+    if row.device == AGENTS and row.body.get("live"):
+        raise Conflict(f"Sweep {sweep_id} was logged live; only its own programs can repeat it.")
     _touch(session, row.study_id)
     trials.lock(session, _trial_ids(session, sweep_id, RETRIABLE))
     again = _trial_ids(session, sweep_id, RETRIABLE)
@@ -157,15 +236,17 @@ def retry(session: Session, *, sweep_id: int) -> Submitted:
     if not again and not cleared:
         raise Conflict(f"Sweep {sweep_id} has no failed or cancelled trials to retry.")
     shards.clear(session, trial_ids=again)
+    if row.device == AGENTS:
+        shards.plan_cells(session, trial_ids=again)
+        return Submitted(get(session, sweep_id=sweep_id), [])
     shard_ids = shards.plan_again(session, trial_ids=again, device=row.device)
     return Submitted(get(session, sweep_id=sweep_id), shard_ids)
 
 
 def _insert_sweep(session: Session, **values: Any) -> int | None:
     """Return the new sweep's id; None if its idempotency key was used before."""
-    insert = insert_for(session, SweepRow).values(
-        **values, reused=0, imported=False, engine_version=ENGINE_VERSION
-    )
+    common = {"reused": 0, "imported": False, "engine_version": ENGINE_VERSION}
+    insert = insert_for(session, SweepRow).values(common | values)
     if values["idempotency_key"] is not None:
         insert = insert.on_conflict_do_nothing(index_elements=["study_id", "idempotency_key"])
     return session.scalars(insert.returning(SweepRow.id)).one_or_none()
@@ -211,22 +292,33 @@ def _shard_ids(session: Session, trial_ids: Sequence[int]) -> list[int]:
 
 
 def _check(spec: SweepSpec) -> None:
-    if spec.device not in DEVICES:
+    known = [device for device in DEVICES if device != AGENTS]
+    if spec.device not in known:
         raise InvalidInput(
-            f"A sweep's device is one of {', '.join(DEVICES)}; got {spec.device!r}.",
+            f"A sweep's device is one of {', '.join(known)}; got {spec.device!r}.",
             field="device",
         )
+    if long := [name for name in spec.methods if len(name) > LONGEST_METHOD]:
+        raise InvalidInput(
+            f"A method with its options has at most {LONGEST_METHOD} characters; "
+            f"{long[0][:40]}... has {len(long[0])}.",
+            field="methods",
+        )
+    _check_size(spec.size)
+
+
+def _check_size(size: int) -> None:
     most = get_settings().max_trials
-    if spec.size > most:
+    if size > most:
         raise TooLarge(
-            f"A sweep holds at most {most:,} trials; this one has {spec.size:,}.",
+            f"A sweep holds at most {most:,} trials; this one has {size:,}.",
             field="learning_rates",
             hint="Split it into several sweeps of one study.",
         )
 
 
 def _plain(spec: SweepSpec) -> dict[str, Any]:
-    plain: dict[str, Any] = json.loads(json.dumps(asdict(spec), allow_nan=False))
+    plain: dict[str, Any] = json.loads(json.dumps(spec.as_dict(), allow_nan=False))
     return plain
 
 

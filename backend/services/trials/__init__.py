@@ -7,9 +7,18 @@
 | `exporting` | trials as files, or as the engine's results |
 """
 
-from backend.services.trials.curves import curve, curve_row, first_and_best
+from backend.services.trials.curves import (
+    COLUMNS,
+    add_points,
+    curve,
+    curve_row,
+    first_and_best,
+    first_and_chosen,
+    insert_or_replace_curve,
+    insert_or_replace_rows,
+    unpack,
+)
 from backend.services.trials.exporting import (
-    FORMULA_STARTS,
     MEDIA_TYPES,
     Format,
     export,
@@ -42,8 +51,8 @@ from backend.services.trials.rows import (
 __all__ = [
     "CHUNK",
     "CLEARED",
+    "COLUMNS",
     "COUNTED",
-    "FORMULA_STARTS",
     "MEDIA_TYPES",
     "OUTCOMES",
     "RESULTS",
@@ -51,6 +60,7 @@ __all__ = [
     "SETTINGS",
     "UNFINISHED",
     "Format",
+    "add_points",
     "chunks",
     "curve",
     "curve_row",
@@ -58,8 +68,11 @@ __all__ = [
     "export",
     "finite",
     "first_and_best",
+    "first_and_chosen",
     "get",
     "ids_at",
+    "insert_or_replace_curve",
+    "insert_or_replace_rows",
     "is_wanted",
     "lock",
     "page",
@@ -69,4 +82,5 @@ __all__ = [
     "stored_results",
     "to_event",
     "to_read",
+    "unpack",
 ]

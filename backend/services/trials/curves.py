@@ -1,4 +1,7 @@
-"""Curves as bytes: six float64 columns, compressed, NaN and all."""
+"""Curves as bytes: float64 columns, compressed, NaN and all.
+
+Six of them stand in one block, which every curve has, and those of held-out rows in another.
+"""
 
 import zlib
 from collections.abc import Iterable, Sequence
@@ -9,12 +12,18 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from backend.db import insert_for
 from backend.errors import InvalidInput, NotFound
 from backend.models import CurveRow, TrialRow
 from backend.schemas import CurvePointRead, CurveRead
 from ib_core.sweep import CurvePoint
 
-COLUMNS = ("step", "epoch", "train_loss", "test_loss", "train_accuracy", "test_accuracy")
+COLUMNS = (
+    *("step", "epoch", "train_loss", "test_loss", "train_accuracy", "test_accuracy"),
+    *("validation_loss", "validation_accuracy"),
+)
+#: How many of them stand in the first block.
+FIRST_BLOCK = 6
 
 STEP, EPOCH, TRAIN_LOSS, TEST_LOSS = range(4)
 
@@ -25,7 +34,7 @@ Floats = NDArray[np.float64]
 
 
 def to_columns(points: Iterable[CurvePoint]) -> Floats:
-    """Return the points as an array [6, points]; a missing accuracy becomes NaN."""
+    """Return the points as an array [8, points]; what is missing becomes NaN."""
     rows = [
         [np.nan if getattr(point, name) is None else getattr(point, name) for name in COLUMNS]
         for point in points
@@ -33,19 +42,61 @@ def to_columns(points: Iterable[CurvePoint]) -> Floats:
     return np.array(rows, dtype=np.float64).reshape(-1, len(COLUMNS)).T
 
 
-def pack(columns: Floats) -> bytes:
-    """Return the columns as one compressed block."""
+def pack(columns: Floats) -> tuple[bytes, bytes | None]:
+    """Return the columns [8, points] as compressed blocks, the second if rows were held out."""
+    common, held_out = columns[:FIRST_BLOCK], columns[FIRST_BLOCK:]
+    return _block(common), None if np.isnan(held_out).all() else _block(held_out)
+
+
+def _block(columns: Floats) -> bytes:
     return zlib.compress(np.ascontiguousarray(columns, dtype="<f8").tobytes(), level=1)
 
 
 def curve_row(trial_id: int, points: Sequence[CurvePoint]) -> dict[str, Any]:
     """Return a trial's curve as a row of its table."""
-    return {"trial_id": trial_id, "points": len(points), "data": pack(to_columns(points))}
+    return _row(trial_id, to_columns(points))
 
 
-def unpack(data: bytes) -> Floats:
-    """Return the columns [6, points] of a block."""
-    return np.frombuffer(zlib.decompress(data), dtype="<f8").reshape(len(COLUMNS), -1)
+def _row(trial_id: int, columns: Floats) -> dict[str, Any]:
+    data, validation = pack(columns)
+    points = columns.shape[1]
+    return {"trial_id": trial_id, "points": points, "data": data, "validation": validation}
+
+
+def add_points(columns: Floats, points: Sequence[Sequence[float]]) -> Floats:
+    """Return the columns [8, points] with further points, each in the order of `COLUMNS`."""
+    return np.concatenate([columns, np.array(points, dtype=np.float64).T], axis=1)
+
+
+def insert_or_replace_curve(session: Session, trial_id: int, columns: Floats) -> None:
+    """Store a whole curve; the one before goes."""
+    insert_or_replace_rows(session, [_row(trial_id, columns)])
+
+
+def insert_or_replace_rows(session: Session, rows: list[dict[str, Any]]) -> None:
+    """Store whole curves, as `curve_row` made them; those before go."""
+    insert = insert_for(session, CurveRow)
+    whole = {name: insert.excluded[name] for name in ("points", "data", "validation")}
+    session.execute(
+        insert.on_conflict_do_update(index_elements=["trial_id"], set_=whole),
+        rows,
+        # With NULLs written out all rows have the same columns, and go in together.
+        execution_options={"render_nulls": True},
+    )
+
+
+def unpack(data: bytes, validation: bytes | None = None) -> Floats:
+    """Return the columns [8, points] of a curve's blocks; NaN where the second is missing."""
+    common = _columns(data, FIRST_BLOCK)
+    if validation is not None:
+        held_out = _columns(validation, len(COLUMNS) - FIRST_BLOCK)
+    else:
+        held_out = np.full((len(COLUMNS) - FIRST_BLOCK, common.shape[1]), np.nan)
+    return np.concatenate([common, held_out])
+
+
+def _columns(block: bytes, count: int) -> Floats:
+    return np.frombuffer(zlib.decompress(block), dtype="<f8").reshape(count, -1)
 
 
 def thin(columns: Floats, most: int) -> Floats:
@@ -80,15 +131,8 @@ def _extremes(values: Floats) -> set[int]:
 def _points_to_read(columns: Floats) -> list[CurvePointRead]:
     """Return the points as they go over the wire."""
     return [
-        CurvePointRead(
-            step=int(step),
-            epoch=epoch,
-            train_loss=train_loss,
-            test_loss=test_loss,
-            train_accuracy=train_accuracy,
-            test_accuracy=test_accuracy,
-        )
-        for step, epoch, train_loss, test_loss, train_accuracy, test_accuracy in columns.T.tolist()
+        CurvePointRead(**{**dict(zip(COLUMNS, point, strict=True)), "step": int(point[STEP])})
+        for point in columns.T.tolist()
     ]
 
 
@@ -100,12 +144,13 @@ def curve(
         raise InvalidInput(
             f"A curve needs at least {FEWEST_POINTS} points; got {points}.", field="points"
         )
-    query = select(TrialRow.state, CurveRow.data).outerjoin(CurveRow).where(TrialRow.id == trial_id)
+    blocks = (CurveRow.data, CurveRow.validation)
+    query = select(TrialRow.state, *blocks).outerjoin(CurveRow).where(TrialRow.id == trial_id)
     found = session.execute(query).one_or_none()
     if found is None:
         raise NotFound("trial", trial_id)
-    state, data = found
-    columns = unpack(data) if data else np.empty((len(COLUMNS), 0))
+    state, data, validation = found
+    columns = unpack(data, validation) if data else np.empty((len(COLUMNS), 0))
     if after is not None:
         columns = columns[:, columns[STEP] > after]
     total = columns.shape[1]
@@ -131,14 +176,14 @@ def first_and_best(
 
     Args:
         blocks: From `pack`; None for a trial without a curve.
-        column: A name in `COLUMNS`.
+        column: A name in `COLUMNS`, of the first block.
         highest: Whether the best is the highest.
     """
     unpacked = [zlib.decompress(block) if block else b"" for block in blocks]
     # A sentinel at the end keeps every slice's end a valid index for reduceat.
     flat = np.frombuffer(b"".join(unpacked) + bytes(8), dtype="<f8")
     sizes = np.array([len(block) for block in unpacked], dtype=np.int64) // 8
-    lengths, starts = sizes // len(COLUMNS), np.cumsum(sizes) - sizes
+    lengths, starts = sizes // FIRST_BLOCK, np.cumsum(sizes) - sizes
     last = flat.size - 1
     has_initial = (lengths > 0) & (flat[np.minimum(starts, last)] == 0)
     begins = starts + COLUMNS.index(column) * lengths
@@ -152,3 +197,34 @@ def first_and_best(
         reduce = np.fmax if highest else np.fmin
         best[known] = reduce.reduceat(values, edges)[::2]
     return np.where(np.isfinite(first), first, np.nan), best
+
+
+def first_and_chosen(
+    blocks: Sequence[tuple[bytes | None, bytes | None]], column: str, *, by: str, highest: bool
+) -> tuple[Floats, Floats, Floats]:
+    """Return a column's first value, its value where another is best, and that best, [curves] each.
+
+    As `first_and_best`, but the point is chosen by a column of held-out rows.
+
+    Args:
+        blocks: Both blocks of every curve, from `pack`.
+        column: A name in `COLUMNS`.
+        by: Another, of the second block.
+        highest: Whether the best is the highest.
+    """
+    found = np.full((3, len(blocks)), np.nan)
+    for place, (data, validation) in enumerate(blocks):
+        if not data:
+            continue
+        columns = unpack(data, validation)
+        begin = int(columns.shape[1] > 0 and columns[STEP, 0] == 0)
+        values, judges = columns[COLUMNS.index(column)], columns[COLUMNS.index(by), begin:]
+        if begin:
+            found[0, place] = values[0]
+        usable = np.flatnonzero(np.isfinite(judges))
+        if usable.size:
+            pick = np.argmax if highest else np.argmin
+            at = int(usable[pick(judges[usable])])
+            found[1:, place] = values[begin + at], judges[at]
+    first, chosen, best = np.where(np.isfinite(found), found, np.nan)
+    return first, chosen, best

@@ -13,6 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from sqlalchemy import Engine, inspect, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
@@ -26,6 +27,7 @@ from backend.services.trials.rows import COUNTED, chunks, spec_of, to_read
 from backend.settings import get_settings
 from ib_core.sweep import COLUMNS as COMMAND_LINE_COLUMNS
 from ib_core.sweep import CurvePoint, Divergence, Outcome, TrialResult, TrialSpec
+from ib_core.written import inert
 
 Format = Literal["csv", "json", "parquet"]
 
@@ -45,9 +47,6 @@ COLUMNS = (
     *COMMAND_LINE_COLUMNS,
     *(n for n in TrialRead.model_fields if n not in (*COMMAND_LINE_COLUMNS, *NOT_IN_TABLES)),
 )
-
-#: A spreadsheet runs a cell that starts with one of these as a formula.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def export(engine: Engine, *, study_id: int, format: Format) -> Iterator[bytes]:
@@ -104,13 +103,6 @@ def _csv(chunks: Iterator[list[TrialRead]]) -> Iterator[bytes]:
         for trial in chunk:
             writer.writerow(inert(value) for value in _flat(trial).values())
         yield text.getvalue().encode()
-
-
-def inert(value: Any) -> Any:
-    """Return a cell that no spreadsheet runs; numbers stay numbers."""
-    if isinstance(value, str) and value.startswith(FORMULA_STARTS):
-        return f"'{value}"
-    return value
 
 
 def _json(chunks: Iterator[list[TrialRead]]) -> Iterator[bytes]:
@@ -193,24 +185,27 @@ def _find(session: Session, addresses: Sequence[str]) -> dict[str, TrialResult]:
     found = {}
     for chunk in chunks(sorted(addresses)):
         rows = session.execute(
-            select(TrialRow, CurveRow.data)
+            select(TrialRow, CurveRow.data, CurveRow.validation)
             .outerjoin(CurveRow, CurveRow.trial_id == TrialRow.id)
             .where(TrialRow.fingerprint.in_(chunk), TrialRow.state.in_(COUNTED))
             .where(TrialRow.imported.is_(False))
         )
         for row in rows:
-            result = _result(row[0], row[1])
+            result = _result(*row)
             found[result.fingerprint] = result
     return found
 
 
-def _result(trial: TrialRow, data: bytes | None) -> TrialResult:
-    curve = _curve(data)
-    has_classes = any(point.train_accuracy is not None for point in curve)
+def _result(trial: TrialRow, data: bytes | None, validation: bytes | None) -> TrialResult:
+    curve = _curve(data, validation)
 
     def number(name: str) -> float:
         value = getattr(trial, name)
         return math.nan if value is None else float(value)
+
+    def known(name: str) -> float | None:
+        """Return a number that some tasks have not; one that was lost was there before."""
+        return number(name) if any(getattr(point, name) is not None for point in curve) else None
 
     return TrialResult(
         spec=TrialSpec.from_dict(spec_of(trial)),
@@ -218,8 +213,10 @@ def _result(trial: TrialRow, data: bytes | None) -> TrialResult:
         initial_loss=number("initial_loss"),
         train_loss=number("train_loss"),
         test_loss=number("test_loss"),
-        train_accuracy=number("train_accuracy") if has_classes else None,
-        test_accuracy=number("test_accuracy") if has_classes else None,
+        train_accuracy=known("train_accuracy"),
+        test_accuracy=known("test_accuracy"),
+        validation_loss=known("validation_loss"),
+        validation_accuracy=known("validation_accuracy"),
         divergence=None
         if trial.diverged_at_step is None
         else Divergence(
@@ -229,15 +226,16 @@ def _result(trial: TrialRow, data: bytes | None) -> TrialResult:
         curve=curve,
         fingerprint=trial.fingerprint,
         record=trial.record or {},
+        restarts=trial.restarts or 0,
+        at_zero=bool(trial.at_zero),
     )
 
 
-def _curve(data: bytes | None) -> tuple[CurvePoint, ...]:
+def _curve(data: bytes | None, validation: bytes | None) -> tuple[CurvePoint, ...]:
     if data is None:
         return ()
-    rows = unpack(data).T.tolist()
-    has_classes = any(not math.isnan(row[4]) for row in rows)
-    return tuple(
-        CurvePoint(int(row[0]), *row[1:4], *(row[4:] if has_classes else (None, None)))
-        for row in rows
-    )
+    step, epoch, train, test, *rest = unpack(data, validation)
+    # What a task has not is NaN all the way; a number that was lost on the way is not.
+    optional = [[None] * len(step) if np.isnan(one).all() else one.tolist() for one in rest]
+    points = zip(step, epoch.tolist(), train.tolist(), test.tolist(), *optional, strict=True)
+    return tuple(CurvePoint(int(step), *numbers) for step, *numbers in points)

@@ -58,6 +58,8 @@ CLEARED: dict[str, Any] = {
 }
 
 LONGEST_ERROR = 10_000
+#: Layers of people's models may be nested deeper than that.
+LONGEST_LAYER = 100
 #: Values one statement may carry; SQLite takes 32,766 variables, and short lists compile faster.
 CHUNK = 1000
 
@@ -144,7 +146,7 @@ def result_columns(result: TrialResult) -> dict[str, Any]:
         "state": state,
         "diverged_at_step": where.step if where else None,
         "diverged_where": where.where if where else None,
-        "diverged_layer": where.layer if where else None,
+        "diverged_layer": where.layer[:LONGEST_LAYER] if where and where.layer else None,
         "error": readable(result.error or "The engine gave no reason.") if failed else None,
     }
 

@@ -1,0 +1,232 @@
+"""Runs logged as they happen: everything is on disk first, and sent whenever the service is there.
+
+    with client.run(study="Tuning", task="cifar", method="adamw", lr=1e-3, seed=1) as run:
+        for step, batch in enumerate(batches):
+            run.log(step, train_loss=train(batch))
+        run.finish(train_loss=loss)
+
+A run has a key of its own and its points have numbers, so that nothing is stored twice however
+often it is sent.
+"""
+
+import json
+import logging
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+from uuid import uuid4
+
+from pydantic import ValidationError
+
+from backend.client.answers import ApiError, ServerAway
+from backend.client.cells import (
+    FLUSH_SECONDS,
+    MOST_AT_ONCE,
+    Log,
+    agent_name,
+    patiently,
+    result_of,
+)
+from backend.schemas import CellPoint, CellReport, CellResult, RunCreate, TrialState
+
+if TYPE_CHECKING:
+    from backend.client.clients import Client
+
+log = logging.getLogger("etascope.runs")
+
+#: How long the end of a run waits for a service that is away; what is left stays on disk.
+LAST_SECONDS = 10.0
+RUNNING = (TrialState.QUEUED, TrialState.RUNNING)
+
+
+def default_spool() -> Path:
+    """Return where runs are kept until they are sent."""
+    from platformdirs import user_state_path
+
+    return user_state_path("etascope") / "runs"
+
+
+class Run:
+    """A run that is logged live; leaving its block ends it."""
+
+    def __init__(
+        self,
+        client: "Client",
+        run: RunCreate,
+        *,
+        spool: Path | None = None,
+        flush_seconds: float = FLUSH_SECONDS,
+    ) -> None:
+        self._client = client
+        self._log = Log()
+        self._last: dict[str, float | None] = {}
+        self._ended = threading.Event()
+        self._sent: _Sent | None = None
+        self._turn = threading.Lock()
+        folder = spool or default_spool()
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / f"{run.key}.jsonl"
+        self._file = self.path.open("x", encoding="utf-8")
+        self._run = run
+        self._write({"run": run.model_dump(), "pid": os.getpid(), "host": socket.gethostname()})
+        self._pause = flush_seconds
+        self._thread = threading.Thread(target=self._beat, name="run", daemon=True)
+        self._thread.start()
+
+    @property
+    def trial_id(self) -> int | None:
+        """The run's trial, once the service has heard of it."""
+        return self._sent.trial_id if self._sent else None
+
+    def log(self, step: int, *, epoch: float = 0.0, **losses: float | None) -> None:
+        """Keep a point: on disk now, at the service within seconds."""
+        with self._turn:
+            point = self._log.add(step, epoch, losses)
+            self._last |= losses
+            if point is not None:
+                self._write({"point": point.model_dump()})
+
+    def finish(self, *, outcome: str | None = None, **result: Any) -> None:
+        """End the run; without losses the last ones logged count."""
+        more = {name: result.pop(name, None) for name in ("seconds", "error", "diverged_at_step")}
+        with self._turn:
+            if self._ended.is_set():
+                return
+            self._ended.set()
+            found = result_of(self._last | result, outcome, **more)
+            self._write({"result": found.model_dump()})
+            self._file.close()
+        self._thread.join()
+        try:
+            patiently(lambda: send_file(self._client, self.path), seconds=LAST_SECONDS)
+        except (ServerAway, ApiError) as error:
+            log.warning("The run stays in %s until `etascope sync`: %s", self.path, error)
+
+    def _write(self, line: dict[str, Any]) -> None:
+        self._file.write(json.dumps(line, allow_nan=False) + "\n")
+        self._file.flush()
+
+    def _beat(self) -> None:
+        while not self._ended.wait(self._pause):
+            try:
+                with self._turn:
+                    points = list(self._log.points)
+                self._sent = self._sent or _Sent(self._client, self._run)
+                self._sent.send(points)
+            except ServerAway:
+                continue
+            except ApiError as error:
+                if self._sent is not None or error.status >= 500:  # else it was said before
+                    log.warning("The service refuses the run for now: %s", error)
+                self._sent = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self.finish(outcome="failed", error=f"{kind.__name__}: {error}"[:10_000])
+
+
+class _Sent:
+    """What the service has of a run."""
+
+    def __init__(self, client: "Client", run: RunCreate) -> None:
+        self._client = client
+        self._cell = client.open_run(run)
+        self._count = self._cell.points
+        self.trial_id = self._cell.trial_id
+        self.ended = self._cell.state not in RUNNING
+
+    def send(self, points: list[CellPoint], result: CellResult | None = None) -> None:
+        """Send what the service has not got; a lease that was lost is asked for again next time."""
+        if self.ended:
+            return
+        while True:
+            piece = points[self._count : self._count + MOST_AT_ONCE]
+            more = self._count + len(piece) < len(points)
+            ends = result is not None and not more
+            last: dict[str, Any] = {"result": result} if ends else {}
+            report = CellReport(lease=self._cell.lease, start=self._count, points=piece, **last)
+            answer = self._client.report_cell(self._cell.sweep_id, self.trial_id, report)
+            if not answer.held and not (answer.yours and last):
+                raise ApiError(409, "conflict", "The run was silent for too long.")
+            self._count += len(piece)
+            if not more:
+                return
+
+
+def new_run(**settings: Any) -> RunCreate:
+    """Return what a run is, with a key of its own.
+
+    Raises:
+        ValueError: In one sentence, what is wrong with a setting.
+    """
+    given = {name: value for name, value in settings.items() if value is not None}
+    try:
+        return RunCreate.model_validate({"key": str(uuid4()), "agent": agent_name(), **given})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.") from None
+
+
+def send_file(client: "Client", path: Path) -> bool:
+    """Send a run that is on disk, and delete it; False if its program still writes it."""
+    run, points, result = _read(path)
+    if result is None:
+        if not _is_dead(path):
+            return False
+        result = CellResult(outcome="failed", error="Its program ended without saying how.")
+    _Sent(client, run).send(points, result)
+    path.unlink(missing_ok=True)
+    return True
+
+
+def spooled(folder: Path | None = None) -> Iterator[Path]:
+    """Yield the runs that are on disk, the oldest first."""
+    found = list((folder or default_spool()).glob("*.jsonl"))
+    yield from sorted(found, key=lambda path: path.stat().st_mtime)
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield what was written whole; the last line of a killed program may not be."""
+    for line in path.read_text("utf-8").splitlines():
+        try:
+            yield json.loads(line)
+        except ValueError:
+            return
+
+
+def _read(path: Path) -> tuple[RunCreate, list[CellPoint], CellResult | None]:
+    lines = list(_lines(path))
+    if not lines or "run" not in lines[0]:
+        raise ValueError(f"{path} holds no run.")
+    run = RunCreate.model_validate(lines[0]["run"])
+    points = [CellPoint.model_validate(one["point"]) for one in lines if "point" in one]
+    ends = [CellResult.model_validate(one["result"]) for one in lines if "result" in one]
+    return run, points, ends[-1] if ends else None
+
+
+def _is_dead(path: Path) -> bool:
+    """Return whether the program that wrote a run is gone; of other machines nobody knows."""
+    first = next(_lines(path))
+    if first.get("host") != socket.gethostname():
+        return False
+    try:
+        os.kill(int(first["pid"]), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False

@@ -1,0 +1,332 @@
+"""The scorecard: every series' numbers, strip and advice, and the answer for every task.
+
+All series that a study has on a task are scored together: the lowest loss and the common range are
+theirs. Each is compared with the EB series that shares its settings.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from backend.schemas import (
+    BestOfRead,
+    NumberRead,
+    RateCellRead,
+    ScorecardRow,
+    StripRead,
+    TaskAnswerRead,
+)
+from backend.services.analysis.rate_curves import Measure, Plotted, key_fields
+from backend.services.analysis.series import Key, labels, series_id
+from ib_core.errors import IBError
+from ib_core.methods import METHODS
+from ib_core.metrics import (
+    KINDS,
+    Number,
+    NumberKind,
+    RateCurve,
+    Strip,
+    TaskScore,
+    advice,
+    answer,
+    score_task,
+)
+from ib_core.sweep import ENGINE_VERSION
+from ib_core.sweep.request import body_of
+from ib_core.tasks import find_task
+from ib_core.written import inert
+
+BASELINE, LEAD = "eb", "ib"
+#: Rates that a sweep into the gap between sound and broken tries.
+GAP_RATES = 3
+#: Settings of one task that are answered in words; the table has them all.
+MOST_ANSWERS = 3
+ERRORS = "Losses here are errors, 1 - accuracy."
+StepCosts = Mapping[Key, Number]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredTask:
+    """One task of one study.
+
+    Attributes:
+        task: Its name.
+        plots: Its series that have results, by id.
+        score: Their numbers, by id.
+    """
+
+    task: str
+    plots: dict[str, Plotted]
+    score: TaskScore
+
+    @property
+    def keys(self) -> dict[str, Key]:
+        """What its series are, by id."""
+        return {name: plot.series.key for name, plot in self.plots.items()}
+
+
+def score_plots(
+    plots: Sequence[Plotted],
+    measure: Measure,
+    *,
+    paper: Collection[int] = (),
+    step_costs: StepCosts | None = None,
+) -> list[ScoredTask]:
+    """Score every task of every study by itself, in the order they come in.
+
+    Args:
+        plots: Read with their initial losses; those of one study and task in any order.
+        measure: Which number they are.
+        paper: Studies to which the paper's own rule belongs.
+        step_costs: Measured costs of a step over EB's, by series.
+    """
+    known = [plot for plot in plots if plot.curve is not None]
+    places = list(dict.fromkeys(_place(plot) for plot in known))
+    known.sort(key=lambda plot: places.index(_place(plot)) if len(places) > 1 else 0)
+    found = []
+    for (study_id, task), members in groupby(known, key=_place):
+        by_id = {series_id(plot.series.key): plot for plot in members}
+        score = score_task(
+            {name: _curve(plot) for name, plot in by_id.items()},
+            baseline=_baselines({name: plot.series.key for name, plot in by_id.items()}),
+            on_test=measure.metric.startswith("test"),
+            step_costs=_costs(by_id, step_costs or {}),
+            paper=study_id in paper,
+        )
+        found.append(ScoredTask(task, by_id, score))
+    return found
+
+
+def _place(plot: Plotted) -> tuple[int, str]:
+    return plot.series.key.study_id, plot.series.key.task
+
+
+def _curve(plot: Plotted) -> RateCurve:
+    assert plot.curve is not None
+    return plot.curve
+
+
+def _baselines(keys: Mapping[str, Key]) -> dict[str, str]:
+    """Return by series the EB series that shares all its settings."""
+    eb = {key.group: name for name, key in keys.items() if key.method == BASELINE}
+    return {name: eb[key.group] for name, key in keys.items() if key.group in eb}
+
+
+def _costs(plots: Mapping[str, Plotted], measured: StepCosts) -> dict[str, Number]:
+    return {
+        name: measured[plot.series.key]
+        for name, plot in plots.items()
+        if plot.series.key in measured
+    }
+
+
+def to_rows(
+    tasks: Sequence[ScoredTask], measure: Measure, study_names: Mapping[int, str] | None = None
+) -> list[ScorecardRow]:
+    """Return one row for each series that has a finished trial with the metric.
+
+    Args:
+        tasks: From `score_plots`.
+        measure: Which number was scored.
+        study_names: To tell several studies' series apart.
+    """
+    keys = [key for task in tasks for key in task.keys.values()]
+    named = dict(zip(keys, labels(keys, study_names), strict=True))
+    return [
+        ScorecardRow(
+            **key_fields(plot.series.key),
+            label=named[plot.series.key],
+            advice=advice(task.score.strips[name], task.score.rows[name]),
+            trials=len(plot.series.rows),
+            metrics={
+                kind: to_number(KINDS[kind], number, as_errors=measure.higher_is_better)
+                for kind, number in task.score.rows[name].items()
+            },
+            strip=_strip(task.score.strips[name]),
+            best_of=[
+                BestOfRead(k=k, value=one.value, low=one.low, high=one.high)
+                for k, one in enumerate(task.score.best_of[name], start=1)
+            ],
+            gap=gap_body(plot, task.score.strips[name]),
+        )
+        for task in tasks
+        for name, plot in task.plots.items()
+    ]
+
+
+def to_number(kind: NumberKind, number: Number, *, as_errors: bool = False) -> NumberRead:
+    """Return a number as it is answered.
+
+    Args:
+        kind: What it is.
+        number: Its value.
+        as_errors: Whether the losses are errors, 1 - accuracy.
+    """
+    error = as_errors and kind.unit == "loss"
+    return NumberRead(
+        value=number.value,
+        low=number.low,
+        high=number.high,
+        censored=number.censored,
+        n=number.n,
+        definition=number.definition or kind.definition,
+        note=f"{number.note} {ERRORS}".strip() if error else number.note,
+        title=kind.title,
+        unit="error" if error else kind.unit,
+        better=kind.better,
+        text=kind.write.value(number),
+        interval=kind.write.interval(number),
+    )
+
+
+def _strip(strip: Strip) -> StripRead:
+    return StripRead(
+        cells=[
+            RateCellRead(lr=cell.lr, state=cell.state, n=cell.n, broke=cell.broke)
+            for cell in strip.cells
+        ],
+        best=strip.best,
+        run=list(strip.run),
+        to_test=strip.to_test,
+    )
+
+
+#: What a file of a scorecard has in each line, one line a series and number.
+CSV_COLUMNS = (
+    *("study_id", "task", "series", "label", "method", "number", "title", "unit"),
+    *("value", "low", "high", "censored", "n", "note", "definition"),
+)
+
+
+def scorecard_csv(rows: Sequence[ScorecardRow]) -> str:
+    """Return every number of every series as CSV; what is not defined is empty."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(CSV_COLUMNS)
+    for row in rows:
+        whose = (row.study_id or "", row.task, row.id, row.label, row.method)
+        for name, one in row.metrics.items():
+            numbers = (one.value, one.low, one.high, one.censored, one.n)
+            cells = (*whose, name, one.title, one.unit, *numbers, one.note, one.definition)
+            writer.writerow([inert(cell) for cell in cells])
+    return text.getvalue()
+
+
+def gap_body(plot: Plotted, strip: Strip) -> dict[str, Any] | None:
+    """Return the sweep that tests where a series begins to break, with the same settings.
+
+    None without such a gap, and for series that this engine would not carry on: imported ones and
+    those of another version.
+    """
+    key = plot.series.key
+    if strip.to_test is None or key.imported or key.engine_version != ENGINE_VERSION:
+        return None
+    rates = rates_between(*strip.to_test)
+    if not rates:
+        return None
+    body = {
+        "task": key.task,
+        "methods": [key.method],
+        "learning_rates": rates,
+        "seeds": sorted({row.seed for row in plot.series.rows if row.lr in strip.to_test}),
+        "epochs": key.epochs,
+        "batch_size": key.batch_size,
+        "clips": [key.clip],
+        "mu": key.mu or None,
+        "batch_rule": key.batch_rule,
+        "profile": key.profile,
+        "activation": key.activation,
+        "options": key.settings,
+    }
+    try:
+        return body_of(body)
+    except IBError:  # a setting of another time, which nothing can be trained with today
+        return None
+
+
+def rates_between(low: float, high: float) -> list[float]:
+    """Return a few rates between two others, evenly in log rate and easy to say."""
+    ratio = math.log(high / low)
+    each = (low * math.exp(ratio * i / (GAP_RATES + 1)) for i in range(1, GAP_RATES + 1))
+    short = sorted({float(f"{rate:.3g}") for rate in each})
+    inside = [rate for rate in short if low < rate < high]
+    middle = math.sqrt(low) * math.sqrt(high)
+    return inside or ([middle] if low < middle < high else [])
+
+
+def to_answers(
+    tasks: Sequence[ScoredTask], study_names: Mapping[int, str] | None = None
+) -> list[TaskAnswerRead]:
+    """Return what every task says in words.
+
+    Args:
+        tasks: From `score_plots`.
+        study_names: Named beside the task where there are several.
+    """
+    return [
+        TaskAnswerRead(
+            task=task.task,
+            title=_title(task, study_names or {}),
+            answer=in_words(task),
+            common_range=_common_range(task.score),
+            rows=list(task.plots),
+        )
+        for task in tasks
+    ]
+
+
+def _title(task: ScoredTask, study_names: Mapping[int, str]) -> str:
+    title = task.task
+    with suppress(IBError):  # imported runs may be of tasks that are unknown here
+        title = find_task(task.task).title
+    study = study_names.get(next(iter(task.keys.values())).study_id)
+    return f"{title}, {study}" if study else title
+
+
+def _common_range(score: TaskScore) -> tuple[float, float] | None:
+    found = score.table.common_range if score.table else None
+    return (found.low, found.high) if found else None
+
+
+def in_words(task: ScoredTask) -> str:
+    """Return the answer for a task: one for each set of settings that its series share."""
+    groups: dict[Key, list[str]] = {}
+    for name, key in task.keys.items():
+        groups.setdefault(key.group, []).append(name)
+    if len(groups) == 1:
+        return _answer(task, list(task.plots))
+    settings = [label.removeprefix(", ") or "otherwise" for label in labels(list(groups))]
+    told = [
+        f"{setting[0].upper()}{setting[1:]}: {_answer(task, members)}"
+        for setting, members in zip(settings, groups.values(), strict=True)
+    ]
+    more = len(told) - MOST_ANSWERS
+    rest = [f"{more} more settings are in the table."] if more > 1 else told[MOST_ANSWERS:]
+    return " ".join(told[:MOST_ANSWERS] + rest)
+
+
+def _answer(task: ScoredTask, members: Sequence[str]) -> str:
+    """The answer about series that share their settings; others are named in full."""
+    keys = task.keys
+    own = [keys[name] for name in members]
+    every = list(keys)
+    called = dict(zip(every, map(spoken, labels(list(keys.values()))), strict=True))
+    called |= dict(zip(members, map(spoken, labels(own)), strict=True))
+    methods = {keys[name].method: name for name in reversed(members)}
+    others = [name for name in members if keys[name].method != BASELINE]
+    lead = methods.get(LEAD) or (others[0] if others else "")
+    return answer(task.score, lead=lead, baseline=methods.get(BASELINE, ""), names=called)
+
+
+def spoken(label: str) -> str:
+    """Return a label as a sentence says it: "IB", "SGD + momentum", "IB (clip 1)"."""
+    method, _, rest = label.partition(", ")
+    known = METHODS.get(method)
+    name = method if known is None else known.short
+    name = known.title if known and name.endswith(".") else name
+    return f"{name} ({rest})" if rest else name

@@ -1,0 +1,222 @@
+"""A run of any tracker, and the row that an import makes of it."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ib_core.errors import InvalidSpec
+
+#: What a source says of a run: it has ended, it broke, it goes on.
+State = Literal["finished", "failed", "running"]
+#: A name that begins with this is the value itself.
+LITERALLY = "="
+#: Where exports keep what a person named; tried in this order.
+PLACES = ("", "params.", "config.", "hparams.", "metrics.", "summary.", "tags.", "user_attrs_")
+MOST_POINTS = 1000
+Points = Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a source calls things; `=word` means the word itself.
+
+    Attributes:
+        lr: The learning rate.
+        method: What is compared.
+        seed: None: runs of one setting are numbered as they come.
+        loss: None: the source's own result.
+        test_loss: Of unseen data.
+        task: None: the source's own name for what was tuned.
+        epochs: How long it trained.
+        batch_size: Rows a step.
+        keep: Settings that tell series apart.
+    """
+
+    lr: str = "lr"
+    method: str = "=default"
+    seed: str | None = None
+    loss: str | None = None
+    test_loss: str | None = None
+    task: str | None = None
+    epochs: str | None = None
+    batch_size: str | None = None
+    keep: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedRun:
+    """One run as a tracker has it.
+
+    Attributes:
+        id: The tracker's own.
+        state: As the source says.
+        values: Settings and last metrics by name, flat.
+        task: What the source calls what was tuned.
+        loss: The source's own result, where it has one.
+        history: Of the loss, as steps and values.
+        error: What the source says went wrong.
+        seconds: How long it took.
+        about: What else to remember of where it comes from.
+    """
+
+    id: str
+    state: State
+    values: Mapping[str, Any]
+    task: str = ""
+    loss: float | None = None
+    history: Points = ()
+    error: str | None = None
+    seconds: float | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def value(self, name: str | None) -> Any:
+        """Return what the run has under a name, wherever its source keeps such things."""
+        if name is None:
+            return None
+        if name.startswith(LITERALLY):
+            return name[len(LITERALLY) :]
+        for place in PLACES:
+            found = self.values.get(place + name)
+            if found is not None and found != "":
+                return found
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A run that was left out, and why."""
+
+    run: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a store holds."""
+
+    rows: list[dict[str, Any]]
+    dropped: list[Dropped]
+
+
+def rows_of(tracker: str, store: str, runs: Iterable[TrackedRun], names: Names) -> Found:
+    """Return the rows of runs; what cannot become a trial is named, never passed over.
+
+    Raises:
+        InvalidSpec: There is not a single run to import.
+    """
+    rows: list[dict[str, Any]] = []
+    dropped: list[Dropped] = []
+    seen: set[str] = set()
+    times: Counter[tuple[Any, ...]] = Counter()
+    known: set[str] = set()
+    for run in runs:
+        known |= run.values.keys()
+        why = f"{run.id} is there twice" if run.id in seen else _objection(run, names)
+        seen.add(run.id)
+        if why is not None:
+            dropped.append(Dropped(run.id, why))
+            continue
+        row = _row(tracker, store, run, names)
+        if "seed" not in row:
+            same = (row["task"], row["method"], row["lr"], str(row.get("options")))
+            times[same] += 1
+            row["repeat"] = times[same]
+        rows.append(row)
+    if not rows:
+        first = f" The first: {dropped[0].why}." if dropped else ""
+        there = ", ".join(sorted(known)[:20]) or "nothing"
+        raise InvalidSpec(
+            f"No run of {store} can be imported; {len(dropped)} were left out.{first}",
+            hint=f"Its runs have: {there}.",
+        )
+    return Found(rows, dropped)
+
+
+def _objection(run: TrackedRun, names: Names) -> str | None:
+    """Return why a run cannot be a trial; None if it can."""
+    if run.state == "running":
+        return "it is still running"
+    rate = number(run.value(names.lr))
+    if rate is None or not math.isfinite(rate) or rate <= 0:
+        return f"it has no learning rate called {names.lr}"
+    if run.state == "finished" and _loss(run, names) is None:
+        return f"it has no loss called {names.loss}" if names.loss else "it has no loss"
+    return None
+
+
+def _loss(run: TrackedRun, names: Names) -> float | None:
+    if names.loss is None:
+        return run.loss
+    found = number(run.value(names.loss))
+    return run.history[-1][1] if found is None and run.history else found
+
+
+def _row(tracker: str, store: str, run: TrackedRun, names: Names) -> dict[str, Any]:
+    loss = _loss(run, names)
+    row: dict[str, Any] = {
+        "task": str(run.value(names.task) or run.task or tracker)[:100],
+        "method": str(run.value(names.method) or "default")[:32],
+        "lr": number(run.value(names.lr)),
+        "train_loss": _written(loss),
+        "test_loss": _written(number(run.value(names.test_loss))),
+        "seconds": run.seconds,
+        "source": {
+            "tracker": tracker,
+            "store": store[:500],
+            "run": run.id[:200],
+            **{name: str(value)[:500] for name, value in run.about.items() if value},
+        },
+    }
+    for name in ("seed", "epochs", "batch_size"):
+        given = number(run.value(getattr(names, name)))
+        if given is not None:
+            row[name] = int(given)
+    if run.state == "failed":
+        row |= {"outcome": "failed", "error": run.error or f"{tracker} says that it failed."}
+    kept = {name: run.value(name) for name in names.keep}
+    if settings := {name: value for name, value in kept.items() if value is not None}:
+        row["options"] = settings
+    return row | _curve(run.history)
+
+
+def _curve(history: Points) -> dict[str, Any]:
+    if not history:
+        return {}
+    stride = -(-len(history) // MOST_POINTS)
+    kept = [*history[::stride]]
+    if kept[-1] != history[-1]:
+        kept.append(history[-1])
+    first_step, first = kept[0]
+    found: dict[str, Any] = {
+        "train_loss_by_epoch": ";".join(str(_written(value)) for _, value in kept),
+        "train_loss_steps": ";".join(f"{int(step)}" for step, _ in kept),
+    }
+    return found | ({"initial_loss": first} if first_step == 0 and math.isfinite(first) else {})
+
+
+def _written(value: float | None) -> float | str | None:
+    """Return a number as JSON may carry it: those that are not finite as words."""
+    return value if value is None or math.isfinite(value) else str(value)
+
+
+def number(value: Any) -> float | None:
+    """Return a number however a source writes it; None if it is none."""
+    if value is None or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield nested settings under dotted names; W&B's `{"value": x}` is x."""
+    for name, value in values.items():
+        if isinstance(value, Mapping) and "value" in value and value.keys() <= {"value", "desc"}:
+            value = value["value"]
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
