@@ -104,6 +104,7 @@ class NewSweep:
     ANSWERED = "new-answered"
     ERROR = "new-error"
     KEY = "new-key"
+    OWN = "new-own-fields"
 
 
 class Study:
@@ -123,6 +124,18 @@ class Study:
     SCORECARD = "study-scorecard"
     SCORES = "study-scores"
     SCORED = "study-scored"
+    ANSWER = "study-answer"
+    ANSWERS = "study-answers"
+    STRIP = "study-strip"
+    LANES = "study-lanes"
+    GAPS = "study-gaps"
+    GAP_OFFERS = "study-gap-offers"
+    NUMBERS = "study-numbers"
+    MORE = "study-more"
+    MEASURE = "study-measure"
+    MEASURED = "study-measured"
+    MEASURE_WORDS = "study-measure-words"
+    MEASURE_TICK = "study-measure-tick"
     DRAWN = "study-drawn"
     TRIALS = "study-trials"
     SWEEPS = "study-sweeps"
@@ -188,6 +201,12 @@ class Compare:
     TABLE = "compare-table"
     ADVICE = "compare-advice"
     MESSAGE = "compare-message"
+    ANSWER = "compare-answer"
+    STRIP = "compare-strip"
+    LANES = "compare-lanes"
+    VIEW = "compare-view"
+    NUMBERS = "compare-numbers"
+    MORE = "compare-more"
 
 
 class Paper:
@@ -197,8 +216,13 @@ class Paper:
     PICTURE = "paper-picture"
     EXPERIMENT = "paper-experiment"
     PROFILE = "paper-profile"
+    LOSS = "paper-loss"
+    VERDICT = "paper-verdict"
     GRAPH = "paper-graph"
+    CLIPPING = "paper-clipping"
     MESSAGE = "paper-message"
+    ACCURACIES = "paper-accuracies"
+    AGREEMENT = "paper-agreement"
     RUN = "paper-run"
     ERROR = "paper-error"
 
@@ -221,6 +245,14 @@ class Workers:
     INTERVAL = "workers-interval"
     TICK = "workers-tick"
     BODY = "workers-body"
+
+
+class YourModel:
+    """What workers bring along."""
+
+    INTERVAL = "your-model-interval"
+    TICK = "your-model-tick"
+    BODY = "your-model-body"
 
 
 LOGOUT = "logout"

@@ -1,12 +1,13 @@
 """How things look and how numbers are written, the same on every page and in every figure."""
 
-from dataclasses import asdict, dataclass
+import zlib
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import plotly.graph_objects as go
 import plotly.io as pio
 
-from ib_core.methods import METHODS
+from ib_core.methods import METHODS, OTHER_LOOKS
 
 Scheme = Literal["light", "dark"]
 
@@ -113,8 +114,19 @@ VARIANTS: tuple[tuple[str | None, str | None], ...] = (
 
 
 def method_style(method: str, *, imported: bool = False) -> MethodStyle:
-    """Return a method's style; imported runs and methods nobody knows are grey."""
-    return IMPORTED_STYLE if imported else METHOD_STYLE.get(method, IMPORTED_STYLE)
+    """Return a method's style; imported runs are grey.
+
+    Options in a name change nothing about its look; a method that is not in the list keeps one of
+    the spare looks wherever it is drawn.
+    """
+    if imported:
+        return IMPORTED_STYLE
+    base = method.partition("(")[0]
+    if base in METHOD_STYLE:
+        known = METHOD_STYLE[base]
+        return known if base == method else replace(known, title=method, short=method)
+    look = OTHER_LOOKS[zlib.crc32(base.encode()) % len(OTHER_LOOKS)]
+    return MethodStyle(method, base.rpartition(":")[2].rpartition(".")[2], **asdict(look))
 
 
 def series_style(

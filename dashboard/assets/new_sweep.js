@@ -54,5 +54,15 @@
     return !(current && answer.ready);
   }
 
-  Object.assign(window.etascope, { formChanged });
+  /* Returns what the fields of a task's own options hold, as JSON by name; empty ones are left
+     out, so that a task without options gives what a form without them has. */
+  function gatherOptions([texts, choices, numberIds, choiceIds]) {
+    const held = {};
+    numberIds.forEach((id, index) => { held[id.key] = texts[index]; });
+    choiceIds.forEach((id, index) => { held[id.key] = choices[index]; });
+    const filled = Object.entries(held).filter(([, text]) => text);
+    return filled.length ? JSON.stringify(Object.fromEntries(filled)) : "";
+  }
+
+  Object.assign(window.etascope, { formChanged, gatherOptions });
 })();

@@ -71,11 +71,14 @@
   function curve(line, at) {
     const points = line.points.map(([x, y]) => at.x(x).toFixed(1) + " " + at.y(y).toFixed(1));
     const look = { class: line.thin ? "chart-thin" : "chart-line", d: "M" + points.join("L"), stroke: line.style.colour };
+    if (line.opacity < 1) {
+      look["stroke-opacity"] = line.opacity;
+    }
     if (!line.thin && DASHES[line.style.dash]) {
       look["stroke-dasharray"] = DASHES[line.style.dash];
     }
     const dots = line.dots
-      ? line.points.map(([x, y]) => make("circle", { cx: at.x(x), cy: at.y(y), r: 3, fill: line.style.colour }))
+      ? line.points.map(([x, y]) => make("circle", { cx: at.x(x), cy: at.y(y), r: 3, fill: line.style.colour, opacity: line.opacity }))
       : [];
     return points.length ? [make("path", look), ...dots] : [];
   }

@@ -9,7 +9,9 @@
 | `browser_drawn` | a graph that keeps its zoom, and plain elements: drawn from a store |
 | `illustrated` | what the illustrated pages share: looks, sliders, places to draw in |
 | `progress` | how far trials are: counts, a bar, a sentence; how often a page that follows asks |
-| `scorecard` | the robustness numbers and the advice |
+| `study_words` | what a study says |
+| `strip` | what was tested of every series, on the axis of a picture |
+| `scorecard` | the robustness numbers |
 | `trial_words` | a trial's settings, its outcome and its record |
 | `people` | what somebody did, and what is shown only once |
 | `bundle` | the offer to load the paper's reproduction |
@@ -23,6 +25,7 @@ from dashboard.components.controls import (
     REDUCERS,
     SCALES,
     SPLITS,
+    VALIDATION,
     Choice,
     Control,
     control_group,
@@ -37,6 +40,7 @@ from dashboard.components.elements import (
     age,
     button_link,
     card,
+    code,
     empty_state,
     error_panel,
     explained,
@@ -69,8 +73,10 @@ from dashboard.components.progress import (
     tick_stores,
     unfinished,
 )
-from dashboard.components.scorecard import advice, scorecard_table
+from dashboard.components.scorecard import more_numbers, scorecard_table, show_more_from
 from dashboard.components.shell import account_links, breadcrumbs, navigation, page_shell
+from dashboard.components.strip import MOST_LANES, lane_name, strip_lanes
+from dashboard.components.study_words import advice, answer_words
 from dashboard.components.trial_words import (
     at_rate,
     facts,
@@ -82,12 +88,14 @@ from dashboard.components.trial_words import (
 
 __all__ = [
     "BANDS",
+    "MOST_LANES",
     "QUANTITIES",
     "REDUCERS",
     "SCALES",
     "SPLITS",
     "STATES",
     "STATE_COLOUR",
+    "VALIDATION",
     "Choice",
     "Control",
     "NumberSlider",
@@ -95,12 +103,14 @@ __all__ = [
     "activity",
     "advice",
     "age",
+    "answer_words",
     "answering",
     "at_rate",
     "breadcrumbs",
     "bundle_offer",
     "button_link",
     "card",
+    "code",
     "control_group",
     "draw_from",
     "drawing_place",
@@ -112,11 +122,13 @@ __all__ = [
     "fill_from",
     "guide_link",
     "keep_in_url",
+    "lane_name",
     "link",
     "local_time",
     "looks",
     "markdown",
     "method_swatch",
+    "more_numbers",
     "navigation",
     "not_found",
     "number_field",
@@ -133,10 +145,12 @@ __all__ = [
     "scorecard_table",
     "segmented",
     "setting_pairs",
+    "show_more_from",
     "shown_once",
     "slider_inputs",
     "sliders_for_browser",
     "state_badge",
+    "strip_lanes",
     "switch",
     "tick_from",
     "tick_stores",

@@ -18,6 +18,8 @@ Choice = tuple[str, str]
 
 QUANTITIES: tuple[Choice, ...] = (("loss", "Loss"), ("accuracy", "Accuracy"), ("seconds", "Time"))
 SPLITS: tuple[Choice, ...] = (("train", "Training"), ("test", "Test"))
+#: What may be held out of the training rows.
+VALIDATION: Choice = ("validation", "Validation")
 REDUCERS: tuple[Choice, ...] = (("final", "Last"), ("best", "Best"))
 BANDS: tuple[Choice, ...] = (("std", "Std"), ("se", "Std error"), ("quantile", "10–90 %"))
 SCALES: tuple[Choice, ...] = (("focus", "Focus"), ("log", "Log"), ("full", "Full"))

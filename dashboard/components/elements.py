@@ -136,3 +136,27 @@ def empty_state(title: str, message: str, *actions: Component) -> Component:
         mih=320,
         className="empty-state",
     )
+
+
+def code(text: str, label: str) -> Component:
+    """Return lines to copy, with a button that does.
+
+    Args:
+        text: The lines.
+        label: What they are, for those who do not see them.
+    """
+    return html.Div(
+        [
+            html.Pre(text, className="code", tabIndex=0, **{"aria-label": label}),
+            dmc.CopyButton(
+                value=text,
+                children="Copy",
+                copiedChildren="Copied",
+                size="compact-xs",
+                variant="default",
+                className="copy",
+                **{"aria-label": f"Copy: {label}"},
+            ),
+        ],
+        className="copyable",
+    )

@@ -34,7 +34,7 @@ class NumberField(Component):  # type: ignore[misc]  # Dash's classes are untype
 
 
 def number_field(
-    id: str,
+    id: str | dict[str, Any],
     kind: NumberKind | None,
     *,
     text: str,

@@ -24,6 +24,7 @@ DEEDS: dict[str, Words] = {
         f"deleted the study “{d.get('name', '')}” with {counted(d.get('trials', 0), 'trial')}"
     ),
     "study.import": lambda d: f"imported runs from {d.get('source', 'a file')}",
+    "study.time": lambda _: "had the cost of a step measured",
     "sweep.submit": lambda d: f"submitted {_sweeps(d)}",
     "sweep.cancel": lambda d: f"cancelled {_sweeps(d)}",
     "sweep.retry": lambda d: f"retried {_sweeps(d)}",

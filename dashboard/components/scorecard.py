@@ -1,65 +1,43 @@
-"""The robustness numbers of a study, each with its definition, and the advice in words."""
+"""The robustness numbers of a study: value, interval and n, each with its definition."""
 
+import json
 from collections.abc import Sequence
 
-from backend.schemas import MetricRead, ScorecardRow
+import dash_mantine_components as dmc
+from dash import Input, Output, State
+
+from backend.schemas import NumberRead, ScorecardRow
+from dashboard.callbacks import browser_callback
 from dashboard.components.elements import explained, method_swatch
-from dashboard.figures import series_name
-from dashboard.formats import number, percent
-from dashboard.markup import Component, html
+from dashboard.markup import Component, dcc, html
 from dashboard.theme import method_style
 
-#: Shown in this order; what else the API sends comes after them.
-ORDER = (
-    "best_lr",
-    "best_mean",
-    "divergence_rate",
-    "headroom",
-    "robust_range",
-    "largest_stable_lr",
-    "lr_sensitivity_normalised",
-    "better_than_eb",
-)
-#: In the API and the exports; too much for a column beside the picture.
-LEFT_OUT = (
-    "divergence_threshold",
-    "divergence_rate_interpolated",
-    "robust_low",
-    "robust_high",
-    "lr_sensitivity",
-)
+#: On the short card; the others appear with "More".
+SHORT = ("edge", "headroom", "start_at", "best_mean", "price", "lr_sensitivity")
 #: Said beside a number's name; that a rate is a rate is in the name already.
-UNITS = ("decades", "times")
-BOUND = {"above": "≥\u202f", "below": "≤\u202f", "none": ""}
-
-
-def advice(rows: Sequence[ScorecardRow]) -> list[Component]:
-    """Return which learning rates to use, a sentence a curve."""
-    return [
-        html.P(
-            [
-                html.Span(_swatch(row)),
-                html.Span([html.B(f"{series_name(row, row.label)}: "), row.recommendation]),
-            ],
-            className="advice",
-        )
-        for row in rows
-        if row.recommendation
-    ]
+UNITS = ("times",)
+BETTER = {"higher": ("↑", "higher is better"), "lower": ("↓", "lower is better")}
+ON_TEST = "Chosen on test."
+ALL = "all"
 
 
 def scorecard_table(rows: Sequence[ScorecardRow]) -> Component:
     """Return the numbers with their intervals, a row each, a column a curve."""
-    names = _names(rows)
+    names = list(dict.fromkeys(name for row in rows for name in row.metrics))
+    ordered = [name for name in SHORT if name in names]
+    ordered += [name for name in names if name not in SHORT]
     head = html.Tr(
         [
-            html.Th("", scope="col"),
-            *(html.Th([_swatch(row), _short(row)], scope="col") for row in rows),
+            html.Td(""),
+            *(html.Th([_swatch(row), column_name(row)], scope="col") for row in rows),
         ]
     )
     body = [
-        html.Tr([_title(name, rows), *(_cell(name, row.metrics.get(name)) for row in rows)])
-        for name in names
+        html.Tr(
+            [_title(name, rows), *(_cell(row.metrics.get(name)) for row in rows)],
+            className="" if name in SHORT else "further",
+        )
+        for name in ordered
     ]
     table = html.Table(
         [
@@ -74,17 +52,12 @@ def scorecard_table(rows: Sequence[ScorecardRow]) -> Component:
     )
 
 
-def _names(rows: Sequence[ScorecardRow]) -> list[str]:
-    sent = list(dict.fromkeys(name for row in rows for name in row.metrics))
-    rest = [name for name in sent if name not in ORDER and name not in LEFT_OUT]
-    return [name for name in ORDER if name in sent] + rest
-
-
 def _swatch(row: ScorecardRow) -> Component:
     return method_swatch(row.method, imported=row.imported, clipped=row.clip is not None)
 
 
-def _short(row: ScorecardRow) -> str:
+def column_name(row: ScorecardRow) -> str:
+    """Return a series' name in the head of the table."""
     _, _, rest = row.label.partition(", ")
     name = method_style(row.method).short + (" (imported)" if row.imported else "")
     return f"{name}, {rest}" if rest else name
@@ -93,36 +66,75 @@ def _short(row: ScorecardRow) -> str:
 def _title(name: str, rows: Sequence[ScorecardRow]) -> Component:
     metric = next(row.metrics[name] for row in rows if name in row.metrics)
     unit = f" ({metric.unit})" if metric.unit in UNITS else ""
-    source = f" Source: {metric.citation}." if metric.citation else ""
-    budget = name.removeprefix("expected_best_of_")
-    title = f"{metric.title or name.replace('_', ' ')}{unit}".replace("of k", f"of {budget}")
-    return html.Th(explained(title, f"{metric.definition}{source}"), scope="row")
+    said = [explained(f"{metric.title}{unit}", metric.definition)]
+    if metric.better in BETTER:
+        arrow, words = BETTER[metric.better]
+        said += [
+            html.Span(f" {arrow}", className="direction", **{"aria-hidden": "true"}),
+            html.Span(f", {words}", className="visually-hidden"),
+        ]
+    return html.Th(said, scope="row")
 
 
-def _cell(name: str, metric: MetricRead | None) -> Component:
-    """Return a number with its interval below it."""
+def _cell(metric: NumberRead | None) -> Component:
+    """Return a number and how many seeds are behind it; below, in small type, its interval."""
     if metric is None:
         return html.Td("–")
     if metric.value is None:
-        return html.Td(explained("–", metric.note) if metric.note else "–")
-    text, interval = _value(name, metric), _interval(metric)
-    said = " ".join(filter(None, [f"95 %: {interval}." if interval else "", metric.note]))
-    value = explained(text, said) if said else html.Span(text)
-    below = [html.Span(interval, className="interval")] if interval else []
-    return html.Td([value, *below])
+        text = "not measured" if metric.note.startswith("Not measured") else metric.text or "–"
+        note = "" if metric.note.startswith(text.capitalize()) else metric.note
+        return html.Td(explained(text, note) if note else text)
+    on_test = ON_TEST in metric.note
+    note = metric.note.replace(ON_TEST, "").strip()
+    value = explained(metric.text, note) if note else html.Span(metric.text)
+    beside = html.Span(f" n {metric.n}", className="seeds-behind")
+    below = [html.Span(metric.interval, className="interval")] if metric.interval else []
+    if on_test:
+        below.append(html.Span("chosen on test", className="interval on-test"))
+    return html.Td([value, beside, *below])
 
 
-def _value(name: str, metric: MetricRead) -> str:
-    if name == "overhead":
-        return percent(metric.value)
-    if metric.unit.startswith("yes"):
-        return "yes" if metric.value else "no"
-    return f"{BOUND[metric.censored]}{number(metric.value)}"
+def more_numbers(chosen: str, button: str, store: str, place: str) -> Component:
+    """Return the button that shows all numbers, and the store that the address mirrors.
+
+    Args:
+        chosen: What the address says.
+        button: Its id.
+        store: Of what is chosen.
+        place: Id of what holds the table.
+    """
+    words = "Fewer numbers" if chosen == ALL else "More numbers"
+    return html.Div(
+        [
+            dcc.Store(id=store, data=chosen),
+            dmc.Button(
+                words,
+                id=button,
+                variant="subtle",
+                size="compact-sm",
+                n_clicks=0,
+                **{"aria-expanded": str(chosen == ALL).lower(), "aria-controls": place},
+            ),
+        ]
+    )
 
 
-def _interval(metric: MetricRead) -> str:
-    if metric.low is None and metric.high is None:
-        return ""
-    low = number(metric.low) if metric.low is not None else "…"
-    high = number(metric.high) if metric.high is not None else "…"
-    return "" if low == high else f"{low} to {high}"
+def show_more_from(button: str, store: str, place: str) -> None:
+    """Let a button show and hide what the short card leaves out."""
+    short, every = json.dumps("short"), json.dumps(ALL)
+    browser_callback(
+        f"function(_clicks, now) {{ return now === {every} ? {short} : {every}; }}",
+        Output(store, "data"),
+        Input(button, "n_clicks"),
+        State(store, "data"),
+        prevent_initial_call=True,
+    )
+    browser_callback(
+        f"function(now) {{ const all = now === {every};"
+        " return ['filled plain-elements ' + (all ? 'all-numbers' : 'short-numbers'),"
+        " all ? 'Fewer numbers' : 'More numbers', String(all)]; }",
+        Output(place, "className"),
+        Output(button, "children"),
+        Output(button, "aria-expanded"),
+        Input(store, "data"),
+    )

@@ -5,7 +5,11 @@
 | `sensitivity` | the picture this product exists for: a value against the learning rate |
 | `difference` | two curves seed by seed: the first minus the second |
 | `pair_rails` | above and below differences: what left their scale |
+| `best_of` | the expected best of k rates, against k |
+| `across` | many tasks: ranks, performance profiles, chances, the middle half |
+| `ranks` | of these, the critical-difference diagram |
 | `curve` | a trial's losses by step |
+| `paper` | the Paper page's own: clipped minus unclipped, the UCI tables |
 | `thumbnails` | a study's curves in a table cell, the rates of a grid: without any script |
 | `scale` | the y axis: for the runs that learn, logarithmic, or for all |
 | `panels` | how rail, curves and strip share a figure's height |
@@ -18,14 +22,26 @@
 Colours, dashes and markers are `dashboard.theme`'s; those who draw elsewhere find them here, too.
 """
 
+from dashboard.figures.across import across_figure
+from dashboard.figures.best_of import best_of_figure
 from dashboard.figures.curve import TrialCurve, curve_figure
 from dashboard.figures.difference import difference_figure
+from dashboard.figures.paper import (
+    accuracy_figure,
+    agreement_figure,
+    clip_figure,
+    edge_lines,
+    sparks,
+)
+from dashboard.figures.ranks import rank_words
 from dashboard.figures.scale import ScaleName
 from dashboard.figures.sensitivity import Picture, sensitivity_figure
 from dashboard.figures.thumbnails import (
     SPARK_REACH,
     rate_ticks,
     rates_words,
+    spark_fades,
+    spark_setting,
     spark_words,
     sparkline,
 )
@@ -44,13 +60,23 @@ __all__ = [
     "ScaleName",
     "Scheme",
     "TrialCurve",
+    "accuracy_figure",
+    "across_figure",
+    "agreement_figure",
+    "best_of_figure",
+    "clip_figure",
     "curve_figure",
     "difference_figure",
+    "edge_lines",
+    "rank_words",
     "rate_ticks",
     "rates_words",
     "sensitivity_figure",
     "series_name",
+    "spark_fades",
+    "spark_setting",
     "spark_words",
     "sparkline",
+    "sparks",
     "template",
 ]

@@ -119,8 +119,13 @@ def legend_rows(names: Sequence[str], *, narrow: bool) -> int:
     """Return how many rows a legend of these names will take."""
     if narrow:
         return len(names)
-    width = sum(LETTER * len(name) + LEGEND_KEY for name in names)
-    return max(1, math.ceil(width / WIDE))
+    rows, taken = 1, 0
+    for name in names:
+        width = LETTER * len(name) + LEGEND_KEY
+        if taken and taken + width > WIDE:  # it begins the next row, whatever room is left in this
+            rows, taken = rows + 1, 0
+        taken += width
+    return rows
 
 
 def rate_range(rates: Sequence[float]) -> list[float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from backend.schemas import Metric, Reducer, SeriesRead
+from backend.schemas import Metric, Reducer, ScorecardRow, SeriesRead
 from dashboard.figures.divergence import RailEntry, rail_entries, rail_traces, strip_traces
 from dashboard.figures.panels import Panels, rate_axis, rate_range
 from dashboard.figures.references import (
@@ -113,7 +113,9 @@ def sensitivity_figure(
     return figure
 
 
-def styles_of(series: Sequence[SeriesRead], scheme: Scheme) -> dict[str, SeriesStyle]:
+def styles_of(
+    series: Sequence[SeriesRead | ScorecardRow], scheme: Scheme
+) -> dict[str, SeriesStyle]:
     """Return each curve's style; curves that would look alike get other markers and dashes."""
     seen: Counter[tuple[str, bool, bool]] = Counter()
     styles = {}

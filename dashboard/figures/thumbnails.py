@@ -33,16 +33,30 @@ def sparkline(sparks: Sequence[Spark]) -> str | None:
     if low > 0:  # as on the start page: one that learns less must not look like one that broke
         high = min(high, SPARK_REACH * low)
     top = high if high > low else low + 1
-    before: Counter[str] = Counter()
-    paths = []
-    for spark in sparks:
-        paths.append(_path(spark, min(rates), max(rates), low, top, FADES[before[spark.method]]))
-        before[spark.method] = min(before[spark.method] + 1, len(FADES) - 1)
+    paths = [
+        _path(spark, min(rates), max(rates), low, top, opacity)
+        for spark, opacity in zip(sparks, spark_fades(sparks), strict=True)
+    ]
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'fill="none" stroke-width="1.8" stroke-linejoin="round">{"".join(paths)}</svg>'
     )
     return f"data:image/svg+xml,{quote(svg)}"
+
+
+def spark_fades(sparks: Sequence[Spark]) -> list[float]:
+    """Return how opaque each curve is: lines of one method are told apart by it."""
+    before: Counter[str] = Counter()
+    found = []
+    for spark in sparks:
+        found.append(FADES[min(before[spark.method], len(FADES) - 1)])
+        before[spark.method] += 1
+    return found
+
+
+def spark_setting(spark: Spark) -> str:
+    """Return what tells a curve from the others of its method; empty if it has none beside it."""
+    return spark.label.partition(", ")[2]
 
 
 def spark_words(sparks: Sequence[Spark]) -> str:
@@ -53,8 +67,7 @@ def spark_words(sparks: Sequence[Spark]) -> str:
 
 
 def _name(spark: Spark) -> str:
-    _, comma, rest = spark.label.partition(", ")
-    return f"{method_style(spark.method).short}{comma}{rest}"
+    return ", ".join(filter(None, (method_style(spark.method).short, spark_setting(spark))))
 
 
 def _path(spark: Spark, left: float, right: float, low: float, high: float, opacity: float) -> str:

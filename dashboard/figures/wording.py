@@ -11,9 +11,11 @@ from dashboard.theme import METHOD_STYLE
 QUANTITY: dict[Metric, str] = {
     "train_loss": "training loss",
     "test_loss": "test loss",
+    "validation_loss": "validation loss",
     "train_accuracy": "training accuracy",
     "test_accuracy": "test accuracy",
-    "seconds": "training time",
+    "validation_accuracy": "validation accuracy",
+    "seconds": "share of a stack's time",
 }
 BAND_WORDS = {
     "std": "± 1 std",
@@ -59,12 +61,13 @@ def series_name(line: SeriesKey, label: str) -> str:
     style = METHOD_STYLE.get(line.method)
     method, _, rest = label.partition(", ")
     name = style.title if style and method == line.method else method
-    name = f"{name}, imported" if line.imported and "imported" not in rest else name
+    told = "imported" in rest or "recorded" in rest
+    name = f"{name}, imported" if line.imported and not told else name
     return f"{name}, {rest}" if rest else name
 
 
-def axis_title(series: Sequence[SeriesKey], metric: Metric, reducer: Reducer) -> str:
-    """Return quantity, split and after how many epochs."""
+def axis_title(series: Sequence[SeriesRead], metric: Metric, reducer: Reducer) -> str:
+    """Return quantity, split and after how many epochs, or how the best of them was chosen."""
     quantity = QUANTITY[metric]
     if metric == "seconds":
         return f"{quantity} (s)"
@@ -72,7 +75,12 @@ def axis_title(series: Sequence[SeriesKey], metric: Metric, reducer: Reducer) ->
     span = " or ".join(str(epoch) for epoch in epochs) if len(epochs) <= 2 else "training"
     words = counted(epochs[0], "epoch") if len(epochs) == 1 else f"{span} epochs"
     words = words if len(epochs) <= 2 else span
-    return f"best {quantity} within {words}" if reducer == "best" else f"{quantity} after {words}"
+    if reducer != "best":
+        return f"{quantity} after {words}"
+    chosen = sorted({line.chosen_on for line in series if line.chosen_on}, reverse=True)
+    if not chosen:
+        return f"best {quantity} within {words}"
+    return f"{quantity}, best within {words} (chosen on {' or '.join(chosen)})"
 
 
 def seeds_words(series: Sequence[SeriesRead]) -> str:

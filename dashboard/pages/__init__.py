@@ -11,8 +11,9 @@
 | `paper` | the paper's experiments beside this installation's |
 | `toy` | explicit against implicit descent on a one-dimensional loss |
 | `updates` | one node's explicit and implicit step |
+| `your_model` | what workers bring along, and how to add one |
 | `workers` | who trains, on what, and how much waits |
-| `guide` | what every picture and number means |
+| `guide` | what every picture and number means; a page of its own for the numbers |
 | `account`, `admin` | one's own account; everybody's, and what they did |
 """
 
@@ -30,6 +31,7 @@ from dashboard.pages import (
     trial,
     updates,
     workers,
+    your_model,
 )
 from dashboard.router import Page
 
@@ -45,8 +47,10 @@ PAGES: tuple[Page, ...] = (
     paper.PAGE,
     toy.PAGE,
     updates.PAGE,
+    your_model.PAGE,
     workers.PAGE,
     guide.PAGE,
+    guide.NUMBERS_PAGE,
     account.PAGE,
     admin.PAGE,
 )

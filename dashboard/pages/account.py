@@ -18,7 +18,12 @@ from dashboard.ids import Account as ids
 from dashboard.markup import Component, html
 from dashboard.router import Page
 
-SCOPES = (("read", "read"), ("write", "read and write"), ("admin", "all that I may"))
+SCOPES = (
+    ("read", "read"),
+    ("write", "read and write"),
+    ("agent", "report on cells of my sweeps"),
+    ("admin", "all that I may"),
+)
 LIFETIMES = (("7", "a week"), ("30", "a month"), ("90", "three months"), ("365", "a year"))
 FOR_EVER = ("0", "until revoked")
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import dash
@@ -20,22 +21,34 @@ from dashboard.components import (
     REDUCERS,
     SCALES,
     SPLITS,
+    Choice,
     Control,
     advice,
+    answer_words,
     button_link,
     card,
     control_group,
     empty_state,
     error_panel,
+    fill_from,
     keep_in_url,
     link,
+    more_numbers,
     read_controls,
     scorecard_table,
     segmented,
+    show_more_from,
+    strip_lanes,
     switch,
     values_of,
 )
-from dashboard.figures import NOTHING_YET, Picture, sensitivity_figure
+from dashboard.figures import (
+    NOTHING_YET,
+    Picture,
+    across_figure,
+    best_of_figure,
+    sensitivity_figure,
+)
 from dashboard.ids import Compare as ids
 from dashboard.markup import Component, dcc, html
 from dashboard.pages.study import metric_of, without_common
@@ -51,6 +64,7 @@ MOST_CURVES = 30
 #: Letters of a study's name in the legend, with room for it and on a phone.
 LONGEST_NAME, LONGEST_NARROW = 28, 12
 LOSSES = QUANTITIES[:2]
+VIEWS: tuple[Choice, ...] = (("curves", "Curves"), ("best_of", "Best of k"), ("across", "Tasks"))
 CONTROLS = (
     Control("studies", ids.STUDIES, [], kind="list"),
     Control("quantity", ids.QUANTITY, "loss", choices=values_of(LOSSES)),
@@ -59,9 +73,15 @@ CONTROLS = (
     Control("band", ids.BAND, "std", choices=values_of(BANDS)),
     Control("seeds", ids.SEEDS, False, kind="flag", property="checked"),
     Control("y", ids.SCALE, "focus", choices=values_of(SCALES)),
+    Control("view", ids.VIEW, "curves", choices=values_of(VIEWS)),
+    Control("numbers", ids.NUMBERS, "short", property="data", choices=("short", "all")),
 )
+#: Those that decide what is drawn.
+DRAWN_BY = CONTROLS[:-1]
 
 keep_in_url("^/compare/?$", CONTROLS)
+show_more_from(ids.MORE, ids.NUMBERS, ids.TABLE)
+fill_from(ids.LANES, ids.STRIP)
 
 
 async def layout(**query: str) -> Component:
@@ -71,6 +91,7 @@ async def layout(**query: str) -> Component:
     return html.Div(
         [
             html.Div(html.Div([html.H1("Compare studies")]), className="page-head"),
+            _filled(ids.ANSWER, None, mb=16, classes="answer-card"),
             html.Div(
                 [
                     # First for the keyboard, beside the picture for the eye.
@@ -85,7 +106,12 @@ async def layout(**query: str) -> Component:
                 ],
                 className="two-thirds compare-grid",
             ),
-            _filled(ids.TABLE, "Scorecard", mt=16),
+            _filled(
+                ids.TABLE,
+                "Scorecard",
+                more_numbers(values["numbers"], ids.MORE, ids.NUMBERS, ids.TABLE),
+                mt=16,
+            ),
         ]
     )
 
@@ -97,13 +123,16 @@ def _figure() -> Component:
         config=graph_config("etascope-compare"),
         responsive=True,
     )
-    return card(graph, html.Div(id=ids.MESSAGE), className="figure-card")
+    strip = html.Div([dcc.Store(id=ids.LANES), html.Div(id=ids.STRIP)])
+    return card(strip, graph, html.Div(id=ids.MESSAGE), className="figure-card")
 
 
-def _filled(place: str, title: str, **properties: Any) -> Component:
+def _filled(
+    place: str, title: str | None, *more: Component, classes: str = "", **properties: Any
+) -> Component:
     """Return a card that is there as soon as there is something in it."""
     inside = html.Div(id=place, className="filled")
-    return card(inside, title=title, className="unless-empty", **properties)
+    return card(inside, *more, title=title, className=f"unless-empty {classes}", **properties)
 
 
 def _controls(values: dict[str, Any], studies: list[StudyRead]) -> list[Component]:
@@ -127,6 +156,7 @@ def _controls(values: dict[str, Any], studies: list[StudyRead]) -> list[Componen
         ),
         control_group(
             "View",
+            segmented("Picture", ids.VIEW, VIEWS, values["view"]),
             segmented("Band", ids.BAND, BANDS, values["band"]),
             switch("Seeds", ids.SEEDS, values["seeds"]),
         ),
@@ -138,26 +168,29 @@ def _controls(values: dict[str, Any], studies: list[StudyRead]) -> list[Componen
     Output(ids.GRAPH, "figure"),
     Output(ids.GRAPH, "style"),
     Output(ids.MESSAGE, "children"),
+    Output(ids.ANSWER, "children"),
+    Output(ids.LANES, "data"),
     Output(ids.ADVICE, "children"),
     Output(ids.TABLE, "children"),
-    *[Input(control.id, control.property) for control in CONTROLS],
+    *[Input(control.id, control.property) for control in DRAWN_BY],
     Input(shared.SCHEME, "data"),
     Input(shared.NARROW, "data"),
 )
 async def draw(*values: Any) -> tuple[Any, ...]:
     """Overlay the studies."""
-    chosen, quantity, split, reducer, band, seeds, scale, scheme, narrow = values
+    chosen, quantity, split, reducer, band, seeds, scale, view, scheme, narrow = values
     wanted = [int(one) for one in chosen or () if str(one).isdecimal()]
     if not wanted:
-        return NOTHING_YET, {"display": "none"}, _nothing(await _others(wanted)), None, None
+        return _nothing_drawn(_nothing(await _others(wanted)))
     metric = metric_of(quantity, split)
     try:
         found = await ask(calls.compare(wanted, metric=metric, reducer=reducer, band=band))
     except Trouble as error:
-        return NOTHING_YET, {"display": "none"}, error_panel(error), None, None
+        return _nothing_drawn(error_panel(error))
     series, rows = renamed(found, LONGEST_NARROW if narrow else LONGEST_NAME)
-    if len(series) > MOST_CURVES:
-        return NOTHING_YET, {"display": "none"}, _too_many(len(series)), None, None
+    words = answer_words(found.answers, None, found.across)
+    if len(series) > MOST_CURVES and view != "across":
+        return _nothing_drawn(_too_many(len(series), across=found.across is not None), words)
     tasks = list(dict.fromkeys(line.task for line in series))
     picture = Picture(
         title=await task_title(tasks),
@@ -168,13 +201,42 @@ async def draw(*values: Any) -> tuple[Any, ...]:
         seeds=seeds,
         scheme=scheme_of(scheme),
         narrow=bool(narrow),
-        revision=f"{metric} {scale}",
+        revision=f"{metric} {scale} {view}",
     )
-    figure = await asyncio.to_thread(sensitivity_figure, series, picture, threshold=found.threshold)
+    if view == "across" and found.across is None:
+        return _nothing_drawn(_no_tasks(), words)
+    figure = await asyncio.to_thread(_figure_of, view, found, series, rows, picture)
     style = {"height": f"{figure.layout.height}px"}
     others = _offer(await _others(wanted)) if len(wanted) == 1 else []
-    words = [_links(found), *others]
-    return figure, style, words, advice(rows), scorecard_table(rows)
+    below = [_links(found), *others]
+    if len(rows) > MOST_CURVES:
+        return figure, style, below, words, NOTHING, None, None
+    lanes = strip_lanes(rows, ids.GRAPH) if view == "curves" else NOTHING
+    return figure, style, below, words, lanes or NOTHING, advice(rows), scorecard_table(rows)
+
+
+NOTHING = html.Span(className="nothing")
+
+
+def _nothing_drawn(message: Component, words: Sequence[Component] | None = None) -> tuple[Any, ...]:
+    """Return what stands there without a picture."""
+    return NOTHING_YET, {"display": "none"}, message, words, NOTHING, None, None
+
+
+def _figure_of(
+    view: str,
+    found: CompareRead,
+    series: Sequence[SeriesRead],
+    rows: Sequence[ScorecardRow],
+    picture: Picture,
+) -> Any:
+    if view == "across" and found.across is not None:
+        return across_figure(found.across, replace(picture, title=""))
+    if view == "best_of":
+        return best_of_figure(rows, picture)
+    # The paper's line belongs to all curves of a picture or to none.
+    papers = all(line.threshold is not None for line in series)
+    return sensitivity_figure(series, picture, threshold=found.threshold if papers else None)
 
 
 async def _others(chosen: Sequence[int]) -> list[StudyRead]:
@@ -266,11 +328,19 @@ def _pick(label: str, key: str, variant: str = "default") -> Component:
     )
 
 
-def _too_many(curves: int) -> Component:
+def _too_many(curves: int, *, across: bool) -> Component:
+    tasks = " The picture “Tasks” compares the methods over all of them." if across else ""
     return empty_state(
         f"{curves} curves are too many",
         f"At most {MOST_CURVES} are drawn together. A study of many tasks can be looked at task by "
-        "task on its own page.",
+        f"task on its own page.{tasks}",
+    )
+
+
+def _no_tasks() -> Component:
+    return empty_state(
+        "Too few tasks",
+        "Comparing over tasks needs three or more that two methods have in common.",
     )
 
 

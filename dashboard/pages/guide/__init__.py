@@ -4,25 +4,30 @@ The page's layout stands here; its sections are
 
 | module | what it explains |
 | --- | --- |
-| `pictures` | pictures and numbers |
+| `pictures` | pictures |
+| `numbers` | every number of the scorecard, with a picture: a page of its own |
 | `learning` | what is trained, and how |
 | `practice` | running, moving and citing studies |
-| `prose` | nothing: what sections are made of |
+| `prose`, `sketch` | nothing: what sections and their pictures are made of |
+| `example`, `drawings` | the study that those pictures show, and how |
 """
 
+from typing import Any
+
 import dash_mantine_components as dmc
-from dash import Input, Output, html
-from dash.development.base_component import Component
+from dash import Input, Output
 
 from backend.schemas import CatalogRead
 from dashboard.api_client import get_catalog
 from dashboard.callbacks import browser_callback
+from dashboard.components import link
 from dashboard.ids import Guide
-from dashboard.pages.guide import learning, pictures, practice
+from dashboard.markup import Component, html
+from dashboard.pages.guide import learning, numbers, pictures, practice
 from dashboard.pages.guide.prose import Section
 from dashboard.router import Page
 
-__all__ = ["PAGE", "layout", "sections"]
+__all__ = ["NUMBERS_PAGE", "PAGE", "layout", "sections"]
 
 
 def sections(catalog: CatalogRead) -> list[Section]:
@@ -32,19 +37,33 @@ def sections(catalog: CatalogRead) -> list[Section]:
 
 async def layout(**_query: str) -> Component:
     """Return the page."""
-    found = sections(await get_catalog())
+    return _page(
+        "Guide",
+        [
+            "How far can the learning rate be turned before training breaks? Etascope trains the "
+            "same network at many rates with several methods and draws what became of every run. ",
+            link(
+                "Every number, with a picture",
+                "/guide/numbers",
+                inherit=True,
+                underline="always",
+            ),
+        ],
+        sections(await get_catalog()),
+    )
+
+
+async def number_layout(**_query: str) -> Component:
+    """Return the page of the numbers."""
+    lead = "What the numbers of a study mean, each with a picture. No statistics needed."
+    return _page("Every number, with a picture", [lead], numbers.sections())
+
+
+def _page(title: str, lead: list[Any], found: list[Section]) -> Component:
     return html.Div(
         [
             html.Div(
-                [
-                    html.H1("Guide"),
-                    html.P(
-                        "How far can the learning rate be turned before training breaks? Etascope "
-                        "trains the same network at many rates with several methods and draws "
-                        "what became of every run.",
-                        className="page-lead",
-                    ),
-                ],
+                [html.H1(title), html.P(lead, className="page-lead")],
                 className="guide-head",
             ),
             html.Div(
@@ -91,3 +110,4 @@ browser_callback(
 )
 
 PAGE = Page("/guide", "Guide", layout, navigation="Guide")
+NUMBERS_PAGE = Page("/guide/numbers", "Numbers", number_layout, parent=("Guide", "/guide"))

@@ -3,11 +3,12 @@
 from backend.schemas import CatalogRead
 from dashboard.components import link
 from dashboard.pages.guide.prose import Section, Term, points, prose, terms
+from ib_core.metrics import NUMBERS
 
 
 def sections(catalog: CatalogRead) -> list[Section]:
     """Return how to read what is drawn."""
-    return [_curve(), _scorecard(catalog), _outcomes(), _paper(), _toy(), _updates(catalog)]
+    return [_curve(), _scorecard(), _across(), _outcomes(), _paper(), _toy(), _updates(catalog)]
 
 
 def _curve() -> Section:
@@ -53,7 +54,23 @@ def _curve() -> Section:
                     ),
                     Term(
                         "strip",
-                        "Strip",
+                        "Strip above the curve",
+                        "What was tested, on the same axis of rates, one lane a method: good, not "
+                        "good, broken for half its seeds or more, and hatched where nothing was "
+                        "tried. Notches are the tested rates, the dark bar is the edge with its "
+                        "interval, the triangle the rate to start at.",
+                    ),
+                    Term(
+                        "gap",
+                        "Test the gap",
+                        "Between the last rate that held and the first that broke nothing was "
+                        "tried, and somewhere in there the edge lies. The button adds a sweep of "
+                        "rates in between with the same settings, and says beforehand how many "
+                        "trials that takes.",
+                    ),
+                    Term(
+                        "probability",
+                        "P(div.)",
                         "The row below the curve: the share of seeds that diverged at each rate. "
                         "Off-scale seeds that did not diverge do not count.",
                     ),
@@ -72,9 +89,9 @@ def _curve() -> Section:
                     Term(
                         "threshold",
                         "Threshold line",
-                        "The paper's divergence threshold, half-way between EB's lowest and "
-                        "highest finite mean. A method has diverged at the first rate above its "
-                        "best one whose mean is above this line.",
+                        "In the paper's studies only: half-way between EB's lowest and highest "
+                        "finite mean. The paper calls a method diverged at the first rate above "
+                        "its best one whose mean is above this line.",
                     ),
                     Term(
                         "clipping",
@@ -88,34 +105,60 @@ def _curve() -> Section:
     )
 
 
-def _scorecard(catalog: CatalogRead) -> Section:
+def _scorecard() -> Section:
     return Section(
         "scorecard",
         "The robustness numbers",
         (
             prose(
-                "Below a number, in small type, stands its 95 % interval, from resampling the "
-                "seeds (bootstrap). There is none where one seed was run or where all resamples "
-                "agree. The definitions below are the API's own (`/api/catalog`)."
+                "On top of a study stands the answer in words; the table has the numbers behind "
+                "it. Below a number, in small type, stand its 95 % interval and how many seeds (n) "
+                "are behind it. Point at a name for its definition, at a value for what to bear in "
+                "mind. An arrow says whether higher or lower is better."
             ),
-            terms(
-                Term(metric.name, metric.title, metric.definition, metric.citation)
-                for metric in catalog.metrics
+            link("Every number, with a picture", "/guide/numbers"),
+            terms(Term(kind.name, kind.title, kind.definition) for kind in NUMBERS),
+        ),
+    )
+
+
+def _across() -> Section:
+    return Section(
+        "across",
+        "Across tasks",
+        (
+            prose(
+                "A study of three or more tasks, or a comparison of studies, can also be asked "
+                "which method does best on the whole. The picture “Tasks” shows four answers."
             ),
             terms(
                 (
                     Term(
-                        "censored",
-                        "At least, at most",
-                        "The grid of rates ends somewhere. If a method has not diverged at its "
-                        "last rate, its divergence rate is above the grid and its headroom is at "
-                        "least what the grid shows. Widen the grid to learn more.",
+                        "ranks",
+                        "Mean ranks",
+                        "On every task the methods are ranked, 1 the best; their mean ranks stand "
+                        "on a line. Methods joined by a bar cannot be told apart: their ranks "
+                        "differ by less than Nemenyi's critical difference at 5 %. p is Friedman's "
+                        "test that all are alike.",
                     ),
                     Term(
-                        "recommendation",
-                        "Use ... to ...",
-                        "The robust range in words: rates in it lose at most a tenth of what the "
-                        "best rate gains over the initial loss.",
+                        "performance-profiles",
+                        "Performance profiles",
+                        "On which share of the tasks a method's best loss is within a factor of "
+                        "the best method's. The higher a curve, the better; at factor 1 it says "
+                        "how often the method is the best.",
+                    ),
+                    Term(
+                        "chances",
+                        "Chance to be better",
+                        "Same task, same rate, same seed: how often the one ends lower than the "
+                        "other. Every task counts alike.",
+                    ),
+                    Term(
+                        "iqm",
+                        "Middle half",
+                        "The mean over the tasks without the lowest and the highest quarter, so "
+                        "that single odd tasks do not decide it.",
                     ),
                 )
             ),
@@ -161,17 +204,22 @@ def _paper() -> Section:
         "The paper page",
         (
             prose(
-                "The paper's experiments, each a preset that one click fills in. Beside what the "
-                "paper reports stands what all trials of that preset found here."
+                "What the paper says, experiment by experiment and claim by claim, and what runs "
+                "say of it: those its authors recorded, ours as they ran it, ours by the text."
             ),
             points(
-                "The divergence rate of a method is its first rate above its best one whose mean "
-                "loss exceeds the threshold; headroom is IB's divided by EB's.",
-                "A preset uses the profile text; the profile authors reproduces the recorded runs.",
-                "Better than EB means: the mean over the grid of the mean losses is lower, which "
-                "is how the paper counts 15 of 17.",
-                "IB's extra time is compared with a bound on its flops; see the bound's "
-                "definition among the robustness numbers.",
+                "As the authors ran it: a cell is one method at one rate, and agrees if our mean "
+                "lies among the recorded seeds or within 10% of their mean.",
+                "By the text: IB's loss minus EB's, capped at the initial loss, over rates and "
+                "seeds with its interval; and the ratio of their edges, where half the seeds "
+                "break.",
+                "Cannot tell is a verdict: the interval beside it holds both answers. More seeds "
+                "may settle it, and one click runs what is left.",
+                "The paper's own divergence rate, the first rate whose mean loss exceeds the "
+                "mid-point of EB's lowest and highest, stands beside the edges under its name.",
+                "Clipped minus unclipped pairs runs that differ in nothing else, whichever study "
+                "holds them.",
+                "IB's extra time is compared with a bound on its flops, from above only.",
             ),
         ),
     )

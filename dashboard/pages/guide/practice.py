@@ -3,7 +3,8 @@
 from dash import html
 
 from backend.schemas import CatalogRead
-from dashboard.pages.guide.prose import Section, code, points, prose
+from dashboard.components import code
+from dashboard.pages.guide.prose import Section, points, prose
 
 PAPER = """@article{fagan2018robust,
   title   = {Robust Implicit Backpropagation},
@@ -65,9 +66,9 @@ def _import() -> Section:
             prose(
                 "A CSV file, plain or gzip, with one line a run. Needed are `dataset` (or `task`), "
                 "`method` and `lr`; the rest is optional: `seed`, `train_loss`, `test_loss`, "
-                "`train_accuracy`, `test_accuracy`, `initial_loss`, `epochs`, `clip` (0 means "
-                "none), `outcome`, `seconds`. Write a loss that is not a number as `nan` or `inf`: "
-                "the run is then on the rail."
+                "`validation_loss`, `train_accuracy`, `test_accuracy`, `validation_accuracy`, "
+                "`initial_loss`, `epochs`, `clip` (0 means none), `outcome`, `seconds`. Write "
+                "a loss that is not a number as `nan` or `inf`: the run is then on the rail."
             ),
             code(CSV, "An example file"),
             code(IMPORT, "The call that imports it"),

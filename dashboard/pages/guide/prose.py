@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import dash_mantine_components as dmc
 from dash import html
 from dash.development.base_component import Component
 
@@ -66,27 +65,3 @@ def _source(term: Term) -> list[Component]:
 def points(*texts: str) -> Component:
     """Return a list of sentences."""
     return html.Ul([html.Li(with_code(text)) for text in texts])
-
-
-def code(text: str, label: str) -> Component:
-    """Return lines to copy, with a button that does.
-
-    Args:
-        text: The lines.
-        label: What they are, for those who do not see them.
-    """
-    return html.Div(
-        [
-            html.Pre(text, className="code", tabIndex=0, **{"aria-label": label}),
-            dmc.CopyButton(
-                value=text,
-                children="Copy",
-                copiedChildren="Copied",
-                size="compact-xs",
-                variant="default",
-                className="copy",
-                **{"aria-label": f"Copy: {label}"},
-            ),
-        ],
-        className="copyable",
-    )

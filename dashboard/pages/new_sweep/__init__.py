@@ -17,7 +17,7 @@ from typing import Any
 import dash_mantine_components as dmc
 
 from backend.client import calls
-from backend.schemas import CatalogRead, StudyRead
+from backend.schemas import CatalogRead, StudyRead, TaskRead
 from dashboard.api_client import ask, find_task, get_catalog, get_visitor, may_change
 from dashboard.components import card
 from dashboard.ids import NewSweep as ids
@@ -151,7 +151,7 @@ async def _filled(query: Mapping[str, str], catalog: CatalogRead) -> dict[str, A
         "mode": "preset" if preset else "grid",
         "preset": next(iter(names), None),
         "task": name,
-        "methods": ["eb", "ib"],
+        "methods": _usual_methods(find_task(catalog, name)),
         "rates_mode": "list" if "lrs" in query else "grid",
         "rate_list": query.get("lrs"),
         "seeds": "" if preset else "3",
@@ -168,6 +168,11 @@ async def _filled(query: Mapping[str, str], catalog: CatalogRead) -> dict[str, A
     if form["preset"] not in names:
         form["preset"] = next(iter(names), None)
     return form
+
+
+def _usual_methods(task: TaskRead | None) -> list[str]:
+    """Return the methods to begin with: EB and IB, or the one of them that can train the task."""
+    return [one for one in ("eb", "ib") if task is None or one in task.methods]
 
 
 def _given(name: str, text: str) -> Any:

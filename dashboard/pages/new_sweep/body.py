@@ -1,7 +1,8 @@
 """From what is typed into the form to a request's body, and from an error to its field."""
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -56,16 +57,19 @@ LABELS: dict[str, str] = {
     "isgd_form": "ISGD form",
     "inner_steps": "ISGD inner steps",
     "momentum": "Momentum",
+    "validation": "Validation share",
     "tau": "Decay: tau",
     "power": "Decay: power",
     "restart": "Restart from zero",
     "note": "Note",
+    "other_methods": "Other methods",
+    "vary": "The task's own options",
 }
 #: The components.
 FIELDS: dict[str, str] = {name: f"new-{name.replace('_', '-')}" for name in LABELS}
 #: Fields of the form that are fields of the body, or of its options, under the same name.
 PLAIN = ("epochs", "batch_size", "mu", "batch_rule", "activation", "device", "profile", "note")
-OPTIONS = ("isgd_form", "inner_steps", "width", "depth", "momentum")
+OPTIONS = ("isgd_form", "inner_steps", "width", "depth", "momentum", "validation")
 #: Where the body keeps what the form calls otherwise.
 PATHS: dict[str, str] = {
     "rate_from": "learning_rates.from",
@@ -97,7 +101,9 @@ LISTS = ("rate_list", "seeds", "clip")
 TYPED = (*KINDS, *LISTS)
 
 #: Components that can show an error beneath them.
-WITH_ERRORS = tuple(name for name in LABELS if name not in ("mode", "rates_mode", "restart"))
+WITH_ERRORS = tuple(
+    name for name in LABELS if name not in ("mode", "rates_mode", "restart", "vary")
+)
 #: Fields of the body, and where the form shows what is wrong with them.
 SHOWN_AT: dict[str, str] = {
     **{PATHS.get(name, name): name for name in WITH_ERRORS},
@@ -111,7 +117,7 @@ SHOWN_AT: dict[str, str] = {
 
 #: Fields that say which rates, and those that a preset decides.
 RATES = ("rate_from", "rate_to", "rate_count", "rate_list")
-DECIDED_BY_PRESET = ("task", "methods", *RATES)
+DECIDED_BY_PRESET = ("task", "methods", "other_methods", *RATES)
 
 
 def shown_at(
@@ -184,7 +190,43 @@ def _chosen(form: Mapping[str, Any]) -> dict[str, Any]:
     rates: Any = {part: form[f"rate_{part}"] for part in ("from", "to", "count")}
     if form["rates_mode"] != "grid":
         rates = None if form["rates_mode"] == "own" else form["rate_list"] or ""
-    return {"task": form["task"], "methods": form["methods"], "learning_rates": rates}
+    other = SETTINGS["methods"].read(form["other_methods"] or "", True) or []
+    return {
+        "task": form["task"],
+        "methods": [*(form["methods"] or ()), *other],
+        "learning_rates": rates,
+        "vary": read_own(form["vary"]),
+    }
+
+
+def read_own(text: str | None) -> dict[str, list[Any]]:
+    """Return the values that the fields of a task's own options hold, by name.
+
+    Args:
+        text: JSON, as the browser gathers it: by name what was typed, a choice as JSON again.
+    """
+    try:
+        given = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    texts = given.items() if isinstance(given, dict) else ()
+    return {name: [_value(one)] for name, one in texts if isinstance(one, str) and one.strip()}
+
+
+def _value(text: str) -> Any:
+    """Return a number or choice; a text that is neither is left for the server to refuse."""
+    for read in (json.loads, float):
+        try:
+            value = read(text)
+        except ValueError:
+            continue
+        return value if isinstance(value, str | int | float | bool) else text
+    return text
+
+
+def written_own(vary: Mapping[str, Sequence[Any]] | None) -> str:
+    """Return what `read_own` reads as the first of each option's values."""
+    return json.dumps({name: json.dumps(values[0]) for name, values in (vary or {}).items()})
 
 
 def understood(body: Mapping[str, Any]) -> dict[str, str]:
@@ -211,5 +253,6 @@ def form_from_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
         **{name: options.get(name) for name in (*OPTIONS, "restart")},
         "tau": decay.get("tau"),
         "power": decay.get("power"),
+        "vary": written_own(body.get("vary")),
     }
     return form | {name: written(form[name]) for name in KINDS if form.get(name) is not None}

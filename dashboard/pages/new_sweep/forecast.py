@@ -5,7 +5,7 @@ from typing import Any
 
 import dash
 import dash_mantine_components as dmc
-from dash import Input, Output, State, no_update
+from dash import ALL, Input, Output, State, no_update
 
 from backend.client import ApiError, calls
 from backend.schemas import CatalogRead, DryRunRead, StudyCreate, SweepCreate, TaskRead
@@ -175,8 +175,20 @@ async def show_parts(mode: str, rates_mode: str) -> tuple[Any, ...]:
     )
 
 
+# What stands in the fields of a task's own options is gathered in one that the form knows.
+browser_callback(
+    "function(...given) { return window.etascope.gatherOptions(given); }",
+    Output(FIELDS["vary"], "value"),
+    Input(shared.part("own-number", ALL), "text"),
+    Input(shared.part("own-choice", ALL), "value"),
+    State(shared.part("own-number", ALL), "id"),
+    State(shared.part("own-choice", ALL), "id"),
+)
+
+
 @callback(
     Output(ids.TASK_FACTS, "children"),
+    Output(ids.OWN, "children"),
     Output("new-method-boxes", "children"),
     Output(ids.METHODS, "value"),
     Output(ids.RATE_FROM, "text"),
@@ -198,7 +210,10 @@ async def choose_task(name: str, profile: str, methods: list[str]) -> tuple[Any,
         own = grid_of(task, profile)
         grid = (own["rate_from"], own["rate_to"], own["rate_count"])
     boxes = fields.method_boxes(catalog.methods, task)
-    return (fields.task_facts(task, profile), boxes, kept, *grid)
+    own_fields: Any = no_update
+    if dash.ctx.triggered_id == ids.TASK:
+        own_fields = fields.own_fields(task, None)
+    return (fields.task_facts(task, profile), own_fields, boxes, kept, *grid)
 
 
 @callback(

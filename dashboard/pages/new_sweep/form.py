@@ -1,23 +1,26 @@
 """The form's fields."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dash_mantine_components as dmc
 
 from backend.schemas import CatalogRead, MethodRead, PresetRead, TaskRead
+from dashboard import ids as shared
 from dashboard.components import card, method_swatch, number_field
 from dashboard.formats import count, counted
 from dashboard.ids import NewSweep as ids
 from dashboard.markup import Component, html
-from dashboard.pages.new_sweep.body import FIELDS, KINDS, LABELS
+from dashboard.pages.new_sweep.body import FIELDS, KINDS, LABELS, read_own
+from ib_core.written import NumberKind, written
 
 
 def task_card(catalog: CatalogRead, form: Mapping[str, Any], task: TaskRead | None) -> Component:
     """Return the choice of what is learnt."""
     families: dict[str, list[dict[str, str]]] = {}
     for one in catalog.tasks:
-        missing = "" if one.present else " (no data yet)"
+        missing = "" if one.present else " (no worker now)" if one.version else " (no data yet)"
         families.setdefault(one.family, []).append(
             {"value": one.name, "label": f"{one.title}{missing}"}
         )
@@ -33,6 +36,8 @@ def task_card(catalog: CatalogRead, form: Mapping[str, Any], task: TaskRead | No
             maxDropdownHeight=360,
         ),
         html.Div(task_facts(task, form["profile"]), id=ids.TASK_FACTS),
+        html.Div(own_fields(task, form["vary"]), id=ids.OWN),
+        dmc.TextInput(id=FIELDS["vary"], value=form["vary"] or "", display="none"),
         dmc.CheckboxGroup(
             html.Div(
                 method_boxes(catalog.methods, task), className="fields", id="new-method-boxes"
@@ -41,6 +46,14 @@ def task_card(catalog: CatalogRead, form: Mapping[str, Any], task: TaskRead | No
             id=ids.METHODS,
             value=form["methods"],
             mt=16,
+        ),
+        dmc.TextInput(
+            label=LABELS["other_methods"],
+            id=FIELDS["other_methods"],
+            value=form["other_methods"] or "",
+            placeholder="torch.optim.AdamW(weight_decay=0.1), torch.optim.RAdam",
+            debounce=400,
+            mt=12,
         ),
         title="What to train",
     )
@@ -51,15 +64,16 @@ def task_facts(task: TaskRead | None, profile: str) -> Component | None:
     if task is None:
         return None
     own = task.profiles.get(profile) or next(iter(task.profiles.values()))
-    words = (
-        f"{count(own.parameters)} parameters · {counted(own.epochs, 'epoch')} · "
-        f"batch {own.batch_size} · {task.activation} · {task.source}"
+    parts = (
+        f"{count(own.parameters)} parameters" if own.parameters else "",
+        counted(own.epochs, "epoch"),
+        f"batch {own.batch_size}",
+        task.activation,
+        task.source,
     )
-    missing = [
-        dmc.Alert(
-            task.how_to_get, title="Its data is not on this machine yet", color="yellow", mt=8
-        )
-    ]
+    words = " · ".join(part for part in parts if part)
+    absent = "No worker has it now" if task.version else "Its data is not on this machine yet"
+    missing = [dmc.Alert(task.how_to_get, title=absent, color="yellow", mt=8)]
     return html.Div(
         [
             html.P(task.summary, style={"margin": "8px 0 2px"}),
@@ -67,6 +81,44 @@ def task_facts(task: TaskRead | None, profile: str) -> Component | None:
             *([] if task.present else missing),
         ]
     )
+
+
+def own_fields(task: TaskRead | None, text: str | None) -> Component | None:
+    """Return a field for each of a task's own options, as its schema says.
+
+    Args:
+        task: With the JSON schema that its worker announced.
+        text: What the fields hold, as `read_own` reads it.
+    """
+    options: Mapping[str, Any] = task.options.get("properties", {}) if task else {}
+    if not options:
+        return None
+    held = {name: values[0] for name, values in read_own(text).items()}
+    fields = [_own_field(name, schema, held.get(name)) for name, schema in options.items()]
+    return html.Div(fields, className="fields", style={"marginTop": "12px"})
+
+
+def _own_field(name: str, schema: Mapping[str, Any], held: Any) -> Component:
+    help = schema.get("description", "")
+    if "enum" in schema:
+        return dmc.Select(
+            label=name,
+            id=shared.part("own-choice", name),
+            data=[{"value": json.dumps(one), "label": _plain(one)} for one in schema["enum"]],
+            value=None if held is None else json.dumps(held),
+            placeholder=f"{_plain(schema['default'])}, the default",
+            description=help or None,
+            clearable=True,
+        )
+    kind = NumberKind(name, schema["minimum"], schema["maximum"], whole=schema["type"] == "integer")
+    hint = f"{written(schema['default'])}, the default"
+    text = "" if held is None else held if isinstance(held, str) else written(held)
+    field = number_field(shared.part("own-number", name), kind, text=text, label=name, hint=hint)
+    return html.Div([field, html.Div(help, className="history-meta")]) if help else field
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else str(value).lower()
 
 
 def method_boxes(methods: Sequence[MethodRead], task: TaskRead | None) -> list[Component]:
@@ -158,6 +210,7 @@ def options_card(catalog: CatalogRead, form: Mapping[str, Any]) -> Component:
         _choice("isgd_form", form, [("text", "text"), ("authors", "authors")], clearable=True),
         _number("inner_steps", form, "default"),
         _number("momentum", form, "default"),
+        _number("validation", form, "none held out"),
         _number("tau", form, "no decay"),
         _number("power", form, "1"),
         dmc.Switch(

@@ -1,194 +1,29 @@
-"""The paper's tables beside ours: experiments and a button that runs each, claims, run times."""
+"""Claims judged three times over, UCI's tables and pictures, run times."""
 
 import asyncio
-import uuid
 from typing import Any
 
-import dash
-import dash_mantine_components as dmc
-from dash import ALL, Input, Output, no_update
+from dash import Input, Output
 
 from backend.client import calls
-from backend.schemas import (
-    ClaimRead,
-    ExperimentRead,
-    JudgementRead,
-    MethodNumbersRead,
-    PaperRead,
-    ProfileRead,
-    StudyCreate,
-    StudyRead,
-    SweepCreate,
-)
+from backend.schemas import ClaimRead, JudgementRead, PaperRead, UciAccuracyRead
 from dashboard import ids as shared
-from dashboard.api_client import Trouble, ask, get_catalog, get_visitor, may_change, sentence
+from dashboard.api_client import ask
 from dashboard.callbacks import callback
-from dashboard.components import explained, link, progress_bar, state_badge, unfinished, with_code
+from dashboard.components import card
+from dashboard.figures import NOTHING_YET, accuracy_figure, agreement_figure
 from dashboard.ids import Paper as ids
-from dashboard.markup import Component, html
-from dashboard.pages.paper.curves import picture_address
-from dashboard.theme import METHOD_STYLE
+from dashboard.markup import Component, dcc, html
+from dashboard.pages.paper.detail import run_button
+from dashboard.pages.paper.matrix import verdict_badge
+from dashboard.theme import graph_config, scheme_of
 
-HEAD = ("Experiment", "The paper says", "Text profile", "Authors profile", "Divergence rates")
-PROFILES = ("text", "authors")
-#: Of an experiment's preset.
-PREFIX = "paper/"
-
-
-def experiments_table(paper: PaperRead, studies: dict[tuple[str, str], StudyRead]) -> Component:
-    """Return one row an experiment, UCI last."""
-    rows = [_row(one, studies) for one in (*paper.experiments, paper.uci)]
-    return html.Table(
-        [
-            html.Thead(html.Tr([html.Th(name, scope="col") for name in HEAD])),
-            html.Tbody(rows),
-        ],
-        className="table responsive history paper-table experiments",
-    )
+SOURCES = {"recorded": "Recorded runs", "authors": "Ours, as the authors", "text": "Ours, text"}
+#: What the paper prints of test accuracy: a difference, no table.
+PRINTED_POINTS = "0.13"
 
 
-def verdict_badge(verdict: str) -> Component:
-    """Return a verdict: a spot of colour and the word."""
-    kinds = {"reproduced": "completed", "differs": "diverged"}
-    return html.Span(verdict, className=f"state state-{kinds.get(verdict, 'untested')}")
-
-
-def _row(one: ExperimentRead, studies: dict[tuple[str, str], StudyRead]) -> Component:
-    data = [] if one.present else [html.Span("no data yet", className="state state-missing")]
-    get = [html.Div(with_code(one.how_to_get), className="history-meta")] if not one.present else []
-    shown = [link("Picture", picture_address(one), size="sm")] if one.id != "uci" else []
-    cells: list[tuple[str, Any]] = [
-        ("", [html.Div([html.B(one.title), *data]), *shown, *get]),
-        (
-            "The paper says",
-            [
-                html.Div(one.claim),
-                html.Div(explained("text against runs", one.note), className="history-meta"),
-            ],
-        ),
-        *(
-            (
-                f"{profile.capitalize()} profile",
-                _profile(one, profile, getattr(one, profile), studies.get((profile, one.id))),
-            )
-            for profile in PROFILES
-        ),
-        ("Divergence rates", _rates(one)),
-    ]
-    return html.Tr(
-        [html.Td(value, **({"data-label": name} if name else {})) for name, value in cells],
-        id=f"experiment-{one.id}",
-    )
-
-
-def _profile(
-    one: ExperimentRead, profile: str, found: ProfileRead, study: StudyRead | None
-) -> list[Component]:
-    return [
-        verdict_badge(found.verdict),
-        *([html.Div(found.reason)] if found.trials else []),
-        html.Div(found.coverage, className="history-meta"),
-        html.Div([*_study(study), _run_button(one, profile, found, study)], className="row"),
-        *_bar(study),
-    ]
-
-
-def _run_button(
-    one: ExperimentRead, profile: str, found: ProfileRead, study: StudyRead | None
-) -> Component:
-    return dmc.Button(
-        "Run" if study is None else "Run the rest",
-        id=shared.part(ids.RUN, f"{profile}|{one.id}"),
-        size="compact-sm",
-        variant="filled" if not found.trials and profile == "text" else "default",
-        disabled=not one.present or (found.of > 0 and found.trials >= found.of),
-        n_clicks=0,
-        **{"aria-label": f"Run {one.title}, {profile} profile"},
-    )
-
-
-def _study(study: StudyRead | None) -> list[Component]:
-    if study is None:
-        return []
-    state = [] if study.state == "completed" else [state_badge(study.state)]
-    return [link(f"Study {study.id}", f"/studies/{study.id}"), *state]
-
-
-def _bar(study: StudyRead | None) -> list[Component]:
-    if study is None or not unfinished(study.progress):
-        return []
-    return [progress_bar(study.progress, study.total, size="xs")]
-
-
-def _rates(one: ExperimentRead) -> list[Component]:
-    """Return where EB and IB diverge: recorded, and here in both profiles."""
-    parts = (
-        ("recorded", one.recorded_methods),
-        ("text", one.text.methods),
-        ("authors", one.authors.methods),
-    )
-    lines = [
-        html.Div([html.Span(f"{name}: ", className="history-meta"), _words(rows)])
-        for name, rows in parts
-        if rows
-    ]
-    return lines or [html.Span("–", className="history-meta")]
-
-
-def _words(rows: list[MethodNumbersRead]) -> str:
-    known = [row for row in rows if row.method in ("eb", "ib")]
-    rates = ", ".join(f"{METHOD_STYLE[row.method].short} {row.divergence_rate}" for row in known)
-    ratio = next((row.headroom for row in known if row.method == "ib"), "–")
-    return rates if ratio == "–" else f"{rates} ({ratio} times)"
-
-
-def messages() -> Component:
-    """Return where it is said why an experiment cannot be run."""
-    return html.Div(id=ids.ERROR, role="alert")
-
-
-@callback(
-    Output(shared.LOCATION, "href", allow_duplicate=True),
-    Output(ids.ERROR, "children"),
-    Input(shared.part(ids.RUN, ALL), "n_clicks"),
-    prevent_initial_call=True,
-)
-async def run(clicks: list[int | None]) -> tuple[Any, Any]:
-    """Submit the experiment whose button was pressed, and go to its study."""
-    pressed = dash.ctx.triggered_id
-    if not any(clicks) or not isinstance(pressed, dict):
-        return no_update, no_update
-    profile, _, experiment = str(pressed["key"]).partition("|")
-    try:
-        study_id = await _submit(experiment, profile)
-    except Trouble as error:
-        return no_update, dmc.Alert(sentence(error), color="red", mb=12)
-    return f"/studies/{study_id}", None
-
-
-async def _submit(experiment: str, profile: str) -> int:
-    """Put the experiment's sweeps into its study, a new one unless there is one to go on with."""
-    page, visitor = await asyncio.gather(
-        ask(calls.studies(tag=experiment, limit=20)), get_visitor()
-    )
-    own = [
-        study
-        for study in page.items
-        if ("authors" in study.tags) == (profile == "authors") and may_change(visitor, study)
-    ]
-    body = SweepCreate.model_validate({"preset": PREFIX + experiment, "profile": profile})
-    key = f"paper-{uuid.uuid4()}"
-    if own:
-        call = calls.submit(own[0].id, body, idempotency_key=key)
-    else:
-        presets = {one.name: one.title for one in (await get_catalog()).presets}
-        name = f"{presets.get(PREFIX + experiment, experiment)} ({profile} profile)"
-        made = StudyCreate(name=name, tags=["paper", profile, experiment])
-        call = calls.submit_into(made, body, idempotency_key=key)
-    return (await ask(call)).study_id
-
-
-def _table(head: tuple[str, ...], rows: list[list[Any]]) -> Component:
+def _table(head: tuple[str, ...], rows: list[list[Any]], kind: str = "") -> Component:
     """Return a table whose cells name their column where there is no room for a head."""
     return html.Table(
         [
@@ -205,58 +40,162 @@ def _table(head: tuple[str, ...], rows: list[list[Any]]) -> Component:
                 ]
             ),
         ],
-        className="table responsive history paper-table",
+        className=f"table responsive history paper-table {kind}".rstrip(),
     )
 
 
 def claims_table(paper: PaperRead) -> Component:
-    """Return every claim as published, recomputed from the recorded runs, and ours."""
+    """Return every claim as published, by the recorded runs, and by ours in both profiles."""
     return _table(
-        ("As published", "Recorded runs", "Here, text profile"),
+        ("As published", "Recorded runs", "Ours, text", "Ours, as the authors"),
         [_claim(claim) for claim in paper.claims],
+        "claims",
     )
 
 
 def _claim(claim: ClaimRead) -> list[Any]:
-    ours = _judgement(claim.ours)
-    if claim.authors.verdict != "not tested":
-        found = claim.authors
-        words = f"Authors profile, at the rates run: {found.verdict}. {found.reason}"
-        ours.append(html.Div(words, className="history-meta"))
-    return [
-        [
-            html.Div(claim.text),
-            html.Div(
-                [f"{claim.place} · ", explained("rule", claim.rule)], className="history-meta"
-            ),
-        ],
-        _judgement(claim.recorded),
-        ours,
-    ]
+    found = (claim.recorded, claim.ours, claim.authors)
+    rule = html.Details(
+        [html.Summary(f"{claim.place} · rule"), html.P(claim.rule)], className="folded"
+    )
+    return [[html.Div(claim.text), rule], *map(_judgement, found)]
 
 
 def _judgement(found: JudgementRead) -> list[Component]:
-    return [verdict_badge(found.verdict), html.Div(found.reason)]
-
-
-def uci_table(paper: PaperRead) -> Component:
-    """Return how many of the printed losses we meet, rate by rate."""
-    words = [
-        *_uci_verdict("Text profile", paper.uci.text, paper.rules["uci_text"]),
-        *_uci_verdict("Authors profile", paper.uci.authors, paper.rules["uci"]),
-    ]
-    if not paper.uci_cells:
-        return html.Div(words)
-    head = ("Learning rate", *(f"{row.lr:g}" for row in paper.uci_cells))
-    cells = ["Cells that agree", *(f"{row.agreeing}/{row.cells}" for row in paper.uci_cells)]
-    return html.Div([*words, _table(head, [cells])])
-
-
-def _uci_verdict(profile: str, found: ProfileRead, rule: str) -> list[Component]:
     return [
-        html.P([verdict_badge(found.verdict), f" {profile}: ", found.reason]),
-        html.P(rule, className="history-meta"),
+        html.Details(
+            [html.Summary(verdict_badge(found.verdict)), html.P(found.reason)], className="folded"
+        )
     ]
+
+
+def uci_section(paper: PaperRead, ranks: Component | None, *, may_run: bool) -> Component:
+    """Return UCI: verdicts, agreement table by table, accuracies of EB and IB, ranks."""
+    parts = [
+        _uci_verdict(paper, "authors", paper.rules["uci"], may_run),
+        _uci_verdict(paper, "text", paper.rules["uci_text"], may_run),
+        html.P(paper.uci.note, className="history-meta"),
+    ]
+    if paper.uci_cells:
+        parts.append(_cells_by_rate(paper))
+    if paper.uci_accuracies:
+        parts.append(_accuracies(paper))
+    return html.Div(
+        [*parts, *([ranks] if ranks else []), *([_pictures(paper)] if paper.uci_tables else [])]
+    )
+
+
+def _uci_verdict(paper: PaperRead, profile: str, rule: str, may_run: bool) -> Component:
+    found = paper.uci.authors if profile == "authors" else paper.uci.text
+    run = [run_button(paper.uci, profile, found, started=found.trials > 0)] if may_run else []
+    return html.Div(
+        [
+            html.P(
+                [
+                    html.B("Authors profile: " if profile == "authors" else "Text profile: "),
+                    verdict_badge(found.verdict),
+                    f" {found.reason} ",
+                    *run,
+                ]
+            ),
+            html.Details([html.Summary("Rule"), html.P(rule)], className="folded"),
+        ]
+    )
+
+
+def _cells_by_rate(paper: PaperRead) -> Component:
+    head = ("Learning rate", *(f"{row.lr:g}" for row in paper.uci_cells))
+    counts = ["Losses met", *(f"{row.agreeing} of {row.cells}" for row in paper.uci_cells)]
+    return _table(head, [counts])
+
+
+def _accuracies(paper: PaperRead) -> Component:
+    rows = [
+        [
+            SOURCES[found.source],
+            str(len(found.tables)),
+            f"{found.eb:.2f} %",
+            f"{found.ib:.2f} %",
+            _points(found),
+        ]
+        for found in paper.uci_accuracies
+    ]
+    return html.Div(
+        [
+            html.P(
+                "Mean test accuracy over tables, each method at the rate with the lowest training "
+                f"loss. The paper says IB is {PRINTED_POINTS} points better and prints no table; "
+                "an interval that holds 0 cannot tell.",
+                className="page-lead",
+            ),
+            _table(("Runs", "Tables", "EB", "IB", "IB minus EB, points"), rows),
+        ]
+    )
+
+
+def _points(found: UciAccuracyRead) -> str:
+    value = f"{found.difference:+.2f}"
+    if found.low is None or found.high is None:
+        return value
+    return f"{value} ({found.low:+.2f} to {found.high:+.2f})"
+
+
+def _pictures(paper: PaperRead) -> Component:
+    """Return where the two pictures are drawn: accuracies, and every printed cell."""
+    met = sum(row.agreeing for row in paper.uci_cells)
+    return html.Div(
+        [
+            card(_graph(ids.ACCURACIES, "etascope-uci-accuracy"), className="figure-card"),
+            card(
+                html.P(
+                    [
+                        "Every printed training loss, a row a table, as the authors ran it: ",
+                        html.B("blue is met", className="met"),
+                        " to .01 or 1 %, ",
+                        html.B("orange is not", className="missed"),
+                        f". {met:,} of {sum(row.cells for row in paper.uci_cells):,} are: above "
+                        "rate 1 training is chaotic, and rounding alone moves a loss by more.",
+                    ],
+                    className="picture-words",
+                ),
+                html.Div(
+                    _graph(ids.AGREEMENT, "etascope-uci-agreement"),
+                    className="tall-picture",
+                    tabIndex=0,
+                    role="region",
+                    **{"aria-label": "Agreement with the printed losses, table by table"},
+                ),
+                className="figure-card",
+            ),
+        ],
+        className="uci-pictures",
+    )
+
+
+def _graph(id_: str, name: str) -> Component:
+    return dcc.Graph(id=id_, figure=NOTHING_YET, config=graph_config(name), responsive=True)
+
+
+@callback(
+    Output(ids.ACCURACIES, "figure"),
+    Output(ids.ACCURACIES, "style"),
+    Output(ids.AGREEMENT, "figure"),
+    Output(ids.AGREEMENT, "style"),
+    Input(shared.SCHEME, "data"),
+    Input(shared.NARROW, "data"),
+)
+async def draw_tables(scheme: Any, narrow: Any) -> tuple[Any, ...]:
+    """Draw UCI's accuracies and its printed cells."""
+    paper = await ask(calls.paper())
+    by_source = {found.source: found for found in paper.uci_accuracies}
+    shown = by_source.get("text") or by_source.get("authors") or by_source["recorded"]
+    look = scheme_of(scheme)
+    figures = await asyncio.gather(
+        asyncio.to_thread(accuracy_figure, shown, look, narrow=bool(narrow)),
+        asyncio.to_thread(agreement_figure, paper, look, narrow=bool(narrow)),
+    )
+    one, two = ((figure, {"height": f"{figure.layout.height}px"}) for figure in figures)
+    return *one, *two
 
 
 def run_times_table(paper: PaperRead) -> Component:

@@ -174,8 +174,10 @@ def _study() -> Component:
 def _cards() -> list[Component]:
     return [
         card(
-            html.P("Choose a task, methods and rates, and see where each of them breaks."),
-            html.Div(button_link("New sweep", "/new"), className="card-foot"),
+            html.P(
+                "Your model, your data, your optimizer: see at which rates each of them breaks."
+            ),
+            html.Div(button_link("Your model", "/your-model"), className="card-foot"),
             title="Run it on your task",
         ),
         card(
@@ -301,7 +303,8 @@ async def judge(_loaded: Any, _looks: int | None, judged: str | None) -> tuple[A
         return no_update, no_update, no_update
     if bundle.state == "loaded":
         paper = await ask(calls.paper())
-        verdicts = [html.P(_verdicts(paper.counts)), link("See each of them", "/paper")]
+        said = [*paper.headline[:1], _verdicts(paper.counts)]
+        verdicts = [*map(html.P, said), link("See each of them", "/paper")]
         return verdicts, mark, True
     offer = [
         html.P("Its experiments, trained again and judged, come with Etascope."),
@@ -313,13 +316,15 @@ async def judge(_loaded: Any, _looks: int | None, judged: str | None) -> tuple[A
 def _verdicts(counts: dict[str, int]) -> str:
     """Return the verdicts in one line."""
     told = [f"{count} {_as_verb(verdict, count)}" for verdict, count in counts.items() if count]
-    return f"Of {sum(counts.values())} experiments {', '.join(told)}."
+    return f"As the text describes it, of {sum(counts.values())} experiments {', '.join(told)}."
 
 
 def _as_verb(verdict: str, count: int) -> str:
     """Return a verdict as so many experiments have it."""
     if verdict == "differs":
         return "differs" if count == 1 else "differ"
+    if verdict == "cannot tell":
+        return "cannot be told"
     return f"{'is' if count == 1 else 'are'} {verdict}"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from backend.schemas import RaceRead, StudyRead, SweepRead
-from dashboard.figures import SPARK_REACH, spark_words
+from dashboard.figures import SPARK_REACH, spark_fades, spark_setting, spark_words
 from dashboard.theme import method_style
 
 Chart = dict[str, Any]
@@ -50,9 +50,13 @@ def curve_chart(study: StudyRead, sweep: SweepRead | None) -> Chart | None:
         },
         "y": log_axis(min(means), min(max(means), SPARK_REACH * min(means)), "Mean final loss"),
         "words": spark_words(study.spark),
-        "room": 44,
+        "room": 92 if any(spark_setting(spark) for spark in study.spark) else 44,
         "labels": [
-            {"style": style_of(spark.method), "value": spark.points[-1].mean, "words": ""}
+            {
+                "style": style_of(spark.method),
+                "value": spark.points[-1].mean,
+                "words": spark_setting(spark),
+            }
             for spark in study.spark
             if spark.points
         ],
@@ -60,9 +64,10 @@ def curve_chart(study: StudyRead, sweep: SweepRead | None) -> Chart | None:
             {
                 "style": style_of(spark.method),
                 "dots": True,
+                "opacity": opacity,
                 "points": [[point.lr, point.mean] for point in spark.points],
             }
-            for spark in study.spark
+            for spark, opacity in zip(study.spark, spark_fades(study.spark), strict=True)
         ],
     }
 

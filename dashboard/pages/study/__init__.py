@@ -6,7 +6,8 @@ The page's layout stands here; its parts, each with its callbacks, are
 | --- | --- |
 | `header` | name, tags and notes; changing, exporting, sharing, archiving and deleting the study |
 | `controls` | what the page can be asked to show, and the address that asks for it |
-| `curves` | the picture and the scorecard: asked for, drawn, and kept until the study changes |
+| `answer` | what the study says: answer, strip, scorecard; testing a gap, measuring a step |
+| `curves` | the picture: asked for, drawn, and kept until the study changes |
 | `progress` | how far the study is, while it runs |
 | `sweeps` | the list of sweeps: cancel, retry, run again, copy as a command |
 | `trials` | the table of trials, and those behind a point of the picture |
@@ -22,10 +23,12 @@ from backend.client import ApiError, calls
 from backend.schemas import MeRead, StudyRead, SweepRead
 from dashboard.api_client import ask, get_visitor, may_change
 from dashboard.components import (
+    MOST_LANES,
     button_link,
     card,
     empty_state,
-    guide_link,
+    link,
+    more_numbers,
     plain_elements,
     read_controls,
     tick_stores,
@@ -34,6 +37,7 @@ from dashboard.components import (
 from dashboard.ids import Study as ids
 from dashboard.markup import Component, dcc, html
 from dashboard.pages.study import discussion, header, progress
+from dashboard.pages.study.answer import measure_line
 from dashboard.pages.study.controls import CONTROLS, control_panel, metric_of, without_common
 from dashboard.pages.study.curves import blank
 from dashboard.pages.study.sweeps import MOST_SWEEPS, dialogs, sweep_list
@@ -87,10 +91,20 @@ async def _with_sweeps(
         SKIP,
         html.Div(header.head(study, own=own), id=ids.HEAD),
         html.Div(progress.status(study, sweeps), id=ids.STATUS),
+        _answer(),
         await _content(study, sweeps, values, own),
         drawer(values["trials"]),
         *dialogs(),
     ]
+
+
+def _answer() -> Component:
+    """Return what stands on top: the answer in words."""
+    return card(
+        html.H2("Answer", className="visually-hidden"),
+        plain_elements(ids.ANSWERS, ids.ANSWER, dmc.Skeleton(h=44)),
+        className="answer-card",
+    )
 
 
 def _without_sweeps(study: StudyRead, own: bool) -> list[Component]:
@@ -118,6 +132,7 @@ def _stores(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) -
         dcc.Store(id=ids.SWEEPS_MARK, data=progress.sweeps_mark(sweeps)),
         dcc.Store(id=ids.MARK),
         dcc.Store(id=ids.SCORED),
+        dcc.Store(id=ids.GAPS),
         dcc.Store(id=ids.DRAWN),
         dcc.Store(id=ids.GRID_CURSORS),
         dcc.Store(id=ids.PENDING),
@@ -144,7 +159,9 @@ async def _team(study_id: int, visitor: MeRead) -> list[Component]:
 async def _content(
     study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any], own: bool
 ) -> Component:
-    listed = await sweep_list(sweeps, own=own)
+    listed, timing = await asyncio.gather(
+        sweep_list(sweeps, own=own), ask(calls.step_timing(study.id))
+    )
     side = html.Div(
         [
             html.Div(
@@ -154,7 +171,14 @@ async def _content(
             ),
             card(
                 plain_elements(ids.SCORES, ids.SCORECARD, dmc.Skeleton(h=280)),
-                guide_link("scorecard"),
+                html.Div(
+                    [
+                        more_numbers(values["numbers"], ids.MORE, ids.NUMBERS, ids.SCORECARD),
+                        link("What does this mean?", "/guide/numbers", size="sm"),
+                    ],
+                    className="row",
+                ),
+                measure_line(timing, own=own),
                 title="Scorecard",
             ),
         ],
@@ -171,7 +195,7 @@ async def _content(
         [
             # First for the keyboard, beside the picture for the eye.
             side,
-            html.Div(_figure(), className="picture"),
+            html.Div(_figure(_lanes(sweeps)), className="picture"),
             work,
             html.Div(
                 card(html.Div(dmc.Skeleton(h=480), id=ids.TRIALS), title="Trials"),
@@ -182,8 +206,18 @@ async def _content(
     )
 
 
-def _figure() -> Component:
+def _lanes(sweeps: list[SweepRead]) -> int:
+    """Return how many lanes the strip will have, about: so much room is kept for it."""
+    methods = {
+        (sweep.spec.get("task"), m) for sweep in sweeps for m in sweep.spec.get("methods", ())
+    }
+    return min(len(methods), MOST_LANES)
+
+
+def _figure(lanes: int) -> Component:
     return card(
+        plain_elements(ids.LANES, ids.STRIP, dmc.Skeleton(h=24 + 20 * lanes, mx=8)),
+        html.Div(dmc.Skeleton(h=22), id=ids.GAP_OFFERS, className="gaps"),
         html.Div(
             dcc.Graph(
                 id=ids.GRAPH,

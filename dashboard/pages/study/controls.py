@@ -1,7 +1,7 @@
 """What a study page can be asked to show: its controls, the address, the one task of many."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast
 
@@ -16,6 +16,7 @@ from dashboard.components import (
     REDUCERS,
     SCALES,
     SPLITS,
+    VALIDATION,
     Choice,
     Control,
     control_group,
@@ -30,11 +31,17 @@ from dashboard.markup import Component, html
 
 #: So many tasks are drawn together unless one is chosen.
 MOST_TOGETHER = 4
+#: Fewer tasks are not compared as a whole.
+LEAST_TASKS = 3
+#: More choices than this do not fit beside each other.
+MOST_BESIDE = 4
 #: What the control says while nobody has chosen.
 ANY = "all"
 
 VIEWS: tuple[Choice, ...] = (
     ("curves", "Curves"),
+    ("best_of", "Best of k"),
+    ("across", "Tasks"),
     ("method", "Minus EB"),
     ("clip", "Clipping"),
     ("engine", "Engines"),
@@ -45,7 +52,7 @@ PATH = r"^/studies/\d+/?$"
 
 CONTROLS = (
     Control("quantity", ids.QUANTITY, "loss", choices=values_of(QUANTITIES)),
-    Control("split", ids.SPLIT, "train", choices=values_of(SPLITS)),
+    Control("split", ids.SPLIT, "train", choices=values_of((*SPLITS, VALIDATION))),
     Control("reducer", ids.REDUCER, "final", choices=values_of(REDUCERS)),
     Control("clipping", ids.CLIPPING, "all", choices=values_of(CLIPPINGS)),
     Control("view", ids.VIEW, "curves", choices=values_of(VIEWS)),
@@ -53,11 +60,12 @@ CONTROLS = (
     Control("seeds", ids.SEEDS, True, kind="flag", property="checked"),
     Control("y", ids.SCALE, "focus", choices=values_of(SCALES)),
     Control("task", ids.TASK, ANY),
+    Control("numbers", ids.NUMBERS, "short", property="data", choices=("short", "all")),
     Control("zoom", ids.ZOOM, "", property="data"),
     Control("trials", ids.SELECTED, "", property="data", quiet=True),
 )
 #: Those that decide what is drawn; how closely one looks at it is the browser's affair.
-DRAWN_BY = CONTROLS[:-2]
+DRAWN_BY = CONTROLS[:-3]
 
 keep_in_url(PATH, CONTROLS)
 browser_callback(
@@ -73,16 +81,24 @@ browser_callback(
 )
 #: Controls that do nothing in some view, in the order of `idle`.
 IDLE = (ids.SPLIT, ids.REDUCER, ids.VIEW, ids.BAND, ids.CLIPPING)
-OF_TIME = "Time has no split and no best epoch, and is drawn as curves only."
+OF_TIME = (
+    "A share of the time a stack of trials took, and no cost of a method: “Measure” finds that. It "
+    "has no split and no best epoch, and is drawn as curves only."
+)
 OF_DIFFERENCES = (
     "Differences show both splits, with 95 % intervals, and pair clipped and unclipped runs."
 )
+OF_NUMBERS = "Here the interval is the number's own, from the scorecard."
+OF_TASKS = "Tasks are compared by the scorecard's numbers, with all curves that they share."
 # A control that would do nothing cannot be pressed, and a sentence says why.
 browser_callback(
-    "function(quantity, view) { const time = quantity === 'seconds', pairs = view !== 'curves';"
-    " const idle = time ? [true, true, true, false, false] : [pairs, false, false, pairs, pairs];"
-    f" return [...idle, time ? {json.dumps(OF_TIME)} : pairs ? {json.dumps(OF_DIFFERENCES)} : ''];"
-    " }",
+    "function(quantity, view) { const words = "
+    f"{json.dumps({'best_of': OF_NUMBERS, 'across': OF_TASKS})};"
+    " if (quantity === 'seconds') {"
+    f" return [true, true, true, false, false, {json.dumps(OF_TIME)}]; }}"
+    " if (view === 'curves') { return [false, false, false, false, false, '']; }"
+    " if (words[view]) { return [false, false, false, true, view === 'across', words[view]]; }"
+    f" return [true, false, false, true, true, {json.dumps(OF_DIFFERENCES)}]; }}",
     *[Output(control, "disabled") for control in IDLE],
     Output(ids.REASON, "children"),
     Input(ids.QUANTITY, "value"),
@@ -98,7 +114,7 @@ class StudyView:
     split: str
     reducer: Reducer
     clipping: str
-    view: Literal["curves", "method", "clip", "engine"]
+    view: Literal["curves", "best_of", "across", "method", "clip", "engine"]
     band: Band
     seeds: bool
     scale: ScaleName
@@ -125,7 +141,7 @@ class StudyView:
         """What the scorecard is about."""
         return metric_of("loss" if self.quantity == "seconds" else self.quantity, self.split)
 
-    def shows(self, line: SeriesRead) -> bool:
+    def shows(self, line: SeriesRead | ScorecardRow) -> bool:
         """Whether a curve is wanted."""
         return self.clipping == "all" or (self.clipping == "on") == (line.clip is not None)
 
@@ -147,12 +163,14 @@ def control_panel(
     """
     clips = any(clip is not None for sweep in sweeps for clip in sweep.spec.get("clips", ()))
     engines = len({sweep.engine_version for sweep in sweeps if sweep.engine_version}) > 1
-    shown = {"curves": True, "method": True, "clip": clips, "engine": engines}
-    views = [one for one in VIEWS if shown[one[0]] or one[0] == values["view"]]
+    shown = {"clip": clips, "engine": engines, "across": len(tasks) >= LEAST_TASKS}
+    views = [one for one in VIEWS if shown.get(one[0], True) or one[0] == values["view"]]
+    held_out = values["split"] == VALIDATION[0] or any(_may_hold_out(one.spec) for one in sweeps)
+    splits = (*SPLITS, VALIDATION) if held_out else SPLITS
     data = [
         task_control(tasks, values["task"]),
         segmented("Quantity", ids.QUANTITY, QUANTITIES, values["quantity"]),
-        segmented("Split", ids.SPLIT, SPLITS, values["split"]),
+        segmented("Split", ids.SPLIT, splits, values["split"]),
         segmented("Epoch", ids.REDUCER, REDUCERS, values["reducer"]),
     ]
     clipping = segmented("Clipping", ids.CLIPPING, CLIPPINGS, values["clipping"])
@@ -161,13 +179,40 @@ def control_panel(
         control_group("Data", *data, clipping),
         control_group(
             "View",
-            segmented("Picture", ids.VIEW, views, values["view"]),
+            _view_control(views, values["view"]),
             segmented("Band", ids.BAND, BANDS, values["band"]),
             switch("Seeds", ids.SEEDS, values["seeds"]),
         ),
         control_group("Axes", segmented("y scale", ids.SCALE, SCALES, values["y"])),
         html.P(id=ids.REASON, className="muted reason", role="status"),
     ]
+
+
+def _may_hold_out(spec: Mapping[str, Any]) -> bool:
+    """Return whether trials may have validation losses: asked for, or by somebody's own task."""
+    options = spec.get("options") or {}
+    own = "code" in options or spec.get("where") == "agents" or spec.get("imported")
+    return bool("validation" in options or own)
+
+
+def _view_control(views: Sequence[Choice], value: str) -> Component:
+    """Return the choice of a picture: all visible if they fit, else one below the other."""
+    if len(views) <= MOST_BESIDE:
+        return segmented("Picture", ids.VIEW, views, value)
+    return html.Div(
+        [
+            html.Span("Picture", id=f"{ids.VIEW}-label"),
+            dmc.Select(
+                id=ids.VIEW,
+                data=[{"value": name, "label": words} for name, words in views],
+                value=value,
+                allowDeselect=False,
+                size="xs",
+                **{"aria-labelledby": f"{ids.VIEW}-label"},
+            ),
+        ],
+        className="control",
+    )
 
 
 Line = TypeVar("Line", SeriesRead, ScorecardRow)

@@ -1,4 +1,4 @@
-"""A study's picture and scorecard: asked for, drawn, kept, and drawn before they are asked for."""
+"""A study's picture: asked for, drawn, kept, and drawn before it is asked for."""
 
 import asyncio
 import hashlib
@@ -12,27 +12,29 @@ import plotly.graph_objects as go
 from dash import Input, Output, State, no_update
 from pydantic import BaseModel
 
-from backend.client import ApiError, calls
-from backend.schemas import (
-    DifferenceKind,
-    Metric,
-    Reducer,
-    ScorecardRead,
-    SensitivityRead,
-    StudyRead,
-)
+from backend.client import calls
+from backend.schemas import DifferenceKind, SensitivityRead, StudyRead
 from dashboard import ids as shared
 from dashboard.api_client import Trouble, ask, asked_client, task_title
 from dashboard.cache import Cache
 from dashboard.callbacks import callback
-from dashboard.components import advice, draw_from, fill_from, scorecard_table, unfinished
-from dashboard.figures import QUANTITY, Picture, difference_figure, sensitivity_figure
+from dashboard.components import draw_from, unfinished
+from dashboard.figures import (
+    QUANTITY,
+    Picture,
+    across_figure,
+    best_of_figure,
+    difference_figure,
+    sensitivity_figure,
+)
 from dashboard.formats import counted
 from dashboard.ids import Study as ids
 from dashboard.markup import Component, html
 from dashboard.pages.study import progress
+from dashboard.pages.study.answer import scores_of
 from dashboard.pages.study.controls import DRAWN_BY, StudyView, of_task, pairs_of_task, task_shown
 from dashboard.theme import PALETTE, Scheme, scheme_of, template
+from ib_core.metrics import KINDS
 
 #: What each picture of differences is made from.
 COMPARED: dict[DifferenceKind, str] = {
@@ -69,7 +71,6 @@ class Drawn:
 
 
 PICTURES: Cache[Drawn] = Cache(MOST_PICTURES, owner=asked_client)
-SCORES: Cache[ScorecardRead] = Cache(MOST_PICTURES, owner=asked_client)
 INITIAL_LOSSES: Cache[float] = Cache(MOST_LOSSES, owner=asked_client)
 #: Tasks that nobody else holds would be forgotten while they run.
 _running: set[asyncio.Task[None]] = set()
@@ -79,6 +80,8 @@ async def drawn(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     """Fetch what a view of a study is drawn from, and draw it."""
     if view.shows_curves:
         return await _curves(study, view, picture)
+    if view.view in ("best_of", "across"):
+        return await _scored(study, view, picture)
     return await _differences(study, view, picture)
 
 
@@ -177,8 +180,33 @@ async def _initial_loss(study: StudyRead) -> float | None:
         return None
 
 
+async def _scored(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
+    """Draw what the scorecard has more of than a table can show."""
+    version = progress.version(study)
+    found = await scores_of(study.id, version, view.scored, view.reducer)
+    if view.view == "across":
+        if found.across is None:
+            words = "This needs three tasks or more with two methods in common."
+            draw = partial(blank, words, picture.scheme)
+            return await _beside(draw, html.P(), words, picture)
+        draw = partial(across_figure, found.across, replace(picture, title=""))
+        told = " ".join(found.across.definitions.values())
+        return await _beside(
+            draw, html.P(told, className="history-meta"), found.across, picture, view
+        )
+    rows = [
+        row for row in of_task(found.rows, task_shown(view.task, study.tasks)) if view.shows(row)
+    ]
+    if not any(one.value is not None for row in rows for one in row.best_of):
+        words = "No series has an expected best of k yet: see “Expected best of 3” in the table."
+        return await _beside(partial(blank, words, picture.scheme), html.P(), words, picture)
+    words = KINDS["best_of_3"].definition.replace("of 3 rates", "of k rates")
+    caption = html.P(words, className="history-meta")
+    return await _beside(partial(best_of_figure, rows, picture), caption, *rows, picture)
+
+
 async def _differences(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
-    kind: DifferenceKind = "method" if view.view == "curves" else view.view
+    kind: DifferenceKind = view.view if view.view in COMPARED else "method"
     found = await asyncio.gather(
         *(
             ask(calls.differences(study.id, kind=kind, metric=metric, reducer=view.reducer))
@@ -199,7 +227,6 @@ async def _differences(study: StudyRead, view: StudyView, picture: Picture) -> D
 
 
 draw_from(ids.DRAWN, ids.GRAPH, ids.ZOOM)
-fill_from(ids.SCORES, ids.SCORECARD)
 
 
 @callback(
@@ -253,30 +280,6 @@ def picture_of(view: StudyView, title: str, scheme: str | None, narrow: bool | N
     )
 
 
-@callback(
-    Output(ids.SCORES, "data"),
-    Input(ids.SCORED, "data"),
-    State(ids.ID, "data"),
-    prevent_initial_call=True,
-)
-async def score(scored: list[Any], study_id: int) -> Any:
-    """Fetch the robustness numbers, after the picture: that is what one looks at first."""
-    version, metric, reducer, task = scored
-    try:
-        found = await _scores(study_id, version, metric, reducer)
-    except ApiError as error:
-        return html.P(error.message, className="muted")
-    rows = of_task(found.rows, task)
-    if not rows:
-        return html.P("Numbers appear with the first finished trials.", className="muted")
-    return [*advice(rows), scorecard_table(rows)]
-
-
-async def _scores(study_id: int, version: str, metric: Metric, reducer: Reducer) -> ScorecardRead:
-    call = calls.scorecard(study_id, metric=metric, reducer=reducer)
-    return await SCORES.get((study_id, metric, reducer), version, lambda: ask(call))
-
-
 def prefetch(study: StudyRead, version: str, view: StudyView, draw: Draw) -> None:
     """Begin to draw everything that is one control away from what is looked at.
 
@@ -302,7 +305,7 @@ async def _draw_all(study_id: int, version: str, view: StudyView, draw: Draw) ->
     for other in one_control_away(view):
         with suppress(*Trouble):
             await draw(other)
-            await _scores(study_id, version, other.scored, other.reducer)
+            await scores_of(study_id, version, other.scored, other.reducer)
 
 
 def one_control_away(view: StudyView) -> Iterator[StudyView]:
@@ -313,3 +316,4 @@ def one_control_away(view: StudyView) -> Iterator[StudyView]:
     yield from (replace(view, scale=name) for name in ("log", "focus") if name != view.scale)
     yield from (replace(view, band=name) for name in ("quantile", "std", "se") if name != view.band)
     yield replace(view, view="method" if view.view == "curves" else "curves")
+    yield replace(view, view="best_of")

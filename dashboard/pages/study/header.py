@@ -19,6 +19,8 @@ from dashboard.markup import Component, html
 #: Lines as lines first; a picture of pixels for where nothing else is taken.
 PICTURES = {"pdf": "PDF", "svg": "SVG", "png": "PNG", "print": "Print…"}
 EXPORT_LOOK = "button-link"
+#: Files that need no server.
+PUBLISHED = {"html": "One page, opens offline", "zip": "Data, figures and commands (zip)"}
 NUMBERS = ("csv", "json", "parquet")
 
 
@@ -203,6 +205,16 @@ def export_menu(study_id: int) -> Component:
                             target="_blank",
                         )
                         for kind in NUMBERS
+                    ),
+                    dmc.MenuDivider(),
+                    dmc.MenuLabel("To publish"),
+                    *(
+                        dmc.MenuItem(
+                            words,
+                            href=f"{api_address()}/api/publish?study={study_id}&format={kind}",
+                            target="_blank",
+                        )
+                        for kind, words in PUBLISHED.items()
                     ),
                 ]
             ),

@@ -172,7 +172,7 @@ def _clips(clips: Sequence[float | None]) -> str:
 
 
 #: Parts of a spec that say nothing about what is trained.
-UNTOLD = ("options", "device", "size")
+UNTOLD = ("options", "device", "size", "needs")
 #: What a sweep is told by, in this order; other settings come after them by their names.
 SAID: dict[str, Callable[[Any], str]] = {
     "task": str,
@@ -189,6 +189,7 @@ SAID: dict[str, Callable[[Any], str]] = {
     "profile": lambda profile: f"{profile} profile",
     "batch_rule": lambda rule: f"batch rule {rule}",
     "engine": lambda engine: f"engine {engine}",
+    "code": lambda code: f"version {code[:8]}",
 }
 
 

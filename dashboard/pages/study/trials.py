@@ -35,7 +35,15 @@ COLUMNS = [
     {"field": "test_loss", "headerName": "Test loss", "type": "rightAligned", "minWidth": 72},
     {"field": "accuracy", "headerName": "Test acc.", "type": "rightAligned", "minWidth": 73},
     {"field": "diverged", "headerName": "Diverged", "type": "rightAligned", "minWidth": 72},
-    {"field": "seconds", "headerName": "Time", "type": "rightAligned", "minWidth": 66},
+    {
+        "field": "seconds",
+        "headerName": "Share of a stack's time",
+        "headerTooltip": "Trials are trained as stacks: an equal share of the time one took.",
+        "wrapHeaderText": True,
+        "autoHeaderHeight": True,
+        "type": "rightAligned",
+        "minWidth": 66,
+    },
 ]
 #: Settings that have a column of their own, or one row for each of their values; and the task,
 #: whose long name is the same in all rows of the sweep that is shown, and is said above them.

@@ -1,0 +1,198 @@
+"""Mean ranks over many tasks: the usual critical-difference diagram, and the same in a line."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from backend.schemas import AcrossRead, RanksRead
+from dashboard.figures.sensitivity import Picture
+from dashboard.figures.traces import scatter
+from dashboard.figures.wording import literal
+from dashboard.formats import counted, number
+from dashboard.theme import METHOD_STYLE, PALETTE, Palette, SeriesStyle, series_style
+
+#: Height of a name's row, in pixels.
+STEM = 20
+#: Share of the ranks' axis kept for names at either end, with room for them and on a phone.
+ROOM, NARROW_ROOM = 0.3, 0.75
+#: Letters of a name, with room for it and on a phone.
+LONGEST, SHORTEST = 28, 12
+
+
+class Looks:
+    """What each label is called, and what it looks like."""
+
+    def __init__(self, across: AcrossRead, picture: Picture) -> None:
+        self.picture = picture
+        self.palette: Palette = PALETTE[picture.scheme]
+        self.styles: dict[str, SeriesStyle] = {}
+        seen: Counter[tuple[str, bool]] = Counter()
+        for label in across.methods:
+            method, clipped = label.partition(", ")[0], "clip" in label
+            variant = seen[method, clipped]
+            self.styles[label] = series_style(
+                method, picture.scheme, clipped=clipped, variant=variant
+            )
+            seen[method, clipped] += 1
+
+    def style(self, label: str) -> SeriesStyle:
+        """Return a label's style."""
+        return self.styles.get(label) or series_style(label, self.picture.scheme)
+
+    def name(self, label: str) -> str:
+        """Return what a label is called beside a mark."""
+        name = short_name(label)
+        longest = SHORTEST if self.picture.narrow else LONGEST
+        return literal(name if len(name) <= longest else f"{name[: longest - 1]}…")
+
+
+def short_name(label: str) -> str:
+    """Return a label with its method's short name."""
+    method, comma, rest = label.partition(", ")
+    style = METHOD_STYLE.get(method)
+    return f"{style.short if style else method}{comma}{rest}"
+
+
+def ranks_heading(ranks: RanksRead) -> str:
+    """Return what stands above a diagram."""
+    p = "below 0.001" if ranks.p < 0.001 else number(ranks.p, 2)
+    return f"Mean ranks: {ranks.title} ({counted(ranks.tasks, 'task')}, Friedman's p {p})"
+
+
+def ranks_height(ranks: RanksRead) -> int:
+    """Return how high a diagram is, in pixels."""
+    side = (len(ranks.mean_ranks) + 1) // 2
+    return STEM * (side + len(ranks.groups)) + 44
+
+
+class Ranks:
+    """The critical-difference diagram: names at both ends, bars join what cannot be told apart."""
+
+    def __init__(self, ranks: RanksRead, looks: Looks) -> None:
+        self.ranks, self.looks = ranks, looks
+
+    def __call__(self, figure: go.Figure, axis: str, domain: list[float]) -> None:
+        """Add the diagram; its y axis counts rows downwards from the line of ranks."""
+        place = {"xaxis": f"x{axis}", "yaxis": f"y{axis}"}
+        count = len(self.ranks.mean_ranks)
+        room = (NARROW_ROOM if self.looks.picture.narrow else ROOM) * max(count - 1, 1)
+        side, groups = (count + 1) // 2, len(self.ranks.groups)
+        figure.update_layout(
+            {
+                f"xaxis{axis}": {
+                    "range": [1 - room, count + room],
+                    "visible": False,
+                    "fixedrange": True,
+                    "anchor": f"y{axis}",
+                },
+                f"yaxis{axis}": {
+                    "domain": domain,
+                    "range": [-(side + 0.6 * groups + 0.6), 1.6],
+                    "visible": False,
+                    "fixedrange": True,
+                    "anchor": f"x{axis}",
+                },
+            }
+        )
+        figure.add_traces([*self._scale(count, place), *self._difference(place)])
+        figure.add_traces(list(self._groups(place)))
+        figure.add_traces(list(self._stems(place, room)))
+
+    def _line(
+        self, xs: Sequence[float], ys: Sequence[float], width: float, colour: str, **more: Any
+    ) -> Any:
+        line = {"color": colour, "width": width}
+        return scatter(x=list(xs), y=list(ys), mode="lines", line=line, hoverinfo="skip", **more)
+
+    def _scale(self, count: int, place: dict[str, str]) -> Iterator[Any]:
+        palette = self.looks.palette
+        yield self._line([1, count], [0, 0], 1.2, palette.axis, meta="rank axis", **place)
+        ticks = list(range(1, count + 1))
+        yield scatter(
+            x=ticks,
+            y=[0] * count,
+            mode="markers+text",
+            marker={"symbol": "line-ns-open", "size": 8, "color": palette.axis},
+            text=[str(tick) for tick in ticks],
+            textposition="top center",
+            textfont={"size": 11, "color": palette.muted},
+            hoverinfo="skip",
+            meta="rank ticks",
+            **place,
+        )
+
+    def _difference(self, place: dict[str, str]) -> Iterator[Any]:
+        length = self.ranks.critical_difference
+        ink = self.looks.palette.muted
+        yield self._line(
+            [1, 1, 1, 1 + length, 1 + length, 1 + length],
+            [1.05, 1.35, 1.2, 1.2, 1.05, 1.35],
+            1.4,
+            ink,
+            meta="critical difference",
+            **place,
+        )
+        yield scatter(
+            x=[1 + length],
+            y=[1.2],
+            mode="text",
+            text=[f" critical difference {number(length)}"],
+            textposition="middle right",
+            textfont={"size": 11, "color": ink},
+            hoverinfo="skip",
+            cliponaxis=False,
+            meta="critical difference words",
+            **place,
+        )
+
+    def _groups(self, place: dict[str, str]) -> Iterator[Any]:
+        for index, group in enumerate(self.ranks.groups):
+            found = [self.ranks.mean_ranks[label] for label in group]
+            height = -0.45 - 0.6 * index
+            ends = [min(found) - 0.04, max(found) + 0.04]
+            ink = self.looks.palette.text
+            yield self._line(ends, [height, height], 5, ink, meta="rank group", **place)
+
+    def _stems(self, place: dict[str, str], room: float) -> Iterator[Any]:
+        ordered = sorted(self.ranks.mean_ranks, key=lambda label: self.ranks.mean_ranks[label])
+        side, count = (len(ordered) + 1) // 2, len(ordered)
+        base = 0.6 * len(self.ranks.groups)
+        for index, label in enumerate(ordered):
+            left = index < side
+            depth = -(base + 1 + (index if left else count - 1 - index))
+            rank = self.ranks.mean_ranks[label]
+            end = 1 - 0.12 * room if left else count + 0.12 * room
+            style = self.looks.style(label)
+            words = f"{self.looks.name(label)} {rank:.2f}"
+            yield self._line([rank, rank, end], [0, depth, depth], 1.2, style.ink, **place)
+            yield scatter(
+                x=[rank, end],
+                y=[0, depth],
+                mode="markers+text",
+                marker={
+                    "symbol": style.marker,
+                    "size": [10, 0.1],
+                    "color": style.colour,
+                    "line": {"color": style.ink, "width": 1},
+                },
+                text=["", f"{words} " if left else f" {words}"],
+                textposition="middle left" if left else "middle right",
+                textfont={"size": 12, "color": style.ink},
+                hovertext=f"<b>{literal(short_name(label))}</b><br>mean rank {rank:.2f} of {count}"
+                f"<br>over {counted(self.ranks.tasks, 'task')}",
+                hoverinfo="text",
+                cliponaxis=False,
+                meta="rank",
+                **place,
+            )
+
+
+def rank_words(ranks: RanksRead) -> str:
+    """Return mean ranks in a line, the best first."""
+    ordered = sorted(ranks.mean_ranks.items(), key=lambda pair: pair[1])
+    told = ", ".join(f"{short_name(label)} {rank:.2f}" for label, rank in ordered)
+    shouted = ranks.title[:2].isupper()  # "LR sensitivity" begins with a name
+    title = ranks.title if shouted else f"{ranks.title[:1].lower()}{ranks.title[1:]}"
+    return f"Mean ranks by {title}: {told}"

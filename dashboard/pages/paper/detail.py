@@ -1,0 +1,357 @@
+"""One experiment: curves with edges, test loss, clipping, numbers, notes, and what is left to run.
+
+The recorded runs lie under the authors profile's curves.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import dash
+import dash_mantine_components as dmc
+from dash import ALL, Input, Output, no_update
+
+from backend.client import calls
+from backend.schemas import (
+    ExperimentRead,
+    MethodNumbersRead,
+    PaperRead,
+    ProfileRead,
+    SeriesRead,
+    StudyCreate,
+    StudyRead,
+    SweepCreate,
+)
+from dashboard import ids as shared
+from dashboard.api_client import (
+    Trouble,
+    ask,
+    get_catalog,
+    get_visitor,
+    may_change,
+    may_write,
+    sentence,
+)
+from dashboard.callbacks import browser_callback, callback
+from dashboard.components import (
+    Control,
+    card,
+    keep_in_url,
+    link,
+    progress_bar,
+    read_controls,
+    segmented,
+    state_badge,
+    unfinished,
+    values_of,
+    with_code,
+)
+from dashboard.figures import NOTHING_YET, Picture, clip_figure, edge_lines, sensitivity_figure
+from dashboard.ids import Paper as ids
+from dashboard.markup import Component, dcc, html
+from dashboard.pages.paper.matrix import verdict_badge
+from dashboard.theme import METHOD_STYLE, graph_config, scheme_of
+
+FIRST = "05_jsb_chorales"
+PROFILES = (("text", "Text"), ("authors", "Authors and recorded"))
+LOSSES = (("train_loss", "Training"), ("test_loss", "Test"))
+NOT_RUN = (
+    "Nothing of it was run here yet. The button below does; `etascope import-bundle` brings in the "
+    "trials that came with Etascope."
+)
+CONTROLS = (
+    Control("experiment", ids.EXPERIMENT, FIRST),
+    Control("profile", ids.PROFILE, "text", choices=values_of(PROFILES)),
+    Control("loss", ids.LOSS, "train_loss", choices=values_of(LOSSES)),
+)
+#: Of an experiment's preset.
+PREFIX = "paper/"
+HIDDEN = {"display": "none"}
+
+keep_in_url("^/paper/?$", CONTROLS)
+# A link of the matrix chooses what is drawn below it.
+browser_callback(
+    f"function() {{ document.getElementById('{ids.PICTURE}').scrollIntoView(); }}",
+    Input(ids.EXPERIMENT, "value"),
+    prevent_initial_call=True,
+)
+
+
+def detail_card(paper: PaperRead, query: Mapping[str, str]) -> Component:
+    """Return the detail of the experiment an address names, with its controls."""
+    known = {one.id: one.title for one in paper.experiments}
+    values = read_controls(CONTROLS, query)
+    wanted = values["experiment"]
+    return card(
+        html.Div(
+            [
+                dmc.Select(
+                    label="Experiment",
+                    id=ids.EXPERIMENT,
+                    data=[{"value": id, "label": title} for id, title in known.items()],
+                    value=wanted if wanted in known else FIRST,
+                    allowDeselect=False,
+                    searchable=True,
+                    w=280,
+                ),
+                segmented("Profile", ids.PROFILE, PROFILES, values["profile"]),
+                segmented("Loss", ids.LOSS, LOSSES, values["loss"]),
+            ],
+            className="picture-controls",
+        ),
+        html.Div(id=ids.VERDICT, className="picture-words"),
+        _graph(ids.GRAPH, "etascope-paper"),
+        _graph(ids.CLIPPING, "etascope-paper-clipping"),
+        html.Div(id=ids.MESSAGE, className="picture-words"),
+        className="figure-card",
+        id=ids.PICTURE,
+    )
+
+
+def _graph(id_: str, name: str) -> Component:
+    return dcc.Graph(
+        id=id_, figure=NOTHING_YET, config=graph_config(name), responsive=True, style=HIDDEN
+    )
+
+
+@callback(
+    Output(ids.VERDICT, "children"),
+    Output(ids.GRAPH, "figure"),
+    Output(ids.GRAPH, "style"),
+    Output(ids.CLIPPING, "figure"),
+    Output(ids.CLIPPING, "style"),
+    Output(ids.MESSAGE, "children"),
+    Input(ids.EXPERIMENT, "value"),
+    Input(ids.PROFILE, "value"),
+    Input(ids.LOSS, "value"),
+    Input(shared.SCHEME, "data"),
+    Input(shared.NARROW, "data"),
+)
+async def draw(
+    experiment: str, profile: str, loss: str, scheme: Any, narrow: Any
+) -> tuple[Any, ...]:
+    """Draw an experiment's curves and say what there is to say of it."""
+    paper, page, visitor = await asyncio.gather(
+        ask(calls.paper()), ask(calls.studies(tag=experiment, limit=20)), get_visitor()
+    )
+    one = next((found for found in paper.experiments if found.id == experiment), None)
+    if one is None:
+        return "", NOTHING_YET, HIDDEN, NOTHING_YET, HIDDEN, with_code(NOT_RUN)
+    found = one.text if profile == "text" else one.authors
+    series = curves_of(one, profile, loss)
+    look = Picture(
+        title=f"{one.title}, {profile} profile",
+        metric="test_loss" if loss == "test_loss" else "train_loss",
+        scheme=scheme_of(scheme),
+        narrow=bool(narrow),
+        revision=f"{experiment} {profile} {loss}",
+    )
+    curve, clipping = await asyncio.gather(
+        asyncio.to_thread(_curve_figure, series, found, look),
+        asyncio.to_thread(_clip_figure, one, found, look),
+    )
+    study = _study_of(page.items, profile)
+    return (
+        verdict_words(one, found, profile),
+        *curve,
+        *clipping,
+        _below(one, found, profile, study, may_run=may_write(visitor)),
+    )
+
+
+def curves_of(one: ExperimentRead, profile: str, loss: str = "train_loss") -> list[SeriesRead]:
+    """Return a profile's curves; the recorded runs lie under the authors profile's."""
+    on_test = loss == "test_loss"
+    found = one.text if profile == "text" else one.authors
+    own = found.test_series if on_test else found.series
+    if profile == "text":
+        return own
+    return [*(one.recorded_test if on_test else one.recorded), *own]
+
+
+def _curve_figure(series: list[SeriesRead], found: ProfileRead, look: Picture) -> tuple[Any, Any]:
+    if not series:
+        return NOTHING_YET, HIDDEN
+    on_test = look.metric == "test_loss"
+    figure = sensitivity_figure(series, look, threshold=None if on_test else found.threshold)
+    for line in edge_lines(found.methods):
+        figure.add_shape(line)
+    return figure, {"height": f"{figure.layout.height}px"}
+
+
+def _clip_figure(one: ExperimentRead, found: ProfileRead, look: Picture) -> tuple[Any, Any]:
+    if not found.clipping:
+        return NOTHING_YET, HIDDEN
+    title = f"{one.title}: clipped minus unclipped"
+    figure = clip_figure(found.clipping, title, look.scheme, narrow=look.narrow)
+    return figure, {"height": f"{figure.layout.height}px"}
+
+
+def verdict_words(one: ExperimentRead, found: ProfileRead, profile: str) -> list[Component]:
+    """Return what the paper says of an experiment, and what the runs say of that."""
+    who = "Run as the text describes it" if profile == "text" else "Run as the authors ran it"
+    return [
+        html.P([html.B("The paper says: "), one.claim]),
+        html.P([html.B(f"{who}: "), verdict_badge(found.verdict), " ", found.reason]),
+        html.P(f"Run: {found.coverage}.", className="history-meta"),
+    ]
+
+
+def _below(
+    one: ExperimentRead, found: ProfileRead, profile: str, study: StudyRead | None, *, may_run: bool
+) -> list[Component]:
+    """Return what stands below the pictures: numbers, notes, data, what to run."""
+    parts = [] if found.series else [html.P(with_code(NOT_RUN))]
+    parts += _missed(one) if profile == "authors" else []
+    if found.methods:
+        parts.append(_numbers("Ours", found.methods))
+    if profile == "authors" and one.recorded_methods:
+        parts.append(_numbers("Recorded runs", one.recorded_methods))
+    parts.append(_folded("Text against published runs", one.note))
+    if found.clipping:
+        parts.append(_folded("How clipped and unclipped runs are paired", PAIRED))
+    if not one.present:
+        parts.append(html.P(with_code(one.how_to_get), className="history-meta"))
+    run = [run_button(one, profile, found, started=study is not None)] if may_run else []
+    parts.append(html.Div([*_study(study), *run], className="row"))
+    return [*parts, *_bar(study)]
+
+
+PAIRED = (
+    "By content: task, profile, method, rate and seed are the same, everything but the clipping, "
+    "whichever study holds them (appendix E of the paper). Training losses are capped at the "
+    "initial loss, so that a run that exploded counts as one that learned nothing; of test losses "
+    "those that are not finite are left out and counted in the hover text. Below 0 clipping helps."
+)
+
+
+def _missed(one: ExperimentRead) -> list[Component]:
+    """Return the cells that do not agree with the recorded runs."""
+    missed = [cell for cell in one.cells if not cell.agrees]
+    if not missed:
+        return []
+    words = "; ".join(
+        f"{METHOD_STYLE[cell.method].short} at {cell.lr:g}: ours {_loss(cell.ours)}, "
+        f"recorded {_loss(cell.theirs)}"
+        for cell in missed
+    )
+    return [html.P([html.B("Cells that do not agree: "), words, "."], className="history-meta")]
+
+
+def _loss(value: float | None) -> str:
+    return "not finite" if value is None else f"{value:.4g}"
+
+
+def _folded(title: str, words: str) -> Component:
+    return html.Details([html.Summary(title), html.P(words)], className="folded")
+
+
+COLUMNS = {
+    "edge": "Edge",
+    "headroom": "Edge over EB's",
+    "best_mean": "Best mean loss",
+    "best_rate": "at rate",
+    "mean_difference": "Capped loss minus EB's",
+    "paper_divergence_rate": "Diverges at (paper's rule)",
+    "paper_headroom": "over EB's",
+}
+
+
+def _numbers(title: str, rows: list[MethodNumbersRead]) -> Component:
+    head = html.Tr([html.Th(name, scope="col") for name in (title, *COLUMNS.values())])
+    body = [
+        html.Tr(
+            [
+                html.Td(html.B(METHOD_STYLE[row.method].short)),
+                *(
+                    html.Td(getattr(row, name), **{"data-label": label})
+                    for name, label in COLUMNS.items()
+                ),
+            ]
+        )
+        for row in rows
+    ]
+    return html.Table(
+        [html.Thead(head), html.Tbody(body)], className="table responsive paper-numbers"
+    )
+
+
+def run_button(
+    one: ExperimentRead, profile: str, found: ProfileRead, *, started: bool
+) -> Component:
+    """Return the one click that runs what is left of an experiment."""
+    return dmc.Button(
+        "Run the rest" if started else "Run",
+        id=shared.part(ids.RUN, f"{profile}|{one.id}"),
+        size="compact-sm",
+        variant="default",
+        disabled=not one.present or (found.of > 0 and found.trials >= found.of),
+        n_clicks=0,
+        **{"aria-label": f"Run {one.title}, {profile} profile"},
+    )
+
+
+def _study_of(studies: list[StudyRead], profile: str) -> StudyRead | None:
+    """Return the study of a profile that changed last; the API lists newest first."""
+    own = (one for one in studies if ("authors" in one.tags) == (profile == "authors"))
+    return next(own, None)
+
+
+def _study(study: StudyRead | None) -> list[Component]:
+    if study is None:
+        return []
+    state = [] if study.state == "completed" else [state_badge(study.state)]
+    return [link(f"Study {study.id}", f"/studies/{study.id}"), *state]
+
+
+def _bar(study: StudyRead | None) -> list[Component]:
+    if study is None or not unfinished(study.progress):
+        return []
+    return [progress_bar(study.progress, study.total, size="xs")]
+
+
+def messages() -> Component:
+    """Return where it is said why an experiment cannot be run."""
+    return html.Div(id=ids.ERROR, role="alert")
+
+
+@callback(
+    Output(shared.LOCATION, "href", allow_duplicate=True),
+    Output(ids.ERROR, "children"),
+    Input(shared.part(ids.RUN, ALL), "n_clicks"),
+    prevent_initial_call=True,
+)
+async def run(clicks: list[int | None]) -> tuple[Any, Any]:
+    """Submit the experiment whose button was pressed, and go to its study."""
+    pressed = dash.ctx.triggered_id
+    if not any(clicks) or not isinstance(pressed, dict):
+        return no_update, no_update
+    profile, _, experiment = str(pressed["key"]).partition("|")
+    try:
+        study_id = await _submit(experiment, profile)
+    except Trouble as error:
+        return no_update, dmc.Alert(sentence(error), color="red", mb=12)
+    return f"/studies/{study_id}", None
+
+
+async def _submit(experiment: str, profile: str) -> int:
+    """Put the experiment's sweeps into its study, a new one unless there is one to go on with."""
+    page, visitor = await asyncio.gather(
+        ask(calls.studies(tag=experiment, limit=20)), get_visitor()
+    )
+    own = [
+        study
+        for study in page.items
+        if ("authors" in study.tags) == (profile == "authors") and may_change(visitor, study)
+    ]
+    body = SweepCreate.model_validate({"preset": PREFIX + experiment, "profile": profile})
+    key = f"paper-{uuid.uuid4()}"
+    if own:
+        call = calls.submit(own[0].id, body, idempotency_key=key)
+    else:
+        presets = {one.name: one.title for one in (await get_catalog()).presets}
+        name = f"{presets.get(PREFIX + experiment, experiment)} ({profile} profile)"
+        made = StudyCreate(name=name, tags=["paper", profile, experiment])
+        call = calls.submit_into(made, body, idempotency_key=key)
+    return (await ask(call)).study_id
