@@ -24,7 +24,7 @@ with warnings.catch_warnings():
 
 hypothesis_settings.register_profile(
     "default",
-    max_examples=80,
+    max_examples=40,  # a thousand in the full run
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

@@ -114,7 +114,11 @@ def _hands_on(module: str, name: str) -> bool:
 
 @cache
 def exported(path: Path) -> frozenset[str]:
+    """Return what a module names in `__all__`, or what those beside it do that it adds up."""
     for node in tree_of(path).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return frozenset(ast.literal_eval(node.value))
-    return frozenset()
+    added = [node for node in tree_of(path).body if isinstance(node, ast.AugAssign)]
+    words = [ast.unparse(node.value).split(".") for node in added]
+    beside = [path.parent / f"{word[0]}.py" for word in words if word[-1] == "__all__"]
+    return frozenset(name for one in beside for name in exported(one))

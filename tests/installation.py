@@ -5,10 +5,11 @@ import contextlib
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import httpx
@@ -16,7 +17,7 @@ import httpx
 from backend.operations.child_process import die_with_parent
 from tests.servers import wait_for
 
-START_SECONDS = 120.0
+START_SECONDS = 300.0
 #: Everything that takes seconds in earnest takes fractions here.
 QUICK = {
     "ETASCOPE_LEASE_SECONDS": "6",
@@ -38,6 +39,11 @@ def free_port() -> int:
 class Part:
     """One process that can be killed and started again; its log is kept."""
 
+    #: What stands before its command.
+    prefix: tuple[str, ...] = ()
+    #: Whether it ends with the thread that started it, so that a stopped run leaves nothing.
+    bound = True
+
     def __init__(self, name: str, log: Path, environment: Mapping[str, str]) -> None:
         """Describe it; `name` is a command of `etascope`."""
         self.name, self.log = name, log
@@ -47,11 +53,11 @@ class Part:
     def start(self) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "backend.cli", self.name],
+                [*self.prefix, sys.executable, "-m", "backend.cli", self.name],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=die_with_parent(signal.SIGKILL),  # a stopped run leaves nothing
+                preexec_fn=die_with_parent(signal.SIGKILL) if self.bound else None,
                 env=self.environment,
             )
 
@@ -83,13 +89,21 @@ class Web(Part):
 
 
 class FrontDoor:
-    """One address for several web processes: a load balancer that only forwards bytes.
+    """One address for several servers: a load balancer that only forwards bytes.
 
-    Connections go around in turn; a process that does not answer is passed over.
+    Connections go around in turn; a server that does not answer is passed over.
     """
 
-    def __init__(self, ports: list[int]) -> None:
+    def __init__(
+        self,
+        ports: Sequence[int | Path],
+        *,
+        address: str = "127.0.0.1",
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """Open it for servers on these ports or unix sockets; with `tls` it speaks that."""
         self._ports, self._turn = ports, 0
+        self._address, self._tls = address, tls
         self.served = dict.fromkeys(ports, 0)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -103,19 +117,29 @@ class FrontDoor:
         return f"http://127.0.0.1:{self.port}"
 
     async def _open(self) -> asyncio.Server:
-        return await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return await asyncio.start_server(self._serve, self._address, 0, ssl=self._tls)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for _ in self._ports:
             port = self._ports[self._turn % len(self._ports)]
             self._turn += 1
             with contextlib.suppress(OSError):
-                inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
+                inner_reader, inner_writer = await _connect(port)
                 self.served[port] += 1
                 there = _forward(reader, inner_writer)
-                await asyncio.gather(there, _forward(inner_reader, writer))
+                try:
+                    await asyncio.gather(there, _forward(inner_reader, writer))
+                except asyncio.CancelledError:  # by `drop`
+                    pass
+                finally:
+                    inner_writer.close()
+                    writer.close()
                 return
         writer.close()
+
+    def drop(self) -> None:
+        """Cut every connection; new ones are taken."""
+        asyncio.run_coroutine_threadsafe(self._drop(), self._loop).result(10)
 
     def close(self) -> None:
         asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(10)
@@ -125,10 +149,19 @@ class FrontDoor:
 
     async def _close(self) -> None:
         self._server.close()
+        await self._drop()
+
+    async def _drop(self) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
+
+
+async def _connect(place: int | Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if isinstance(place, Path):
+        return await asyncio.open_unix_connection(place)
+    return await asyncio.open_connection("127.0.0.1", place)
 
 
 async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -34,21 +34,33 @@ BELOW_THE_WEB = (
 
 #: What of ours each part may import, besides itself; the longest matching name decides.
 #: `ib_core <- backend <- worker`, and `dashboard -> HTTP -> backend`; of the core the dashboard
-#: knows what needs no torch: the list of methods, and the reader of sweeps and numbers.
+#: knows what needs no torch: methods, the robustness numbers, the reader of sweeps and numbers.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "ib_core.errors": (),
+    "ib_core.known": (),
     "ib_core.seeding": ("ib_core.errors",),
     "ib_core.kernels": (),
     "ib_core.updates": ("ib_core.errors", "ib_core.kernels"),
     "ib_core.layers": ("ib_core.errors", "ib_core.updates", "ib_core.kernels"),
-    "ib_core.methods": ("ib_core.errors", "ib_core.updates", "ib_core.layers", "ib_core.kernels"),
+    "ib_core.options": ("ib_core.errors", "ib_core.written"),
+    "ib_core.methods": (
+        "ib_core.errors",
+        "ib_core.known",
+        "ib_core.written",
+        "ib_core.options",
+        "ib_core.updates",
+        "ib_core.layers",
+        "ib_core.kernels",
+    ),
     "ib_core.datasets": ("ib_core.errors", "ib_core.seeding"),
     "ib_core.tasks": (
         "ib_core.errors",
+        "ib_core.known",
         "ib_core.seeding",
         "ib_core.updates",
         "ib_core.layers",
         "ib_core.datasets",
+        "ib_core.options",
     ),
     "ib_core.written": (),
     "ib_core.sweep": (
@@ -59,6 +71,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "ib_core.methods",
         "ib_core.datasets",
         "ib_core.tasks",
+        "ib_core.own",  # whose names a notebook's tasks are entered under
     ),
     "ib_core.sweep.speed": (
         "ib_core.updates",
@@ -70,6 +83,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "backend.schemas": ("ib_core.sweep.request",),
     "backend.client": ("backend.schemas",),
     "backend.paper": ("backend.schemas", "ib_core"),
+    "backend.trackers": ("ib_core.errors",),
     "backend.operations.child_process": ("backend.settings", "ib_core.errors"),
     "backend.operations": (
         "backend.settings",
@@ -97,6 +111,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "backend.client",
         "ib_core.errors",
         "ib_core.methods",
+        "ib_core.metrics",
         "ib_core.sweep.request",
         "ib_core.written",
     ),
@@ -195,7 +210,8 @@ def test_services_import_only_what_is_below_them_in_their_table() -> None:
 
 
 def test_every_imported_package_is_declared() -> None:
-    installed, measuring = declared_packages("server"), declared_packages("server", "dev", "bench")
+    installed = declared_packages("server", "importers", "callbacks", "gpu")
+    measuring = declared_packages("server", "dev", "bench")
     distributions = packages_distributions()
     undeclared = {
         f"{module} imports {top}"
@@ -300,6 +316,7 @@ def test_every_method_has_a_colour() -> None:
 
 
 LIGHT = (
+    "backend.trackers",
     "backend.schemas",
     "backend.cli",
     "backend.operations.child_process",
@@ -310,6 +327,16 @@ LIGHT = (
     "ib_core.sweep",
     "ib_core.sweep.request",
 )
+
+
+def test_a_client_needs_neither_torch_nor_numpy() -> None:
+    """Agents run where other frameworks do."""
+    code = "import sys, backend.client; print([m for m in ('torch', 'numpy') if m in sys.modules])"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("module", LIGHT)

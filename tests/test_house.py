@@ -19,6 +19,7 @@ OPEN_DOORS = (
     "backend.paper.report",
     "backend.paper.pictures",
     "backend.paper.terminal",
+    "backend.client.trainers",
 )
 
 #: Packages whose `__init__` lists what others may use of them.
@@ -86,10 +87,12 @@ def test_the_walk_finds_its_way(name: str, package: str) -> None:
 NOUNS = frozenset(
     [
         "accounts",
+        "across",
         "analysis",
         "bench",
         "bundle",
         "catalog",
+        "cells",
         "controls",
         "curve",
         "curves",
@@ -111,6 +114,8 @@ NOUNS = frozenset(
         "sweep",
         "sweeps",
         "system",
+        "timings",
+        "transfer",
         "trials",
         "uci",
         "updates",
@@ -125,6 +130,8 @@ EACH_ITS_OWN: dict[str, str] = {
     "panels": "of the report, and of a figure",
     "pictures": "of the report, and of the guide",
     "registry": "the list of a package: numbers, activations",
+    "runs": "in files that are imported, and those that are logged live",
+    "files": "that are imported, and that are published",
     "rows": "of a table: the database's, the history's, a data set's",
     "settings": "of an installation, and of a sweep",
     "tasks": "what is learnt; in the worker Celery's word",

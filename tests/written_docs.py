@@ -9,10 +9,12 @@ from pydantic.fields import FieldInfo
 
 from backend.cli import app
 from backend.cli.bench import put_between_marks
-from backend.services.analysis import time_metrics
+from backend.paper.report import judge
+from backend.services.analysis import ACROSS
 from backend.settings import Settings
 from ib_core.methods import METHODS
-from ib_core.metrics import BAND_DEFINITIONS, METRICS
+from ib_core.metrics import BAND_DEFINITIONS, DIFFERENCE, NUMBERS, WILCOXON
+from ib_core.reproduction import SHIPPED, find_bundle
 from ib_core.sweep.presets import PRESETS
 from ib_core.tasks import TASKS
 from ib_core.updates import SOLVABLE
@@ -75,17 +77,22 @@ def _spelling(parameter: Any) -> str:
     return ", ".join(f"`{name}`" for name in (*parameter.opts, *parameter.secondary_opts))
 
 
-def numbers() -> str:
-    """Return every robustness number with its definition and source."""
-    rows = [
-        (f"**{one.title}**, `{name}`", one.unit, _plain(one.definition), one.citation)
-        for name, one in METRICS.items()
-    ]
-    rows += [
-        (f"**{one.title}**, `{name}`", one.unit, _plain(one.definition), one.citation)
-        for name, one in time_metrics({}, {}, epochs=1).items()
-    ]
-    return _table(("number", "unit", "definition", "source"), rows)
+def scorecard() -> str:
+    """Return every number of the scorecard with its unit and definition."""
+    rows = [(f"**{one.title}**, `{one.name}`", one.unit, _plain(one.definition)) for one in NUMBERS]
+    return _table(("number", "unit", "definition"), rows)
+
+
+def across() -> str:
+    """Return what is said over many tasks."""
+    rows = [(f"`{name}`", _plain(text)) for name, text in ACROSS.items()]
+    return _table(("in `across`", "definition"), rows)
+
+
+def pairs() -> str:
+    """Return what is said of two series seed by seed."""
+    rows = [("**Paired difference**", DIFFERENCE), ("**Wilcoxon p**", WILCOXON)]
+    return _table(("number", "definition"), [(title, _plain(text)) for title, text in rows])
 
 
 def _plain(sentence: str) -> str:
@@ -130,6 +137,31 @@ def presets() -> str:
     return _table(("preset", ""), rows)
 
 
+def states() -> str:
+    """Return how many readings of every state of a trial are tried on both databases."""
+    from tests.backend.matrix.test_states import counted
+
+    rows = [(*cells, "100 %") for cells in counted()]
+    return _table(("what", "how many", "states", "databases", "cells", "tried"), rows)
+
+
+def paper() -> str:
+    """Return what the bundle that comes along says of the paper, in short."""
+    found = judge(find_bundle(SHIPPED))
+    rows = [
+        (one.title, one.claim, one.authors.verdict, one.text.verdict)
+        for one in (*found.experiments, found.uci)
+    ]
+    sentences = "\n".join(f"* {sentence}" for sentence in found.headline)
+    head = ("experiment", "the paper says", "as the authors ran it", "as the text describes it")
+    claims = [
+        (one.text, one.recorded.verdict, one.ours.verdict, one.authors.verdict)
+        for one in found.claims
+    ]
+    judged = ("claim", "recorded runs", "ours, text", "ours, as the authors")
+    return "\n\n".join((sentences, _table(head, rows), _table(judged, claims)))
+
+
 def _table(head: tuple[str, ...], rows: list[Any]) -> str:
     lines = [head, ("---",) * len(head), *rows]
     cells = ([str(cell).replace("|", "\\|") for cell in line] for line in lines)
@@ -140,7 +172,14 @@ def _table(head: tuple[str, ...], rows: list[Any]) -> str:
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "settings.md": {"settings": settings},
     "commands.md": {"commands": commands},
-    "statistics.md": {"numbers": numbers, "bands": bands},
+    "benchmarks.md": {"states": states},
+    "statistics.md": {
+        "scorecard": scorecard,
+        "across": across,
+        "pairs": pairs,
+        "bands": bands,
+    },
+    "reproduction.md": {"paper": paper},
     "catalogue.md": {
         "methods": methods,
         "activations": activations,

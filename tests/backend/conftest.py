@@ -14,6 +14,7 @@ from fastapi.testclient import TestClient
 from backend.app import create_app
 from backend.db import transaction
 from backend.queue import get_queue
+from backend.services import timings
 from backend.web import ImpatientProtocol
 from ib_core.sweep.result import Outcome
 from tests import factories
@@ -27,6 +28,7 @@ class NotedQueue:
 
     def __init__(self) -> None:
         self.shard_ids: list[int] = []
+        self.timing_ids: list[int] = []
         self.away: str | None = None
 
     def enqueue(self, shard_ids: Sequence[int]) -> int:
@@ -34,6 +36,14 @@ class NotedQueue:
             return 0
         self.shard_ids += shard_ids
         return len(shard_ids)
+
+    def announce_timings(self) -> int:
+        if self.away:
+            return 0
+        with transaction() as session:
+            found = timings.due(session)
+        self.timing_ids += [timing_id for timing_id, _ in found]
+        return len(found)
 
     def why_unavailable(self) -> str | None:
         return self.away

@@ -1,12 +1,19 @@
-"""The whole OpenAPI document against the app, without accounts and with them: every check on."""
+"""The whole OpenAPI document against the app, without accounts and with them: every check on.
 
+Call by call, and in chains in which an answer's id is part of the next question.
+"""
+
+import itertools
 import os
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import schemathesis
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+from schemathesis.generation.stateful import APIStateMachine
 
 from backend.app import create_app
 from backend.db import transaction
@@ -18,14 +25,18 @@ from backend.settings import Settings
 from tests.backend.accounts import CHEAP, bearer, new_user, team_settings, token_of
 from tests.backend.conftest import BODY, NotedQueue
 
-#: A few examples a call in every run, many more in the full one.
-EXAMPLES = 150 if os.environ.get("ETASCOPE_TEST_FULL") else 4
+#: A few examples a call in every run, many more in the full one; there also chains of calls.
+FULL = bool(os.environ.get("ETASCOPE_TEST_FULL"))
+EXAMPLES = 150 if FULL else 6
+CHAINS, LINKS = 150, 8
 
 #: Calls whose values have a meaning no schema can express (a name in the catalogue, a grid that
 #: rises, a cursor some page gave out, a file, a good password): there a refusal that explains
 #: itself is right.
 BEYOND_A_SCHEMA = (
     "POST /api/studies/{study_id}/sweeps",
+    "POST /api/sweeps",
+    "POST /api/forecast",
     "POST /api/import",
     "GET /api/studies",
     "GET /api/studies/{study_id}/sweeps",
@@ -54,6 +65,8 @@ def config() -> schemathesis.Config:
     return schemathesis.Config.from_dict(
         {
             "headers": LOOPBACK,
+            # Every limit of every field, made while tests are collected: minutes.
+            "phases": {"coverage": {"enabled": FULL}},
             "operations": [{"include-name": name, "checks": explained} for name in BEYOND_A_SCHEMA],
         }
     )
@@ -97,11 +110,13 @@ def one_study(
         workers.register(session, worker=Worker("w1", "here", 1, "cpu"))
 
 
-@pytest.fixture
+_numbers = itertools.count()
+
+
 def admin() -> dict[str, str]:
-    """Who may do everything, until an example takes that away."""
+    """Return who may do everything; somebody new each time, whom no earlier call took that from."""
     with transaction() as session:
-        ada = new_user(session, "ada", "admin")
+        ada = new_user(session, f"ada{next(_numbers)}", "admin")
     return bearer(token_of(ada.id, "admin")[1])
 
 
@@ -113,7 +128,23 @@ def test_the_api_does_what_its_document_says(case: schemathesis.Case) -> None:
 
 @team.parametrize()
 @some_examples
-def test_a_teams_api_does_what_its_document_says(
-    case: schemathesis.Case, admin: dict[str, str]
+def test_a_teams_api_does_what_its_document_says(case: schemathesis.Case) -> None:
+    case.call_and_validate(headers=admin())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("schema", "headers"), [(local, dict), (team, admin)], ids=["local", "team"]
+)
+def test_chains_of_calls_do_what_the_document_says(
+    schema: Any, headers: Callable[[], dict[str, str]]
 ) -> None:
-    case.call_and_validate(headers=admin)
+    class Chain(schema.as_state_machine()):  # type: ignore[misc]
+        def get_call_kwargs(self, case: schemathesis.Case) -> dict[str, Any]:
+            del case
+            return {"headers": LOOPBACK | headers()}
+
+    found: type[APIStateMachine] = Chain
+    run_state_machine_as_test(
+        found, settings=settings(some_examples, max_examples=CHAINS, stateful_step_count=LINKS)
+    )

@@ -1,32 +1,35 @@
 """Everything is killed at random while work keeps coming; afterwards all of it is done, once."""
 
-import contextlib
-import math
+import os
 import random
-import threading
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import httpx
 import pytest
 from sqlalchemy import func, select
 
-from backend.db import PASSING_FAULTS, dispose_engines, reading
-from backend.models import ShardRow, TrialRow
+from backend.db import dispose_engines, get_engine, reading
+from backend.models import TrialRow
 from backend.operations.database import upgrade
+from backend.operations.programs import missing_for_faults
 from backend.services import maintenance, sweeps
-from backend.services.trials import UNFINISHED
 from backend.settings import Settings, get_settings
+from tests.chaos.faults import KINDS, schedule
+from tests.chaos.judging import drain
+from tests.chaos.stage import LEASE_SECONDS
+from tests.chaos.submitters import Submitter
 from tests.installation import Installation, Part
-from tests.servers import BrokerServer, PostgresServer, wait_for
+from tests.servers import BrokerServer, PostgresServer, missing, wait_for
 
 SUBMITTERS = 3
 #: Seconds between two kills, and how long the dead stay dead.
 PAUSES, ABSENCES = (1.0, 4.0), (0.5, 3.0)
-#: With everybody alive something has to end within this time.
-STUCK_SECONDS = 60.0
 #: A shard may be unlucky more often than in earnest, where nobody kills every few seconds.
 ATTEMPTS = "25"
 
@@ -43,48 +46,6 @@ def database(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresSe
     yield server
     dispose_engines()
     server.remove()
-
-
-class Submitter(threading.Thread):
-    """Submits one small sweep after the other; each is sent until it is accepted."""
-
-    def __init__(self, url: str, study: int, number: int) -> None:
-        super().__init__(daemon=True)
-        self._url, self._study, self._number = url, study, number
-        self.accepted: list[int] = []
-        self.refused: list[str] = []
-        self.ended = threading.Event()
-
-    def run(self) -> None:
-        count = 0
-        while not self.ended.is_set():
-            count += 1
-            self._submit(f"{self._number}-{count}", seed=self._number * 100_000 + count)
-
-    def _submit(self, key: str, seed: int) -> None:
-        body = {
-            "task": "toy/quadratic",
-            "methods": ["eb", "ib"],
-            "learning_rates": [0.1, 1.0],
-            "seeds": [seed],
-            "epochs": 30,
-        }
-        while not self.ended.is_set():
-            with contextlib.suppress(httpx.HTTPError):
-                answer = httpx.post(
-                    f"{self._url}/api/studies/{self._study}/sweeps",
-                    json=body,
-                    headers={"Idempotency-Key": key},
-                    trust_env=False,
-                    timeout=20,
-                )
-                if answer.status_code == 202:
-                    self.accepted.append(int(answer.json()["id"]))
-                    self.ended.wait(1.0)
-                    return
-                if answer.status_code != 503:
-                    self.refused.append(f"{answer.status_code} {answer.text[:200]}")
-            self.ended.wait(0.5)
 
 
 class Reaper:
@@ -135,42 +96,13 @@ def survive(tmp_path: Path, database: PostgresServer, broker: BrokerServer, seco
         accepted = [id for submitter in crowd for id in submitter.accepted]
         began = time.monotonic()
         wait_for(team.ready, seconds=120, what="everybody to be back", every=0.5)
-        _drain()
+        drain(get_engine(), pytest.fail)
         print(  # noqa: T201 - the figures of a long run are worth keeping
             f"\n{len(accepted)} sweeps accepted, {dict(reaper.kills)} killed, "
             f"all done {time.monotonic() - began:.0f} s after the last kill"
         )
         assert [refused for submitter in crowd for refused in submitter.refused] == []
         _is_whole(accepted)
-
-
-def _drain() -> None:
-    """Wait until nothing waits; however much that is, it must keep becoming less."""
-    fewest, since = math.inf, time.monotonic()
-    while left := _unfinished():
-        if left < fewest:
-            fewest, since = left, time.monotonic()
-        if time.monotonic() - since > STUCK_SECONDS:
-            pytest.fail(f"{left} trials are stuck: {_open_shards()}")
-        time.sleep(1.0)
-
-
-def _unfinished() -> float:
-    try:
-        with reading() as session:
-            waiting = select(func.count()).select_from(TrialRow)
-            return session.scalars(waiting.where(TrialRow.state.in_(UNFINISHED))).one()
-    except PASSING_FAULTS:  # connections from before the last kill
-        return math.inf
-
-
-def _open_shards() -> list[tuple[object, ...]]:
-    """Return what is known of some shards that do not end."""
-    told = ("id", "state", "attempts", "worker", "lease_until", "not_before", "sent_at", "message")
-    columns = [getattr(ShardRow, name) for name in told]
-    with reading() as session:
-        query = select(*columns).where(ShardRow.state.in_(("queued", "running"))).limit(5)
-        return [tuple(row) for row in session.execute(query)]
 
 
 def _is_whole(sweep_ids: list[int]) -> None:
@@ -195,8 +127,22 @@ def test_twenty_seconds_of_kills(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1500)
-def test_ten_minutes_of_kills(
-    tmp_path: Path, database: PostgresServer, broker: BrokerServer
-) -> None:
-    survive(tmp_path, database, broker, 600.0)
+@pytest.mark.timeout(3600)
+def test_faults_of_every_kind_lose_double_and_change_nothing(tmp_path: Path) -> None:
+    """Clocks, disks and networks, too: see `python -m tests.chaos --help`."""
+    if lacking := missing_for_faults():
+        missing(lacking[0].part, lacking[0].advice)
+    if os.geteuid() != 0:
+        pytest.skip("Namespaces need root.")
+    command = [sys.executable, "-m", "tests.chaos", "--faults", "40", "--log", tmp_path / "log"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+
+
+def test_every_kind_comes_before_any_comes_again() -> None:
+    first = list(islice(schedule(seed=1), 2 * len(KINDS)))
+    assert Counter(fault.kind.title for fault in first) == dict.fromkeys(
+        (kind.title for kind in KINDS), 2
+    )
+    assert first == list(islice(schedule(seed=1), 2 * len(KINDS))), "the seed decides"
+    assert all(fault.seconds > LEASE_SECONDS for fault in first if fault.kind.long)

@@ -10,13 +10,11 @@ from backend.schemas import (
     CatalogRead,
     DefaultsRead,
     MethodRead,
-    MetricRead,
     PairedPointRead,
     PairedRead,
     PairRead,
     PresetRead,
     RatePointRead,
-    ScorecardRow,
     SeedRead,
     SeriesRead,
     TaskRead,
@@ -102,39 +100,6 @@ def series(
             point(method, lr, start + 3 * index, 0.9 if clip else 1.0)
             for index, lr in enumerate(RATES)
         ],
-    )
-
-
-def metric(value: float | None, title: str, **more: Any) -> MetricRead:
-    given = {"low": None, "high": None, "censored": "none", "definition": f"What {title} is."}
-    return MetricRead(value=value, title=title, **{**given, **more})
-
-
-def row(method: str, study_id: int = 1) -> ScorecardRow:
-    return ScorecardRow(
-        **key(method),
-        id=f"{study_id}-{method}-None",
-        study_id=study_id,
-        label=method,
-        recommendation="Use 0.1 to 1." if method == "eb" else "Use 0.1 to at least 100.",
-        trials=27,
-        metrics={
-            "best_lr": metric(0.3, "Best rate", unit="learning rate"),
-            "best_mean": metric(0.121, "Best mean loss", unit="loss", low=0.118, high=0.124),
-            "divergence_rate": metric(
-                3.0 if method == "eb" else 100.0,
-                "Divergence rate",
-                unit="learning rate",
-                censored="none" if method == "eb" else "above",
-            ),
-            "headroom": metric(
-                None if method == "eb" else 33.3,
-                "Headroom over EB",
-                unit="times",
-                note="EB is what others are compared to." if method == "eb" else "",
-            ),
-            "better_than_eb": metric(1.0, "Better than EB", unit="yes (1) or no (0)"),
-        },
     )
 
 

@@ -21,6 +21,8 @@ from backend.schemas import (
     SweepRead,
     SweepState,
     SweepSubmitted,
+    TimingRead,
+    TimingsRead,
     TrialRead,
 )
 from tests.dashboard.answers import (
@@ -30,11 +32,11 @@ from tests.dashboard.answers import (
     catalog,
     curve_at,
     paired,
-    row,
     series,
     trial,
 )
 from tests.dashboard.paper_answer import paper_answer
+from tests.dashboard.scored_answers import answers_of, rows, timing
 from tests.dashboard.service_answers import ServiceAnswers
 from tests.dashboard.team_answers import TeamAnswers
 
@@ -49,6 +51,8 @@ class FakeApi(TeamAnswers, ServiceAnswers):
         running: Whether the study still runs.
         studies: By id.
         refused_forecast: What a forecast ends in instead, if anything.
+        timings: How far the measuring of step costs is.
+        catalog: What can be run.
     """
 
     def __init__(self, *, studies: int = 2, running: bool = False) -> None:
@@ -57,7 +61,9 @@ class FakeApi(TeamAnswers, ServiceAnswers):
         self.away = False
         self.engine = "1"
         self.refused_forecast: ApiError | None = None
+        self.timings: list[TimingRead] = []
         self.running = running
+        self.catalog = catalog()
         self.studies = {number: self._study(number) for number in range(1, studies + 1)}
 
     def _study(self, number: int) -> StudyRead:
@@ -101,7 +107,7 @@ class FakeApi(TeamAnswers, ServiceAnswers):
         return self.studies[int(number)]
 
     def _get_catalog(self, _call: Any, _rest: list[str]) -> CatalogRead:
-        return catalog()
+        return self.catalog
 
     def _get_paper(self, _call: Any, _rest: list[str]) -> PaperRead:
         return paper_answer()
@@ -119,8 +125,10 @@ class FakeApi(TeamAnswers, ServiceAnswers):
                 study_id=study.id,
                 metric="train_loss",
                 reducer="final",
-                rows=[row("eb", study.id), row("ib", study.id)],
+                answers=answers_of("digits_mlp"),
+                rows=rows(study.id),
             ),
+            "timing": lambda: TimingsRead(study_id=study.id, items=self.timings),
             "differences": lambda: self._differences(study.id, call.parameters),
         }
         return answers[rest[1] if len(rest) > 1 else ""]()
@@ -174,6 +182,9 @@ class FakeApi(TeamAnswers, ServiceAnswers):
             return self.studies[number]
         if rest[1] == "notes":
             return self._post_note(int(rest[0]), call.json["text"])
+        if rest[1] == "timing":
+            self.timings = [timing("queued")]
+            return TimingsRead(study_id=int(rest[0]), items=self.timings)
         return SweepSubmitted(**self.sweep(int(rest[0])).model_dump(), sweep_ids=[int(rest[0])])
 
     def _post_forecast(self, call: Any, _rest: list[str]) -> DryRunRead:
@@ -272,6 +283,7 @@ class FakeApi(TeamAnswers, ServiceAnswers):
                 for study in found
                 for method in ("eb", "ib")
             ],
-            rows=[row("eb", study.id) for study in found],
+            answers=answers_of(*(study.name for study in found)),
+            rows=[one for study in found for one in rows(study.id)],
             threshold=1.2,
         )

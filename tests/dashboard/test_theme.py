@@ -67,8 +67,16 @@ def test_a_second_curve_of_a_method_keeps_its_colour_and_gets_another_marker():
     assert (first.marker, first.dash) != (second.marker, second.dash)
 
 
-def test_imported_and_unknown_methods_are_grey():
-    assert method_style("eb", imported=True) == method_style("nobody-knows")
+def test_imported_methods_are_grey_whatever_they_are():
+    assert method_style("eb", imported=True) == method_style("nobody-knows", imported=True)
+
+
+def test_a_method_of_one_s_own_keeps_a_look_and_options_do_not_change_it():
+    own = method_style("my_file.py:lion(wd=0.1)")
+    assert own.colour == method_style("my_file.py:lion").colour
+    assert own.colour not in {style.colour for style in METHOD_STYLE.values()}
+    assert (own.title, own.short) == ("my_file.py:lion(wd=0.1)", "lion")
+    assert method_style("eb(schedule=cosine)").colour == METHOD_STYLE["eb"].colour
 
 
 def test_imported_methods_are_told_apart_by_marker_and_dash():

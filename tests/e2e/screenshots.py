@@ -25,7 +25,7 @@ SCHEMES = ("light", "dark")
 
 
 def pages_of(url: str) -> dict[str, str]:
-    """Return every page's address, by name; a study and a trial are the newest there are."""
+    """Return every page's address, by name; studies are the newest that ended, and the first."""
     found = {
         "start": "/",
         "start-broken": "/?lr=2",
@@ -37,11 +37,12 @@ def pages_of(url: str) -> dict[str, str]:
         "updates": "/updates",
         "workers": "/workers",
         "guide": "/guide",
+        "guide-numbers": "/guide/numbers",
         "not-found": "/nowhere",
     }
-    answer = httpx.get(f"{url}/api/studies", params={"limit": 5}, trust_env=False)
-    studies = answer.json()["items"] if answer.is_success else [{"id": 1, "sweep_ids": []}]
-    ids = [study["id"] for study in studies]
+    answer = httpx.get(f"{url}/api/studies", params={"limit": 50}, trust_env=False)
+    studies = answer.json()["items"] if answer.is_success else [{"id": 1, "state": "completed"}]
+    ids = [study["id"] for study in studies if study["state"] == "completed"]
     if ids:
         found["study"] = f"/studies/{ids[-1]}"
         found["study-log"] = f"/studies/{ids[-1]}?y=log&band=quantile"

@@ -89,5 +89,5 @@ def test_page_api_and_command_line_print_the_same(visit: Visit, study: int, shel
 
     scores = read(visit, f"/api/studies/{study}/scorecard")["rows"]
     best = page.get_by_role("row", name="Best mean loss").get_by_role("cell")
-    printed = [words.split("\n")[0] for words in best.all_inner_texts()]
+    printed = [words.split(" n ")[0] for words in best.all_inner_texts()]
     assert printed == [number(row["metrics"]["best_mean"]["value"]) for row in scores]

@@ -6,7 +6,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.browser import rested
+from tests.e2e.browser import rested, settled
 from tests.servers import wait_for
 
 PLOT = "#study-graph .js-plotly-plot"
@@ -19,6 +19,7 @@ def metas(page: Page) -> list[str]:
 
 def drawn(page: Page) -> Page:
     page.wait_for_function(f"() => document.querySelector('{PLOT}')?._fullData?.length > 3")
+    settled(page)  # what stands above the picture comes after it
     return page
 
 
@@ -29,7 +30,7 @@ def axis_title(page: Page) -> str:
 def test_the_first_study_shows_what_diverged_and_what_did_not(visit):
     page = drawn(visit.open("/studies/1"))
     assert {"mean", "band", "seeds completed", "rail diverged", "strip line"} <= set(metas(page))
-    expect(page.locator("#study-scorecard")).to_contain_text("Use ")
+    expect(page.locator("#study-scorecard")).to_contain_text("Start at ")
     expect(page).to_have_title(
         "First study: explicit against implicit steps on handwritten digits · Etascope"
     )
@@ -61,6 +62,7 @@ def place_of(page: Page, method: str, index: int) -> list[float]:
     return page.eval_on_selector(
         PLOT,
         """(plot, [method, index]) => {
+            plot.scrollIntoView({block: "end"});
             const line = plot._fullData.find(t => t.meta === "mean" && t.name.startsWith(method));
             const {xaxis, yaxis} = plot._fullLayout, box = plot.getBoundingClientRect();
             return [box.left + xaxis._offset + xaxis.d2p(line.x[index]),
@@ -193,10 +195,10 @@ def test_a_diverged_point_tells_where_it_broke(visit):
 
 def test_a_number_s_definition_appears_on_hover_and_on_focus(visit):
     page = drawn(visit.open("/studies/1"))
-    term = page.locator("#study-scorecard").get_by_text("Robust range (decades)")
+    term = page.locator("#study-scorecard").get_by_text("LR sensitivity")
     bubble = page.get_by_role("tooltip")
     term.hover()
-    expect(bubble).to_contain_text("Decades")
+    expect(bubble).to_contain_text("Mean over the common range")
     page.keyboard.press("Escape")
     expect(bubble).to_be_hidden()
     term.focus()

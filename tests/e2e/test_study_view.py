@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.browser import rested
+from tests.e2e.browser import rested, settled
 from tests.e2e.installation import submit
 from tests.servers import wait_for
 
@@ -17,6 +17,7 @@ pytestmark = pytest.mark.usefixtures("first_study")
 
 def drawn(page: Page) -> Page:
     page.wait_for_function(f"() => document.querySelector('{PLOT}')?._fullData?.length > 3")
+    settled(page)  # what stands above the picture comes after it
     rested(page, GRAPH)
     return page
 
@@ -33,6 +34,7 @@ def place(page: Page, across: float, up: float) -> tuple[float, float]:
     left, top, width, height = page.eval_on_selector(
         PLOT,
         """plot => {
+            plot.scrollIntoView({block: "end"});
             const {xaxis, yaxis} = plot._fullLayout, box = plot.getBoundingClientRect();
             return [box.left + xaxis._offset, box.top + yaxis._offset, xaxis._length, yaxis._length]
         }""",
@@ -149,10 +151,10 @@ def test_controls_that_do_nothing_for_time_cannot_be_pressed_and_say_why(visit):
     page = drawn(visit.open("/studies/1?quantity=seconds&view=method"))
     for name in ("split", "reducer", "view"):
         expect(page.locator(f"#study-{name} input").first).to_be_disabled()
-    expect(page.get_by_text("Time has no split")).to_be_visible()
-    expect(page.get_by_role("img", name="Training time (s) against")).to_have_count(1)
+    expect(page.get_by_text("It has no split")).to_be_visible()
+    expect(page.get_by_role("img", name="Share of a stack's time (s) against")).to_have_count(1)
     page.get_by_text("Loss", exact=True).click()
-    expect(page.get_by_text("Time has no split")).to_have_count(0)
+    expect(page.get_by_text("It has no split")).to_have_count(0)
     expect(page.locator("#study-split input").first).to_be_disabled()  # differences show both
     page.get_by_text("Curves", exact=True).click()
     expect(page.locator("#study-split input").first).to_be_enabled()

@@ -1,10 +1,17 @@
 """Every fault the tests are held to."""
 
-from tests.mutation import edits_learning, edits_running, edits_stored, edits_web
+from tests.mutation import (
+    edits_elsewhere,
+    edits_learning,
+    edits_running,
+    edits_stored,
+    edits_web,
+)
 
 EDITS = (
     *edits_learning.EDITS,
     *edits_running.EDITS,
     *edits_stored.EDITS,
     *edits_web.EDITS,
+    *edits_elsewhere.EDITS,
 )

@@ -273,7 +273,7 @@ SWEEP = (
     Edit(
         "EB is trained once for each batch rule",
         "ib_core/sweep",
-        "self.batch_rule if METHODS[method].solves_rows else None",
+        "self.batch_rule if find_method(method).solves_rows else None",
         "self.batch_rule",
         ("test_settings_a_method_ignores_do_not_change_its_address",),
     ),

@@ -96,8 +96,8 @@ LEASES = (
     Edit(
         "a shard that has to wait is claimed at once",
         "backend/services",
-        "ShardRow.not_before <= clock()),\n",
-        "ShardRow.not_before <= clock(3600.0)),\n",
+        "waited = passed(ShardRow.not_before, longest=LONGEST_BACKOFF)",
+        "waited = passed(ShardRow.not_before, ago=-3600.0, longest=LONGEST_BACKOFF)",
         ("test_a_failed_shard_waits_a_little_before_it_is_tried_again",),
     ),
     Edit(
@@ -145,7 +145,7 @@ LEASES = (
     Edit(
         "leases that still run are taken back",
         "backend/services",
-        "        .where(ShardRow.state == ShardState.RUNNING, ShardRow.lease_until < clock())\n",
+        "        .where(ShardRow.state == ShardState.RUNNING, _ran_out())\n",
         "        .where(ShardRow.state == ShardState.RUNNING)\n",
         ("test_a_lease_in_time_is_kept_and_one_that_ended_is_not",),
     ),
@@ -194,8 +194,8 @@ LEASES = (
     Edit(
         "work is sent to a worker that stops",
         "backend/services",
-        ".where(_alive(), WorkerRow.stopping_at.is_(None))",
-        ".where(_alive())",
+        "        .where(_alive(), WorkerRow.stopping_at.is_(None))\n",
+        "        .where(_alive())\n",
         ("test_a_stopping_worker_gets_no_new_work",),
     ),
 )
@@ -256,7 +256,7 @@ QUEUE = (
     Edit(
         "the reaper does not look for messages that were lost",
         "backend/services",
-        "or_(ShardRow.sent_at.is_(None), ShardRow.sent_at < clock(-LOST_SECONDS))",
+        "or_(ShardRow.sent_at.is_(None), passed(ShardRow.sent_at, ago=LOST_SECONDS))",
         "ShardRow.sent_at.is_(None)",
         ("test_a_broker_that_came_back_empty_is_told_everything_again",),
     ),
@@ -284,7 +284,7 @@ QUEUE = (
     Edit(
         "a message just sent counts as lost",
         "backend/services",
-        "and_(ShardRow.queue.in_(empty), ShardRow.sent_at < clock(-LOST_SECONDS))",
+        "and_(ShardRow.queue.in_(empty), passed(ShardRow.sent_at, ago=LOST_SECONDS))",
         "ShardRow.queue.in_(empty)",
         ("test_a_message_just_sent_is_not_lost_because_the_queue_is_empty",),
     ),

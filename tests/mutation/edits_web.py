@@ -300,17 +300,10 @@ PICTURES = (
 WORDS = (
     Edit(
         "'at least' reads 'at most'",
-        "dashboard/components",
-        'BOUND = {"above": "≥',
-        'BOUND = {"above": "≤',
-        ("test_a_number_the_grid_cuts_off_is_a_bound",),
-    ),
-    Edit(
-        "yes is no",
-        "dashboard/components",
-        'return "yes" if metric.value else "no"',
-        'return "no" if metric.value else "yes"',
-        ("test_yes_is_yes",),
+        "ib_core/metrics",
+        '_BOUND: dict[Censored, str] = {"none": "", "above": "at least ',
+        '_BOUND: dict[Censored, str] = {"none": "", "above": "at most ',
+        ("test_a_number_is_written_with_its_interval",),
     ),
     Edit(
         "cancelled trials cannot be run again",

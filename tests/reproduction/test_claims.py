@@ -4,7 +4,7 @@ from statistics import fmean
 
 import pytest
 
-from ib_core.sweep.processes import run_sweep
+from ib_core.sweep import run_sweep
 from ib_core.sweep.spec import SweepSpec
 
 pytestmark = pytest.mark.reproduction

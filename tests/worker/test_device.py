@@ -8,7 +8,7 @@ import pytest
 
 from backend.settings import Settings
 from worker import device
-from worker.device import Devices, NoDevice, choose, engine_device
+from worker.device import Devices, NoDevice, choose
 
 
 @pytest.fixture
@@ -74,14 +74,6 @@ def test_a_containers_share_counts(tmp_path, monkeypatch, quota, count) -> None:
     monkeypatch.setattr(device, "CPU_QUOTA", file)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(64), raising=False)
     assert device.processors() == count
-
-
-@pytest.mark.parametrize(
-    ("asked", "kind", "used"),
-    [("auto", "cpu", "cpu"), ("auto", "cuda", "cuda"), ("cpu", "cuda", "cpu")],
-)
-def test_a_shard_runs_where_it_asked_to(asked, kind, used) -> None:
-    assert engine_device(asked, kind) == used
 
 
 def test_gpus_are_counted_in_another_process(tmp_path, monkeypatch) -> None:

@@ -234,7 +234,7 @@ def test_sqlite_locked_by_somebody_else_only_delays(sqlite_database: str) -> Non
         time.sleep(1.0)
         began = time.perf_counter()
         assert reporter.progress(1.0) == frozenset()
-        assert time.perf_counter() - began < 0.1
+        assert time.perf_counter() - began < 3  # not until the other one ends
     reporter.close()
     assert len(reporter.stored) == 12
 

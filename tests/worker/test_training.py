@@ -218,3 +218,11 @@ def test_a_worker_that_lost_its_lease_stops_and_leaves_the_shard_alone(heartbeat
     with reading() as session:
         shard = session.get_one(ShardRow, submitted.shard_ids[0])
     assert (shard.state, shard.worker) == (ShardState.RUNNING, "another")
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "used"),
+    [("auto", "cpu", "cpu"), ("auto", "cuda", "cuda"), ("cpu", "cuda", "cpu")],
+)
+def test_a_shard_runs_where_it_asked_to(asked, kind, used) -> None:
+    assert training.engine_device(asked, kind) == used

@@ -8,7 +8,7 @@ from backend.db import reading
 from backend.services import studies
 from ib_core.errors import CorruptData, InvalidSpec
 from ib_core.reproduction.bundle import Bundle
-from ib_core.sweep.processes import run_sweep
+from ib_core.sweep import run_sweep
 from ib_core.sweep.spec import SweepSpec
 from tests.backend.paper.bundles import good_ib, make_bundle
 

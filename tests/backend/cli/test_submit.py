@@ -18,7 +18,7 @@ def _use_this_api(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
     def connect(url: str, token: str | None) -> Client:
         return Client(http=TestClient(app, base_url=url))
 
-    monkeypatch.setattr(cli_submit, "_connect", connect)
+    monkeypatch.setattr(cli_submit, "connect", connect)
     monkeypatch.setattr(cli_submit, "_local_server", lambda: "http://127.0.0.1:8050")
 
 

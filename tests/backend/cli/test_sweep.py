@@ -2,6 +2,7 @@ import csv
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 from backend.cli import app
 from ib_core.errors import IBError
+from ib_core.metrics import NUMBERS
 from ib_core.sweep.result import COLUMNS
 from tests.servers import wait_for
 
@@ -27,12 +29,18 @@ def sweep(*arguments):
     return CliRunner().invoke(app, ["sweep", *map(str, arguments)])
 
 
-def test_a_sweep_prints_means_scorecard_and_recommendation_and_writes_every_trial(tmp_path):
-    file, whole = tmp_path / "out.csv", tmp_path / "out.json"
-    result = sweep(*QUICK, "--methods", "eb,ib", "--csv", file, "--json", whole)
+def test_a_sweep_prints_answer_means_and_scorecard_and_writes_every_trial(tmp_path):
+    file, whole, card = (tmp_path / name for name in ("out.csv", "out.json", "card.csv"))
+    files = ("--csv", file, "--json", whole, "--scorecard", card)
+    result = sweep(*QUICK, "--methods", "eb,ib", *files)
     assert result.exit_code == 0, result.output
     assert "training loss, mean ± std over seeds" in result.output
-    assert "eb: Use" in result.output
+    assert result.output.split(": ")[1].startswith(("IB ", "EB ", "At its best "))
+    assert "eb: Too few seeds for advice: run 3 or more" in result.output
+    assert re.search(r"Best mean loss +[\d.]+ n=2", result.output)
+    numbers = rows_of(card)
+    assert len(numbers) == 2 * sum(not kind.paper for kind in NUMBERS)
+    assert {line["n"] for line in numbers if line["number"] == "best_mean"} == {"2"}
     rows = rows_of(file)
     assert tuple(rows[0]) == COLUMNS
     assert len(rows) == 8
@@ -120,9 +128,12 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
     # Read to the end, as a terminal does: a bar that nobody reads would keep the program waiting.
     reader = threading.Thread(target=_read_all, args=(ours, seen))
     reader.start()
-    wait_for(lambda: b"2 completed" in seen, seconds=60, what="two trials")
-    child.send_signal(signal.SIGINT)
-    output, _ = child.communicate(timeout=60)
+    try:
+        wait_for(lambda: b"2 completed" in seen, seconds=300, what="two trials")
+        child.send_signal(signal.SIGINT)
+        output, _ = child.communicate(timeout=120)
+    finally:
+        child.kill()
     reader.join()
     os.close(ours)
     assert child.returncode == 130

@@ -26,7 +26,7 @@ def test_a_study_from_creation_to_its_curves(client: Client, train, tmp_path: Pa
     train()
     assert client.wait(sweep.id, timeout=5).state == "completed"
     assert len(client.sensitivity(study.id).series) == 2
-    assert client.scorecard(study.id).rows[0].recommendation
+    assert client.scorecard(study.id).rows[0].advice
     assert len(list(client.trials(sweep.id, limit=5))) == 12
     assert [one.name for one in client.studies(tag="x")] == ["Mine"]
     client.export(study.id, tmp_path / "trials.csv")
@@ -46,6 +46,26 @@ def test_the_page_on_using_it_says_what_works(
     (code,) = python_blocks(page)
     exec(compile(code, page, "exec"), {})
     assert "'queued': 12" in capsys.readouterr().out
+
+
+def test_the_page_on_training_elsewhere_says_what_works(
+    app: FastAPI,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    def connect(url: str) -> Client:
+        return Client(http=TestClient(app, base_url=url))
+
+    monkeypatch.setattr("backend.client.Client", connect)
+    monkeypatch.chdir(tmp_path)
+    page, found = ROOT / "docs" / "elsewhere.md", {}
+    for code in python_blocks(page):
+        exec(compile(code, page, "exec"), found)
+    assert "'completed': 4, 'diverged': 2" in capsys.readouterr().out
+    trial = found["run"].trial_id or 7
+    with connect("http://127.0.0.1:8050") as client:
+        assert client.trial(trial).train_loss == 0.01
 
 
 def test_waiting_tells_how_far_it_is(client: Client, train) -> None:

@@ -1,9 +1,11 @@
 """Every page and every callback, and who may do what with it."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from backend.db import transaction
 from dashboard import ids as shared
 from dashboard.ids import (
     Account,
@@ -16,6 +18,8 @@ from dashboard.ids import (
     Study,
     Views,
 )
+from ib_core.sweep import Options
+from tests import factories
 from tests.backend.accounts import PASSWORD
 from tests.backend.matrix.world import KNOWN, World
 
@@ -35,8 +39,10 @@ PAGES: dict[str, tuple[str, ...]] = {
     "/paper": KNOWN,
     "/toy": KNOWN,
     "/updates": KNOWN,
+    "/your-model": KNOWN,
     "/workers": KNOWN,
     "/guide": KNOWN,
+    "/guide/numbers": KNOWN,
     "/account": KNOWN,
     "/admin": ADMINS,
 }
@@ -79,6 +85,21 @@ FORM = {
     NewSweep.SEEDS: "1",
 }
 
+#: The sweep that tests a gap.
+GAP = {"task": "toy/quadratic", "methods": ["eb"], "learning_rates": [1.5], "seeds": [1]}
+_widths = itertools.count(5)
+
+
+def study_to_measure(world: World) -> dict[str, Any]:
+    """A study whose network nobody has asked to measure yet."""
+    study_id = world.study_id()
+    with transaction() as session:
+        factories.submit(
+            session, study_id=study_id, task="digits_mlp", options=Options(width=next(_widths))
+        )
+    return {Study.ID: study_id}
+
+
 #: Callbacks that write, each tried as everybody. The name is the module's and the function's.
 WRITES: dict[str, Press] = {
     "account.make_token": Press(
@@ -120,6 +141,12 @@ WRITES: dict[str, Press] = {
         click(Study.CONFIRM_YES),
         lambda world: {Study.PENDING: {"do": "retry", "sweep": world.sweep_id()}},
     ),
+    "study.answer.try_gap": Press(
+        OWNERS,
+        lambda _: (shared.part("gap", "g"), "n_clicks", 1),
+        own_study(**{Study.GAPS: [{"id": "g", "name": "EB", "sweep": GAP}]}),
+    ),
+    "study.answer.measure": Press(OWNERS, click(Study.MEASURE), study_to_measure),
     "study.header.archive": Press(OWNERS, click(Study.ARCHIVE), own_study()),
     "study.discussion.add": Press(
         WRITERS, click(Discussion.ADD), own_study(**{Discussion.TEXT: "Look."})
@@ -136,7 +163,7 @@ WRITES: dict[str, Press] = {
         lambda _: {**FORM, NewSweep.NAME: "a new study", NewSweep.KEY: "k"},
     ),
     "components.bundle.load": Press(WRITERS, click(Bundle.BUTTON)),
-    "paper.tables.run": Press(
+    "paper.detail.run": Press(
         WRITERS,
         lambda _: (shared.part(Paper.RUN, "text|uci"), "n_clicks", 1),
     ),
@@ -154,7 +181,8 @@ READS: frozenset[str] = frozenset(
         "study.trials.show",
         "study.progress.follow",
         "study.curves.draw",
-        "study.curves.score",
+        "study.answer.score",
+        "study.answer.offer",
         "study.trials.begin",
         "study.trials.fetch",
         "study.trials.begin_again",
@@ -170,12 +198,14 @@ READS: frozenset[str] = frozenset(
         "new_sweep.forecast.show_parts",
         "new_sweep.forecast.choose_task",
         "new_sweep.forecast.choose_preset",
-        "paper.curves.draw",
+        "paper.detail.draw",
+        "paper.tables.draw_tables",
         "trial.draw",
         "updates.change_rule",
         "start.begin",  # with accounts on, the first study that it asks for is never begun
         "start.follow",
         "start.judge",
         "workers.refresh",
+        "your_model.refresh",
     }
 )

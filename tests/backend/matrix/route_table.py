@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.backend.accounts import PASSWORD
 from tests.backend.conftest import BODY
-from tests.backend.matrix.world import KNOWN, STRANGERS
+from tests.backend.matrix.world import AGENT, KNOWN, STRANGERS
 
 REFUSED = dict.fromkeys(STRANGERS, 401)
 
@@ -37,6 +37,8 @@ class Rule:
             return self.others[role]
         if role in STRANGERS:
             return self.strangers
+        if role == AGENT and self.strangers != 401:
+            return self.strangers  # open to everybody
         return self.ok if role in self.allowed else 403
 
 
@@ -45,6 +47,7 @@ OWNERS = ("owner", "admin")
 PEOPLE = ("viewer", "other", "owner", "admin")
 ADMINS = ("admin",)
 CSV = b"dataset,method,lr,seed,train_loss,epochs\njsb,eb,0.1,1,2.5,1\n"
+RUN = {"key": "a-run-of-mine", "study": "mine", "task": "t", "method": "adam", "lr": 0.1}
 READ = Rule()
 NEW_PASSWORD = {"current": PASSWORD, "new": PASSWORD}
 
@@ -98,8 +101,12 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/api/studies/{study_id}/sensitivity"): READ,
     ("GET", "/api/studies/{study_id}/scorecard"): READ,
     ("GET", "/api/studies/{study_id}/differences"): READ,
+    ("GET", "/api/studies/{study_id}/timing"): READ,
+    # Let in, and told that an empty study has no network to time.
+    ("POST", "/api/studies/{study_id}/timing"): Rule(OWNERS, 409, {}),
     ("GET", "/api/compare"): Rule(query={"study": 1}),
     ("GET", "/api/studies/{study_id}/export"): READ,
+    ("GET", "/api/publish"): Rule(query={"study": 1}),
     ("POST", "/api/import"): Rule(WRITERS, 201, content=CSV),
     ("GET", "/api/studies/{study_id}/notes"): READ,
     ("POST", "/api/studies/{study_id}/notes"): Rule(WRITERS, 201, {"text": "Look."}),
@@ -112,6 +119,14 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/api/sweeps/{sweep_id}"): READ,
     ("POST", "/api/sweeps/{sweep_id}/cancel"): Rule(OWNERS),
     ("POST", "/api/sweeps/{sweep_id}/retry"): Rule(OWNERS),
+    # Cells: a token for agents may do these, and nothing else
+    ("POST", "/api/sweeps/{sweep_id}/cells"): Rule(
+        OWNERS, 200, {"agent": "me"}, others={"agent_token": 200}
+    ),
+    ("POST", "/api/sweeps/{sweep_id}/cells/{trial_id}"): Rule(
+        OWNERS, 404, {"lease": 1}, others={"agent_token": 404}
+    ),
+    ("POST", "/api/runs"): Rule(WRITERS, 201, RUN),
     ("GET", "/api/sweeps/{sweep_id}/trials"): READ,
     ("GET", "/api/sweeps/{sweep_id}/events"): READ,
     ("GET", "/api/trials/{trial_id}"): READ,

@@ -14,7 +14,7 @@ from backend.db import Base, transaction
 from backend.schemas import CSRF_HEADER
 from dashboard.callbacks import REGISTERED
 from tests.backend.matrix.page_table import PAGES, READS, WRITES
-from tests.backend.matrix.world import KNOWN, ROLES, STRANGERS, World
+from tests.backend.matrix.world import AGENT, KNOWN, ROLES, STRANGERS, World
 
 HTML = {"Accept": "text/html"}
 
@@ -193,4 +193,4 @@ def outputs(output: str) -> Any:
 
 
 def test_roles_of_the_table_are_all_of_them() -> None:
-    assert set(ROLES) == set(KNOWN) | set(STRANGERS)
+    assert set(ROLES) == {*KNOWN, *STRANGERS, AGENT}

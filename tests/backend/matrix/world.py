@@ -14,11 +14,14 @@ from tests import factories
 from tests.backend.accounts import Person, bearer, new_user, person, token_of
 
 #: Everybody who may come by; the last two once had a right to.
-ROLES = ("anonymous", "viewer", "other", "owner", "admin", "read_token", "revoked", "deleted")
+PEOPLE = ("anonymous", "viewer", "other", "owner", "admin")
+#: The owner's token for agents: everything but cells is closed to it.
+AGENT = "agent_token"
+ROLES = (*PEOPLE, "read_token", AGENT, "revoked", "deleted")
 STRANGERS = ("anonymous", "revoked", "deleted")
-KNOWN = tuple(role for role in ROLES if role not in STRANGERS)
+KNOWN = tuple(role for role in ROLES if role not in (*STRANGERS, AGENT))
 
-__all__ = ["KNOWN", "ROLES", "STRANGERS", "Call", "World", "build_world"]
+__all__ = ["AGENT", "KNOWN", "ROLES", "STRANGERS", "Call", "World", "build_world"]
 
 
 @dataclass
@@ -107,12 +110,13 @@ def build_world() -> World:
     revoked_id, revoked = token_of(owner.id, "admin")
     _, dead = token_of(gone.id, "admin")
     _, read = token_of(owner.id, "read")
+    _, agent = token_of(owner.id, "agent")
     with transaction() as session:
         accounts.revoke_token(session, token_id=revoked_id, user_id=owner.id)
         accounts.delete_user(session, user_id=gone.id)
     headers = {name: one.headers for name, one in people.items()}
     headers |= {"anonymous": {}, "revoked": bearer(revoked), "deleted": bearer(dead)}
-    return World(headers | {"read_token": bearer(read)}, owner)
+    return World(headers | {"read_token": bearer(read), AGENT: bearer(agent)}, owner)
 
 
 def notes_of(study_id: int) -> int:

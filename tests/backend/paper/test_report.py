@@ -1,6 +1,7 @@
 import re
 
 import pytest
+from markupsafe import escape
 from typer.testing import CliRunner
 
 from backend.cli import app
@@ -10,6 +11,7 @@ from ib_core.errors import InvalidSpec
 from tests.backend.paper.bundles import bad_ib, good_ib, make_bundle
 
 TEXT, AUTHORS = "text/05_jsb_chorales", "authors/05_jsb_chorales"
+CLIPPED = "text/06_jsb_chorales_clip_8.0"
 
 
 @pytest.fixture(autouse=True)
@@ -22,11 +24,13 @@ def experiment(paper, name="05_jsb_chorales"):
 
 
 def test_a_bundle_like_the_paper_is_reproduced_and_a_wrong_one_differs(tmp_path):
-    good = judge(make_bundle(tmp_path / "good", good_ib))
+    good = judge(make_bundle(tmp_path / "good", good_ib, seeds=5))
     assert experiment(good).text.verdict == "reproduced"
     assert good.counts == {"reproduced": 1, "not tested": 16}
-    bad = judge(make_bundle(tmp_path / "bad", bad_ib))
+    bad = judge(make_bundle(tmp_path / "bad", bad_ib, seeds=5))
     assert experiment(bad).text.verdict == "differs"
+    few = judge(make_bundle(tmp_path / "few", good_ib, seeds=2))
+    assert experiment(few).text.verdict == "cannot tell"
 
 
 def test_what_was_not_run_is_said(tmp_path):
@@ -39,14 +43,19 @@ def test_what_was_not_run_is_said(tmp_path):
 
 def test_the_report_is_one_file_that_asks_no_other_host(tmp_path):
     out = tmp_path / "deep" / "paper.html"
-    write_report(make_bundle(tmp_path / "b", good_ib, (TEXT, AUTHORS)), out, look=dashboard_look())
+    bundle = make_bundle(tmp_path / "b", good_ib, (TEXT, AUTHORS, CLIPPED))
+    paper = write_report(bundle, out, look=dashboard_look())
     text = out.read_text()
+    for sentence in paper.headline:
+        assert str(escape(sentence)) in text
     assert out.stat().st_size < 8_000_000
     assert not re.search(r'<(script|link|img)[^>]+(src|href)="', text)
     for number in range(1, 18):
         assert f'<article id="{number:02}_' in text
     assert 'data-figure="05_jsb_chorales-text"' in text
     assert 'data-figure="05_jsb_chorales-authors"' in text
+    assert 'data-figure="06_jsb_chorales_clip_8.0-text-clipping"' in text
+    assert 'data-figure="09_musedata-authors"' in text  # the recorded runs are always there
 
 
 def test_the_command_says_what_it_could_do():

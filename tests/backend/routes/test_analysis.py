@@ -1,9 +1,18 @@
 """Curves, robustness numbers, differences, comparisons over HTTP."""
 
+import csv
+from dataclasses import replace
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from fastapi.testclient import TestClient
+
+from backend.db import transaction
+from backend.models import StudyRow, SweepRow
+from ib_core.metrics import KINDS, NUMBERS
+from ib_core.sweep import CurvePoint, Outcome
+from tests import factories
 
 
 def series(api: TestClient, study: int, **query: str) -> dict[str, dict[str, Any]]:
@@ -28,11 +37,23 @@ def test_means_and_bands_are_those_of_the_seeds(api: TestClient, trained: int) -
     assert point["diverged_low"] == 0 < point["diverged_high"]
 
 
-def test_the_threshold_is_the_midpoint_of_ebs_finite_means(api: TestClient, trained: int) -> None:
-    answer = api.get(f"/api/studies/{trained}/sensitivity").json()
+def test_the_papers_own_rule_is_for_the_papers_own_studies(api: TestClient, trained: int) -> None:
+    curves, card = f"/api/studies/{trained}/sensitivity", f"/api/studies/{trained}/scorecard"
+    assert api.get(curves).json()["threshold"] is None
+    assert not any(name.startswith("paper") for name in first_numbers(api.get(card).json()))
+    with transaction() as session:  # as a sweep that came with the shipped reproduction
+        session.execute(sa.update(SweepRow).values(idempotency_key="bundle:text/toy:0"))
+        session.execute(sa.update(StudyRow).values(name="The toy, as in the paper"))
+    answer = api.get(curves).json()
     assert answer["threshold"] == pytest.approx((0.115 + 0.515) / 2)
     assert answer["threshold_definition"]
     assert (answer["metric"], answer["reducer"], answer["band"]) == ("train_loss", "final", "std")
+    found = first_numbers(api.get(card).json())
+    assert found["paper_threshold"]["value"] == pytest.approx(answer["threshold"])
+
+
+def first_numbers(card: dict[str, Any]) -> dict[str, Any]:
+    return dict(card["rows"][0]["metrics"])
 
 
 def test_the_best_reducer_takes_the_lowest_loss_after_the_first_step(
@@ -82,58 +103,117 @@ def test_a_study_without_trials_has_no_curves(api: TestClient, study: int) -> No
     assert api.get(f"/api/studies/{study}/scorecard").json()["rows"] == []
 
 
-def test_the_scorecard_measures_and_recommends(api: TestClient, trained: int) -> None:
-    rows = {r["label"]: r for r in api.get(f"/api/studies/{trained}/scorecard").json()["rows"]}
+def test_the_scorecard_measures_and_answers(api: TestClient, study: int, submit, train) -> None:
+    submit(seeds=5)
+    train()
+    card = api.get(f"/api/studies/{study}/scorecard").json()
+    rows = {row["label"]: row for row in card["rows"]}
     eb, ib = rows["eb"]["metrics"], rows["ib"]["metrics"]
-    assert (eb["divergence_rate"]["value"], eb["divergence_rate"]["censored"]) == (3.0, "none")
+    assert tuple(ib) == tuple(kind.name for kind in NUMBERS if not kind.paper)
+    assert 1.0 < eb["edge"]["low"] < eb["edge"]["value"] < eb["edge"]["high"] < 3.0
+    assert (ib["edge"]["censored"], ib["edge"]["text"]) == ("above", "at least 3")
     assert ib["headroom"]["censored"] == "above"
-    assert ib["best_lr"]["value"] == 1.0
-    assert ib["better_than_eb"]["value"] == 1.0
-    assert rows["ib"]["recommendation"].startswith("Use ")
-    for metric in ib.values():
-        assert {"value", "low", "high", "censored", "definition"} <= metric.keys()
-        assert metric["definition"]
+    assert ib["best_rate"]["value"] == 1.0
+    assert ib["chance_better"]["interval"].endswith("%")
+    for name, number in ib.items():
+        assert number["definition"] == KINDS[name].definition
+        assert {"value", "low", "high", "censored", "n", "note", "unit", "better"} <= number.keys()
+    assert rows["eb"]["advice"].startswith("Good at 1 (5 seeds). At 3, 5 of 5 broke.")
+    assert rows["eb"]["strip"]["to_test"] == [1.0, 3.0]
+    assert [cell["state"] for cell in rows["eb"]["strip"]["cells"]] == ["tested", "good", "broken"]
+    assert [one["k"] for one in rows["ib"]["best_of"]] == list(range(1, 21))
+    (answer,) = card["answers"]
+    assert answer["answer"].startswith("IB breaks nowhere up to 3, EB holds to ")
+    assert (answer["common_range"], len(answer["rows"])) == ([0.1, 3.0], 2)
+    assert card["across"] is None
 
 
-def test_overhead_compares_the_same_rates_and_seeds(
-    api: TestClient, study: int, submit, train
-) -> None:
-    from tests import factories
+def test_the_gap_can_be_sent_as_it_is(api: TestClient, study: int, submit, train) -> None:
+    submit(seeds=[2, 5], epochs=3, mu=0.5, options={"restart": True})
+    train()
+    rows = {r["label"]: r for r in api.get(f"/api/studies/{study}/scorecard").json()["rows"]}
+    assert rows["ib"]["gap"] is None  # it broke nowhere
+    gap = rows["eb"]["gap"]
+    assert all(1.0 < rate < 3.0 for rate in gap["learning_rates"])
+    assert gap["seeds"] == [2, 5]
+    assert api.post("/api/forecast", json=gap).status_code == 200
+    sent = api.post(f"/api/studies/{study}/sweeps", json=gap)
+    assert sent.status_code == 202, sent.text
+    train(lambda t: factories.result(t, outcome=Outcome.DIVERGED, loss=40.0))
+    card = api.get(f"/api/studies/{study}/scorecard").json()
+    eb = next(row for row in card["rows"] if row["label"] == "eb")
+    tried = [cell["lr"] for cell in eb["strip"]["cells"]]
+    assert tried == sorted({0.1, 1.0, 3.0, *gap["learning_rates"]})  # one series, grown
 
+
+def test_a_share_of_a_stacks_time_is_no_cost(api: TestClient, study: int, submit, train) -> None:
     submit()
     train(lambda t: factories.result(t, seconds=0.3 if t.spec["method"] == "ib" else 0.1))
-    rows = {r["label"]: r for r in api.get(f"/api/studies/{study}/scorecard").json()["rows"]}
-    assert rows["ib"]["metrics"]["overhead"]["value"] == pytest.approx(2.0)
-    assert rows["eb"]["metrics"]["seconds_per_epoch"]["value"] == pytest.approx(0.1)
+    for row in api.get(f"/api/studies/{study}/scorecard").json()["rows"]:
+        cost = row["metrics"]["step_cost"]
+        assert (cost["value"], cost["note"]) == (None, "Not measured.")
+        assert not row["metrics"].keys() & {"overhead", "seconds_per_epoch"}
 
 
-def test_a_run_that_diverged_says_nothing_of_the_cost(
+def test_a_run_that_restarts_leave_at_zero_is_broken(
     api: TestClient, study: int, submit, train
 ) -> None:
-    from tests import factories
-    from tests.backend.conftest import toy_result
+    def judge(trial: Any) -> Any:
+        lost = trial.spec["lr"] == 3.0
+        return factories.result(trial, loss=0.4, restarts=7 if lost else 0, at_zero=lost)
 
-    def timed(trial: Any) -> Any:
-        if toy_result(trial).outcome == "diverged":  # it may have stopped after a step
-            return factories.result(trial, outcome=toy_result(trial).outcome, seconds=1e-6)
-        return factories.result(trial, seconds=0.3 if trial.spec["method"] == "ib" else 0.1)
+    sweep = submit(seeds=3)
+    train(judge)
+    for row in api.get(f"/api/studies/{study}/scorecard").json()["rows"]:
+        assert [cell["broke"] for cell in row["strip"]["cells"]] == [0, 0, 3]
+    trials = api.get(f"/api/sweeps/{sweep['id']}/trials").json()["items"]
+    assert {(one["lr"], one["restarts"]) for one in trials} == {(0.1, 0), (1.0, 0), (3.0, 7)}
 
-    submit()
-    train(timed)
-    rows = {r["label"]: r for r in api.get(f"/api/studies/{study}/scorecard").json()["rows"]}
-    assert rows["ib"]["metrics"]["overhead"]["value"] == pytest.approx(2.0)
-    assert rows["eb"]["metrics"]["seconds_per_epoch"]["value"] == pytest.approx(0.1)
+
+def test_what_breaks_in_training_is_broken_on_test_as_well(
+    api: TestClient, study: int, submit, train
+) -> None:
+    submit(seeds=3)
+    train(lambda t: factories.result(t, loss=2.0 if t.spec["lr"] == 3.0 else 0.4, test_loss=0.3))
+    asked = {"metric": "test_loss"}
+    for row in api.get(f"/api/studies/{study}/scorecard", params=asked).json()["rows"]:
+        assert [cell["state"] for cell in row["strip"]["cells"]][-1] == "broken"
+        assert "Chosen on test." in row["metrics"]["best_mean"]["note"]
+
+
+def test_many_tasks_are_compared_as_a_whole(api: TestClient, study: int, submit, train) -> None:
+    for task in ("toy/quadratic", "digits_mlp", "bundled/wine"):
+        submit(task=task)
+    train()
+    card = api.get(f"/api/studies/{study}/scorecard").json()
+    assert [one["task"] for one in card["answers"]] == [
+        "bundled/wine",
+        "digits_mlp",
+        "toy/quadratic",
+    ]
+    across = card["across"]
+    assert (across["tasks"], across["methods"]) == (3, ["eb", "ib"])
+    ranks = {one["number"]: one["mean_ranks"] for one in across["ranks"]}
+    assert ranks == {
+        "best_mean": {"eb": 1.5, "ib": 1.5},
+        "lr_sensitivity": {"eb": 2.0, "ib": 1.0},
+    }
+    (chance,) = across["chances"]
+    assert (chance["first"], chance["second"], chance["n"]) == ("ib", "eb", 3)
+    assert chance["value"] == pytest.approx((2 + 4 * 0.5) / 6)  # better at 3, equal below
+    assert {line["label"]: line["shares"][0] for line in across["profiles"]} == {"eb": 1, "ib": 1}
+    assert across["definitions"].keys() == {"ranks", "profiles", "chances", "iqm"}
 
 
 def test_accuracies_are_drawn_as_they_are_and_scored_as_errors(
     api: TestClient, study: int, submit, train
 ) -> None:
-    from tests import factories
-
     def judged(trial: Any) -> Any:
         method, lr, seed = (trial.spec[name] for name in ("method", "lr", "seed"))
         share = {0.1: 0.9, 1.0: 0.7, 3.0: 0.2 if method == "eb" else 0.6}[lr] + 0.01 * seed
-        return factories.result(trial, test_accuracy=share)
+        ends = [CurvePoint(step, step / 10, 1.0, 1.0, 0.1, 0.1) for step in (0, 10)]
+        ends[1] = replace(ends[1], test_accuracy=share)
+        return factories.result(trial, test_accuracy=share, curve=tuple(ends))
 
     submit()
     train(judged)
@@ -143,14 +223,12 @@ def test_accuracies_are_drawn_as_they_are_and_scored_as_errors(
     assert [(point["low"], point["high"]) for point in points] == [
         pytest.approx((low, low + 0.01)) for low in (0.91, 0.71, 0.61)
     ]
-    answer = api.get(f"/api/studies/{study}/sensitivity", params=asked).json()
-    assert answer["threshold"] == pytest.approx((0.915 + 0.215) / 2)
     rows = api.get(f"/api/studies/{study}/scorecard", params=asked).json()["rows"]
     ib = next(row["metrics"] for row in rows if row["label"] == "ib")
-    assert ib["best_lr"]["value"] == 0.1
+    assert ib["best_rate"]["value"] == 0.1
     assert ib["best_mean"]["value"] == pytest.approx(0.085)
     assert ib["best_mean"]["unit"] == "error"
-    assert ib["better_than_eb"]["value"] == 1.0
+    assert ib["mean_difference"]["value"] == pytest.approx(-0.4 / 3)
     found = api.get(f"/api/studies/{study}/differences", params=asked).json()["items"]
     assert [point["mean"] for point in found[0]["points"]] == pytest.approx([0, 0, -0.4])
 
@@ -164,9 +242,30 @@ def test_differences_pair_by_rate_and_seed(api: TestClient, study: int, submit, 
     }
     method = by_kind["method"][0]
     assert (method["first_label"], method["second_label"]) == ("ib, no clip", "eb, no clip")
-    assert [point["mean"] for point in method["points"]] == pytest.approx([0, 0, -39.78])
+    assert [point["mean"] for point in method["points"]] == pytest.approx(
+        [0, 0, 0.215 - 1]
+    )  # capped at 1
     assert len(method["pairs"]) == 6
     assert {item["first_label"] for item in by_kind["clip"]} == {"eb, clip 1", "ib, clip 1"}
+
+
+def test_a_scorecard_leaves_as_a_file(api: TestClient, trained: int) -> None:
+    path, asked = f"/api/studies/{trained}/export", {"content": "scorecard"}
+    answer = api.get(path, params=asked)
+    assert answer.headers["content-disposition"].endswith('-scorecard.csv"')
+    lines = list(csv.DictReader(answer.text.splitlines()))
+    card = api.get(f"/api/studies/{trained}/scorecard").json()
+    assert len(lines) == sum(len(row["metrics"]) for row in card["rows"])
+    for line in lines:
+        row = next(row for row in card["rows"] if row["id"] == line["series"])
+        number = row["metrics"][line["number"]]
+        for name in ("value", "low", "high"):
+            assert line[name] == ("" if number[name] is None else repr(number[name]))
+        assert (line["n"], line["censored"]) == (str(number["n"]), number["censored"])
+        assert line["definition"] == number["definition"]
+    assert api.get(path, params={**asked, "format": "json"}).json() == card
+    refused = api.get(path, params={**asked, "format": "parquet"})
+    assert refused.status_code == 422
 
 
 def test_compare_says_which_study_a_curve_is_of(api: TestClient, study: int, submit, train) -> None:
@@ -239,8 +338,6 @@ def test_an_engine_is_compared_with_the_one_before(
 
 
 def improved(trial: Any, better: float) -> Any:
-    from dataclasses import replace
-
     from tests.backend.conftest import toy_result
 
     found = toy_result(trial)

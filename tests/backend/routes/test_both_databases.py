@@ -11,7 +11,9 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from backend.app import create_app
+from backend.db import reading
 from backend.queue import get_queue
+from backend.services import maintenance
 from backend.services.accounts import passwords
 from tests.backend.accounts import CHEAP, team_settings
 from tests.backend.conftest import ADDRESS, NotedQueue
@@ -97,3 +99,31 @@ def test_no_name_or_password_breaks_the_entrance(
         sent = {"Content-Type": "application/json"}
         answer = team.post(path, content=json.dumps(fields), headers=sent)
     assert answer.status_code in (401, 422), answer.text
+
+
+def test_cells_and_live_runs(api: TestClient, study: int) -> None:
+    body = {"where": "agents", "task": "t", "learning_rates": [0.1, 1.0], "seeds": 1}
+    sweep = ok(api.post(f"/api/studies/{study}/sweeps", json=body))["id"]
+    place = f"/api/sweeps/{sweep}/cells"
+    one, two = (ok(api.post(place, json={"agent": "me"}))["cell"] for _ in range(2))
+    assert ok(api.post(place, json={"agent": "me"}))["cell"] is None
+    points = [{"step": 0, "train_loss": 1.0}, {"step": 1, "train_loss": None}]
+    for _ in range(2):
+        report = {"lease": 1, "points": points}
+        assert ok(api.post(f"{place}/{one['trial_id']}", json=report))["points"] == 2
+    done = {"lease": 1, "result": {"train_loss": 0.5}}
+    assert ok(api.post(f"{place}/{one['trial_id']}", json=done))["state"] == "completed"
+    assert ok(api.post(f"{place}/{two['trial_id']}", json={"lease": 1, "fault": "x"}))["yours"]
+    ok(api.post(f"/api/sweeps/{sweep}/cancel"))
+    ok(api.post(f"/api/sweeps/{sweep}/retry"))
+    again = ok(api.post(place, json={"agent": "me"}))["cell"]
+    assert (again["trial_id"], again["attempt"]) == (two["trial_id"], 1)
+    ok(api.post(f"{place}/{again['trial_id']}", json={"lease": again["lease"], "release": True}))
+    run = {"key": "one-of-mine", "study": study, "task": "t", "method": "adam", "lr": 0.1}
+    opened = [ok(api.post("/api/runs", json=run | {"key": f"run-number-{n}"})) for n in (1, 2, 2)]
+    assert len({one["trial_id"] for one in opened}) == 2
+    path = f"/api/sweeps/{opened[0]['sweep_id']}/cells/{opened[0]['trial_id']}"
+    ok(api.post(path, json={"lease": opened[0]["lease"], "result": {"train_loss": 0.1}}))
+    assert api.get("/api/publish", params={"study": study, "format": "zip"}).status_code == 200
+    with reading() as session:
+        assert maintenance.check(session) == []

@@ -3,9 +3,12 @@
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from pydantic import ValidationError
 from sqlalchemy.exc import OperationalError
 
 from backend.app import create_app
+from backend.schemas import StudyCreate
+from backend.schemas.base import MOST_FIELDS, Input
 from backend.services import studies
 from tests.backend.accounts import team_settings
 
@@ -128,3 +131,19 @@ def test_with_accounts_on_the_document_says_which_calls_take_a_token() -> None:
     assert document["security"] == [{"token": []}]
     assert document["paths"]["/api/health"]["get"]["security"] == []
     assert "security" not in document["paths"]["/api/studies"]["get"]
+
+
+def test_a_body_full_of_unknown_names_costs_no_finding_each(api: TestClient) -> None:
+    names = {f"n{number}": 0 for number in range(50_000)}
+    with pytest.raises(ValidationError) as caught:
+        StudyCreate.model_validate({**names, "name": "x"})
+    assert caught.value.error_count() <= MOST_FIELDS + 1
+    answer = api.post("/api/studies", json={"name": "x", **names})
+    assert answer.status_code == 422
+    assert error_of(answer)["message"] == "There is no field 'n0'. Known: name, tags, notes."
+
+
+def test_no_input_has_as_many_fields_as_are_looked_at() -> None:
+    kinds = Input.__subclasses__()
+    assert kinds
+    assert all(len(kind.model_fields) < MOST_FIELDS for kind in kinds)

@@ -6,15 +6,15 @@ from sqlalchemy import func, select
 from backend.db import reading, transaction
 from backend.models import CurveRow, SweepRow, TrialRow
 from backend.schemas import TrialState
-from backend.services import studies
-from backend.services.reproduction import store_bundle
+from backend.services import analysis, studies
+from backend.services.reproduction import get, store_bundle, version
 from backend.services.trials import stored_results
 from ib_core.errors import CorruptData
 from ib_core.reproduction.bundle import Bundle
 from ib_core.sweep.result import Outcome
 from tests.backend.paper.bundles import good_ib, make_bundle, result_of
 
-TEXT = "text/05_jsb_chorales"
+TEXT, CLIPPED = "text/05_jsb_chorales", "text/06_jsb_chorales_clip_8.0"
 
 
 def put(bundle):
@@ -50,12 +50,15 @@ def test_importing_twice_changes_nothing(sqlite_database, tmp_path):
 
 def test_a_bundle_that_has_grown_adds_what_is_new(sqlite_database, tmp_path):
     put(make_bundle(tmp_path, good_ib, seeds=1))
+    with reading() as session:  # it says how many seeds it holds, not how many are planned
+        assert session.scalars(select(SweepRow)).first().spec["seeds"] == [1]
     grown = put(make_bundle(tmp_path, good_ib, seeds=3))
     assert grown.new == 28
     with reading() as session:
         sweep = session.scalars(select(SweepRow).where(SweepRow.total == 42)).first()
         assert sweep is not None
         assert studies.get(session, study_id=sweep.study_id).progress["completed"] == 42
+        assert sweep.spec["seeds"] == [1, 2, 3]
 
 
 def test_what_was_stored_can_be_found_again_as_results(sqlite_database, tmp_path):
@@ -121,3 +124,23 @@ def test_results_of_another_engine_version_are_left_out(sqlite_database, tmp_pat
     stored = put(Bundle(tmp_path))
     assert (stored.trials, stored.new, stored.left_out) == (13, 13, 1)
     assert count(TrialRow) == 13
+
+
+def test_the_paper_is_judged_and_clipping_paired_on_either_database(database, tmp_path):
+    with reading() as session:
+        before = version(session)
+    put(make_bundle(tmp_path, good_ib, (TEXT, CLIPPED), seeds=3))
+    with reading() as session:
+        assert version(session) != before
+        found = {one.id: one.text for one in get(session).experiments}
+        assert found["05_jsb_chorales"].verdict == "reproduced"
+        assert len(found["06_jsb_chorales_clip_8.0"].clipping) == 4
+        study = session.scalar(
+            select(SweepRow.study_id).where(SweepRow.idempotency_key.contains("06_jsb"))
+        )
+        used = analysis.difference_studies(session, study_id=study, kind="clip")
+        assert used[0] == study
+        assert 2 <= len(used) <= 5  # the experiment without clipping, and who shares its trials
+        assert analysis.difference_studies(session, study_id=study, kind="method") == [study]
+        paired = analysis.differences(session, study_id=study, kind="clip")
+        assert [len(item.points) for item in paired.items] == [7, 7]

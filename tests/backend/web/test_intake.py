@@ -85,7 +85,7 @@ def test_a_body_that_never_ends_is_not_waited_for(
     monkeypatch.setattr(intake, "PATIENCE_SECONDS", 0.3)
     began = time.perf_counter()
     answer = said(connect(server, UNFINISHED.format(path="/api/studies")))
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < 10  # half of what a body is given
     assert answer.startswith(b"HTTP/1.1 408")
     assert b"to arrive" in answer
 
@@ -119,7 +119,7 @@ def test_who_is_answered_before_having_sent_all_is_not_listened_to_any_longer(
 ) -> None:
     began = time.perf_counter()
     assert b"HTTP/1.1 40" in said(connect(server, UNFINISHED.format(path=path)))
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < 10  # half of what a body is given
 
 
 @pytest.mark.parametrize("text", ["", "GET /api/health HTTP/1.1\r\nHost: {host}\r\nX-Slow: "])
@@ -177,7 +177,7 @@ def test_bytes_on_their_way_are_limited_all_together(
 def test_a_request_has_a_hundred_parameters_at_most(api: TestClient) -> None:
     few = "&".join(["q=x", *(f"study={n}" for n in range(1, 100))])
     assert api.get(f"/api/studies?{few}").status_code == 422  # there is no parameter study
-    began = time.perf_counter()
+    began = time.process_time()  # the machine may be busy with other things
     answer = api.get(f"/api/studies?{'a&' * 10_000}")
     assert (answer.status_code, "at most 100" in answer.text) == (422, True)
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 1.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.figures.panels import LETTER, PHONE, rate_axis
+from dashboard.figures.panels import LETTER, PHONE, WIDE, legend_rows, rate_axis
 
 
 def test_a_tick_a_decade_where_they_stand_beside_each_other():
@@ -25,3 +25,14 @@ def test_on_a_phone_labels_stay_level_apart_and_name_the_last_decade(rates):
 def test_one_rate_has_an_axis():
     assert rate_axis([1.0], narrow=True)["dtick"] == 1
     assert rate_axis([], narrow=True)["range"] == [-2.0, 2.0]
+
+
+def test_the_title_has_room_above_names_that_do_not_fit_beside_each_other():
+    long = "Implicit (IB), Digits with and without clipping, no clip"
+    assert 2 * LETTER * len(long) > WIDE
+    assert legend_rows([long] * 7, narrow=False) == 7
+    assert legend_rows(["EB", "IB", "IB+"], narrow=False) == 1
+    assert legend_rows(["EB", long, "IB"], narrow=False) == 1
+    assert legend_rows(["EB", long, long, "IB"], narrow=False) == 2
+    assert legend_rows([], narrow=False) == 1
+    assert legend_rows(["EB", "IB", "IB+"], narrow=True) == 3

@@ -57,9 +57,23 @@ def test_an_axis_says_quantity_split_and_epochs():
     lines = [series("eb"), series("ib")]
     assert axis_title(lines, "test_loss", "final") == "test loss after 5 epochs"
     assert axis_title(lines, "train_accuracy", "best") == "best training accuracy within 5 epochs"
-    assert axis_title(lines, "seconds", "final") == "training time (s)"
+    assert axis_title(lines, "seconds", "final") == "share of a stack's time (s)"
     longer = lines[1].model_copy(update={"epochs": 10})
     assert axis_title([lines[0], longer], "train_loss", "final").endswith("after 5 or 10 epochs")
+
+
+def test_an_axis_says_on_what_the_best_epoch_was_chosen():
+    by_test, by_validation = (
+        series(method).model_copy(update={"chosen_on": chosen})
+        for method, chosen in (("eb", "test"), ("ib", "validation"))
+    )
+
+    def said(*lines):
+        return axis_title(lines, "test_loss", "best")
+
+    assert said(by_test) == "test loss, best within 5 epochs (chosen on test)"
+    assert said(by_validation) == "test loss, best within 5 epochs (chosen on validation)"
+    assert said(by_test, by_validation).endswith("(chosen on validation or test)")
 
 
 def test_what_is_not_finite_is_said_on_hover():

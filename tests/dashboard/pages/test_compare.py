@@ -15,6 +15,7 @@ CHOSEN = {
     ids.BAND: "std",
     ids.SCALE: "focus",
     ids.SEEDS: False,
+    ids.VIEW: "curves",
 }
 
 
@@ -30,8 +31,10 @@ def test_the_curves_of_all_studies_are_in_one_picture(api, dash_app):
     assert len({one["name"] for one in means}) == 4
     asked = next(call for call in api.sent if call.path == "/api/compare")
     assert asked.parameters["metric"] == "test_loss"
-    assert "Use 0.1 to 1." in str(answer[ids.ADVICE]["children"])
+    assert "Start at" in str(answer[ids.ADVICE]["children"])
     assert "Best rate" in str(answer[ids.TABLE]["children"])
+    assert "holds" in str(answer[ids.ANSWER]["children"])
+    assert "compare-graph" in str(answer[ids.LANES]["data"])
 
 
 def test_markup_in_a_study_s_name_is_shown_letter_by_letter(api, dash_app):

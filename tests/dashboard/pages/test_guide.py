@@ -6,13 +6,16 @@ from typing import Any
 
 import pytest
 
-from backend.schemas import ActivationRead, CatalogRead, MethodRead, MetricDefinitionRead
+from backend.schemas import ActivationRead, CatalogRead, MethodRead
 from dashboard.components.controls import BANDS
 from dashboard.components.elements import with_code
 from dashboard.figures.wording import BAND_WORDS
 from dashboard.pages import guide
+from dashboard.pages.guide import numbers
+from dashboard.pages.guide.example import METHODS as EXAMPLED
+from dashboard.pages.guide.example import example
 from ib_core.methods import METHODS
-from ib_core.metrics import METRICS
+from ib_core.metrics import NUMBERS
 from tests.dashboard.component_tree import nodes, said
 
 DASHBOARD = Path(guide.__file__).parents[2]
@@ -32,17 +35,7 @@ def catalog() -> CatalogRead:
             ActivationRead(name="tanh", approximation_error=5e-4),
         ],
         presets=[],
-        metrics=[
-            MetricDefinitionRead(
-                name=m.name,
-                title=m.title,
-                unit=m.unit,
-                better=m.better,
-                definition=m.definition,
-                citation=m.citation,
-            )
-            for m in METRICS.values()
-        ],
+        metrics=[],
         limits={},
     )
 
@@ -54,6 +47,12 @@ def bodies(catalog: CatalogRead) -> list[Any]:
 def anchors(catalog: CatalogRead) -> list[str]:
     headings = [section.anchor for section in guide.sections(catalog)]
     return headings + [node.id for node in nodes(bodies(catalog)) if hasattr(node, "id")]
+
+
+def number_anchors() -> list[str]:
+    found = numbers.sections()
+    own = [node.id for one in found for node in nodes(one.body) if hasattr(node, "id")]
+    return [one.anchor for one in found] + own
 
 
 def text(catalog: CatalogRead) -> str:
@@ -80,7 +79,7 @@ def test_every_link_into_the_guide_arrives(catalog: CatalogRead) -> None:
 @pytest.mark.parametrize(
     "anchor",
     [
-        *("rail", "strip", "band", "dots", "threshold", "headroom", "robust_range", "censored"),
+        *("rail", "strip", "band", "dots", "threshold", "headroom", "gap", "ranks"),
         *("lr_sensitivity", "own", "share", "profile-text", "profile-authors", "diverged"),
         *("failed", "cite", "import", "api", "record", "uninstall", "method-ib_plus"),
     ],
@@ -89,10 +88,10 @@ def test_what_a_reader_may_ask_has_a_place(catalog: CatalogRead, anchor: str) ->
     assert anchor in anchors(catalog)
 
 
-def test_definitions_are_quoted_from_the_api(catalog: CatalogRead) -> None:
+def test_definitions_are_quoted_from_where_they_are_made(catalog: CatalogRead) -> None:
     words = text(catalog)
-    for metric in catalog.metrics:
-        assert metric.definition in words
+    for kind in NUMBERS:
+        assert kind.definition in words
     for method in catalog.methods:
         assert method.summary.rstrip(".") in words
 
@@ -111,5 +110,34 @@ def test_the_guide_calls_the_bands_what_the_control_calls_them(catalog: CatalogR
     """It said quartiles where 10 to 90 % was drawn."""
     assert dict(BANDS)["quantile"] == "10–90 %"
     assert "10th to 90th percentile" in text(catalog)
-    assert "quartile" not in text(catalog)
+    curve = next(one for one in guide.sections(catalog) if one.anchor == "curve")
+    assert "quartile" not in said(curve.body)
     assert "10th to 90th" in BAND_WORDS["quantile"]
+
+
+def test_every_number_is_explained_with_a_picture_and_none_that_is_none() -> None:
+    assert list(numbers.EXPLAINED) == [kind.name for kind in NUMBERS]
+    for section in numbers.sections():
+        pictures = [node for node in nodes(section.body) if hasattr(node, "src")]
+        assert len(pictures) == (0 if section.anchor == "words" else 2), section.anchor
+        assert all(node.alt for node in pictures)
+
+
+def test_no_anchor_among_the_numbers_is_used_twice() -> None:
+    found = number_anchors()
+    assert len(found) == len(set(found))
+
+
+def test_the_example_has_every_number_that_is_drawn() -> None:
+    """A picture of a number that the example lacks would be a picture of nothing."""
+    for kind in NUMBERS:
+        known = [m for m in EXAMPLED if example().number(m, kind.name).value is not None]
+        assert known, kind.name
+
+
+def test_what_is_written_below_a_picture_is_what_the_table_would_have() -> None:
+    for kind, section in zip(NUMBERS, numbers.sections()[2:], strict=True):
+        words = said(section.body)
+        for method in EXAMPLED:
+            found = example().number(method, kind.name)
+            assert (f"{method.upper()} {kind.write(found)}" in words) == (found.value is not None)

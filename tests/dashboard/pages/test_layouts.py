@@ -88,11 +88,10 @@ def test_the_study_s_name_is_the_tab_s_title_and_the_last_breadcrumb(api):
     assert view.crumbs[-1][0] == api.studies[1].name
 
 
-def test_the_paper_page_shows_what_a_preset_s_study_found_here(api):
+def test_the_paper_page_names_its_experiments_and_what_was_not_tested(api):
     words = text_of(body("/paper").body)
     assert "JSB Chorales" in words
-    assert "no data yet" in words
-    assert "Study 2" in words
+    assert "not tested" in words
 
 
 def test_the_workers_page_tells_the_silent_from_the_living(api):

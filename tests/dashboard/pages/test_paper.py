@@ -4,9 +4,13 @@ from backend.schemas import BundleRead
 from dashboard.ids import Bundle, part
 from dashboard.ids import Paper as ids
 from dashboard.pages import paper
+from dashboard.pages.paper.detail import curves_of, draw
+from dashboard.pages.paper.tables import draw_tables
 from tests.coroutines import run
 from tests.dashboard.dispatch import by_id, names, text_of, trigger
 from tests.dashboard.paper_answer import paper_answer
+
+CLIPPED = "06_jsb_chorales_clip_8.0"
 
 
 @pytest.fixture
@@ -14,41 +18,122 @@ def page(api):
     return run(paper.layout())
 
 
-def test_every_experiment_has_its_verdict_claim_and_coverage(page):
+def detail(experiment, profile="text", loss="train_loss"):
+    """Return what the detail shows of an experiment, by the place it stands in."""
+    shown = run(draw(experiment, profile, loss, "light", False))
+    places = (ids.VERDICT, ids.GRAPH, "graph style", ids.CLIPPING, "clipping style", ids.MESSAGE)
+    return dict(zip(places, shown, strict=True))
+
+
+def test_what_the_evidence_supports_stands_on_top(page):
+    words = text_of(page)
+    places = [words.index(sentence) for sentence in paper_answer().headline]
+    assert places == sorted(places)
+    assert places[-1] < words.index("17 experiments, run both ways")
+
+
+def test_every_experiment_has_its_claim_and_a_verdict_in_both_profiles(page):
     answer = paper_answer()
     for one in (*answer.experiments, answer.uci):
         row = text_of(by_id(page, f"experiment-{one.id}"))
         assert one.title in row
         assert one.claim in row
         assert one.text.verdict in row
-        assert one.text.coverage in row
+        assert one.authors.verdict in row
 
 
-def test_missing_data_is_said_with_how_to_get_it(page):
-    one = next(found for found in paper_answer().experiments if not found.present)
-    row = text_of(by_id(page, f"experiment-{one.id}"))
-    assert all(part in row for part in one.how_to_get.split("`"))  # commands are set as code
+def test_a_small_curve_opens_the_detail_of_its_profile(page):
+    row = by_id(page, "experiment-05_jsb_chorales")
+    links = {one.href for one in names(row) if getattr(one, "href", None)}
+    assert links == {
+        "/paper?experiment=05_jsb_chorales",
+        "/paper?experiment=05_jsb_chorales&profile=authors",
+    }
+    images = [one for one in names(row) if getattr(one, "src", None)]
+    assert len(images) == 2
+    assert all(one.alt.startswith("Loss against learning rate of EB") for one in images)
 
 
-def test_published_recorded_and_own_rates_stand_side_by_side(page):
-    row = text_of(by_id(page, "experiment-05_jsb_chorales"))
-    for words in ("recorded:", "text:", "authors:", "EB 50, IB 500 (10 times)"):
-        assert words in row
+def test_the_detail_says_what_was_published_and_what_decides(api):
+    one = next(found for found in paper_answer().experiments if found.id == "05_jsb_chorales")
+    for profile in ("text", "authors"):
+        shown = detail(one.id, profile)
+        said = text_of(shown[ids.VERDICT])
+        found = getattr(one, profile)
+        assert one.claim in said
+        assert found.reason in said
+        assert found.coverage in said
+        below = text_of(shown[ids.MESSAGE])
+        assert one.note in below
+        assert found.methods[0].edge in below
+    assert "Recorded runs" in below
 
 
-def test_claims_and_run_times_are_shown(page):
+def test_the_edges_are_drawn_where_the_numbers_have_them(api):
+    shown = detail("05_jsb_chorales")
+    one = next(found for found in paper_answer().experiments if found.id == "05_jsb_chorales")
+    lines = [shape["x0"] for shape in shown[ids.GRAPH].layout.shapes if shape["yref"] == "y domain"]
+    assert lines == [row.edge_value for row in one.text.methods]
+
+
+@pytest.mark.parametrize(("experiment", "drawn"), [(CLIPPED, True), ("05_jsb_chorales", False)])
+def test_only_clipped_experiments_show_clipped_minus_unclipped(api, experiment, drawn):
+    shown = detail(experiment)
+    assert (shown["clipping style"].get("display") != "none") is drawn
+    assert bool(shown[ids.CLIPPING]["data"]) is drawn
+
+
+def test_clipping_is_drawn_for_training_and_test_with_a_dot_a_seed(api):
+    traces = detail(CLIPPED)[ids.CLIPPING].data
+    assert len(traces) == 8  # two methods, two losses, dots and means
+    dots = [trace for trace in traces if trace["mode"] == "markers"]
+    assert {len(trace["x"]) for trace in dots} == {20}  # four rates, five seeds
+
+
+def test_the_study_an_experiment_ran_in_is_linked(api):
+    below = text_of(detail("05_jsb_chorales")[ids.MESSAGE])
+    assert "Study 2" in below
+
+
+def test_test_losses_are_drawn_on_demand(api):
+    figure = detail("05_jsb_chorales", loss="test_loss")[ids.GRAPH]
+    assert "test loss" in figure.layout.yaxis.title.text.lower()
+
+
+def test_missing_data_is_said_with_how_to_get_it(api):
+    absent = [one for one in paper_answer().experiments if not one.present]
+    if not absent:
+        pytest.skip("every data set is here")
+    below = text_of(detail(absent[0].id)[ids.MESSAGE])
+    assert all(part in below for part in absent[0].how_to_get.split("`"))
+
+
+def test_claims_uci_and_run_times_are_shown(page):
     words = text_of(page)
     for claim in paper_answer().claims:
         assert claim.text in words
+        assert claim.rule in words
+        assert claim.recorded.reason in words
     assert "+31.0%" in words
     assert "+152.5%" in words
+    assert "90.00 %" in words  # EB's accuracy
 
 
-def test_every_run_button_says_what_it_runs(page):
+def test_the_pictures_of_uci_have_a_dot_and_a_row_a_table(api):
+    accuracies, _, agreement, _ = run(draw_tables("light", True))
+    dots = accuracies.data[1]
+    assert (list(dots.x), list(dots.y)) == ([90.0], [95.0])
+    assert [list(trace.y) for trace in agreement.data] == [["iris"], ["iris"]]
+
+
+def test_every_run_button_says_what_it_runs(page, api):
     buttons = [one for one in names(page) if isinstance(getattr(one, "id", None), dict)]
-    assert {one.id["kind"] for one in buttons} == {ids.RUN}
-    labels = [one.to_plotly_json()["props"]["aria-label"] for one in buttons]
-    assert len(set(labels)) == len(buttons) == 36
+    assert {one.id["key"] for one in buttons} == {"text|uci", "authors|uci"}
+    below = names(detail(CLIPPED, "authors")[ids.MESSAGE])
+    (button,) = [one for one in below if isinstance(getattr(one, "id", None), dict)]
+    assert button.id["key"] == f"authors|{CLIPPED}"
+    label = button.to_plotly_json()["props"]["aria-label"]
+    assert label == "Run JSB Chorales, clip 8, authors profile"
 
 
 def test_a_missing_bundle_is_loaded_with_one_click_here_too(page, api):
@@ -60,19 +145,16 @@ def test_a_missing_bundle_is_loaded_with_one_click_here_too(page, api):
 
 def test_who_may_not_write_is_offered_nothing(api):
     api.log_in("vera", "viewer")
-    assert "Load the reproduction" not in text_of(run(paper.layout()))
+    shown = run(paper.layout())
+    assert "Load the reproduction" not in text_of(shown)
+    assert not [one for one in names(shown) if isinstance(getattr(one, "id", None), dict)]
 
 
-def test_no_command_is_shown_with_its_backticks(page, api, dash_app):
+def test_no_command_is_shown_with_its_backticks(page, api):
     assert "`" not in text_of(page)
-    answer = trigger(dash_app, f"{ids.GRAPH}.figure", (ids.EXPERIMENT, "value", "nothing"))
-    said = answer["response"][ids.MESSAGE]["children"]
-    assert {"type": "Code", "text": "etascope import-bundle"} in [
-        {"type": one["type"], "text": one["props"]["children"]}
-        for one in said
-        if isinstance(one, dict)
-    ]
-    assert "`" not in str(said)
+    said = detail("nothing")[ids.MESSAGE]
+    assert "etascope import-bundle" in [getattr(one, "children", None) for one in said]
+    assert "`" not in text_of(said)
 
 
 def test_one_click_runs_an_experiment_and_goes_to_its_study(dash_app, api):
@@ -86,8 +168,7 @@ def test_one_click_runs_an_experiment_and_goes_to_its_study(dash_app, api):
 
 
 @pytest.mark.parametrize(("profile", "curves"), [("text", 2), ("authors", 4)])
-def test_the_picture_lays_recorded_runs_over_the_authors_profile(api, profile, curves):
-    from dashboard.pages.paper.curves import curves_of
-
+@pytest.mark.parametrize("loss", ["train_loss", "test_loss"])
+def test_the_recorded_runs_lie_under_the_authors_profile(profile, curves, loss):
     one = next(found for found in paper_answer().experiments if found.id == "05_jsb_chorales")
-    assert len(curves_of(one, profile)) == curves
+    assert len(curves_of(one, profile, loss)) == curves

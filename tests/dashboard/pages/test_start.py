@@ -156,6 +156,21 @@ def test_the_small_curve_shows_the_apis_means_on_the_axis_of_the_whole_sweep(api
     assert chart["x"]["range"] == [min(rates), max(rates)]
 
 
+def test_curves_of_one_method_are_told_apart_by_words_and_by_how_opaque_they_are(api):
+    study = api.studies[1]
+    [spark] = [one for one in study.spark if one.method == "eb"][:1]
+    both = [
+        spark.model_copy(update={"label": f"Explicit (EB), {w}"}) for w in ("no clip", "clip 1")
+    ]
+    chart = curve_chart(study.model_copy(update={"spark": both}), None)
+    assert chart is not None
+    assert [label["words"] for label in chart["labels"]] == ["no clip", "clip 1"]
+    assert len({line["opacity"] for line in chart["lines"]}) == 2
+    alone = curve_chart(study.model_copy(update={"spark": [spark]}), None)
+    assert alone is not None
+    assert [line["opacity"] for line in alone["lines"]] == [1.0]
+
+
 def test_a_study_without_results_has_no_curve_yet(api):
     assert curve_chart(api.studies[1].model_copy(update={"spark": []}), None) is None
 

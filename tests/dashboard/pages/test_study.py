@@ -7,13 +7,17 @@ import dash_mantine_components as dmc
 import pytest
 from dash import no_update
 
+from backend.client import ApiError
+from backend.schemas import TimingsRead
 from dashboard.ids import Study as ids
 from dashboard.pages import study
-from dashboard.pages.study import controls, curves, header, progress, sweeps, trials
+from dashboard.pages.study import answer, controls, curves, header, progress, sweeps, trials
 from dashboard.pages.study.controls import StudyView, metric_of
 from tests.coroutines import run
 from tests.dashboard.answers import series
 from tests.dashboard.dispatch import by_id, names, text_of, trigger
+from tests.dashboard.fake_api import FakeApi
+from tests.dashboard.scored_answers import answers_of, timing
 
 CHOSEN = ("loss", "train", "final", "all", "curves", "std", True, "focus", "all")
 
@@ -105,8 +109,89 @@ def test_time_is_one_metric_and_is_scored_by_its_loss():
     assert not replace(view, quantity="loss", view="method").shows_curves
 
 
-def test_the_scorecard_shows_the_recommendation(api):
-    assert "Use 0.1 to 1." in text_of(run(curves.score(["v", "train_loss", "final", None], 1)))
+def scores(api, study_id=1):
+    return run(answer.score(["v", "train_loss", "final", None], None, study_id))
+
+
+def test_the_scorecard_shows_the_advice_and_the_answer_stands_on_top(api):
+    table, words, strip, _ = scores(api)
+    assert "Start at" in text_of(table)
+    assert text_of(words).strip() == answers_of("digits_mlp")[0].answer
+    assert "EB" in text_of(strip)
+
+
+def test_measured_steps_are_asked_for_anew(api):
+    scores(api)
+    asked = len(api.sent)
+    run(answer.score(["v", "train_loss", "final", None], "now", 1))
+    assert len(api.sent) == asked + 1
+
+
+def test_a_gap_is_offered_with_what_it_takes(api):
+    *_, gaps = scores(api)
+    assert [gap["name"] for gap in gaps] == ["EB"]
+    words = text_of(run(answer.offer(gaps, 1)))
+    assert "EB :" in words
+    assert "Test the gap" in words
+    assert "54 trials, about 12 s" in words
+    sent = [call.json for call in api.sent if call.path == "/api/forecast"]
+    assert [body["methods"] for body in sent] == [["eb"]]
+
+
+@pytest.mark.parametrize("reason", ["viewer", "running", "imported", "engine", "refused"])
+def test_a_gap_that_cannot_be_tested_says_why(api, reason):
+    *_, gaps = scores(api)
+    if reason == "viewer":
+        api.log_in("eve", "viewer")
+    elif reason == "running":
+        api.running, api.studies[1] = True, FakeApi(running=True).studies[1]
+    elif reason == "refused":
+        api.refused_forecast = ApiError(422, "invalid", "That cannot be run.")
+    else:
+        gaps[0] |= {"sweep": None, "imported": reason == "imported"}
+    offered = run(answer.offer(gaps, 1))
+    (button,) = [one for one in names(offered) if isinstance(one, dmc.Button)]
+    assert button.disabled is True
+    words = {
+        "viewer": "Only its owner",
+        "running": "is running",
+        "imported": "made elsewhere",
+        "engine": "another version of the engine",
+        "refused": "That cannot be run.",
+    }
+    assert words[reason] in text_of(offered)
+
+
+def test_pressing_twice_submits_once(api):
+    *_, gaps = scores(api)
+    study = api.studies[1]
+    assert answer.gap_key(study, gaps[0]) == answer.gap_key(study, gaps[0])
+    later = study.model_copy(update={"sweep_ids": [1, 9]})
+    assert answer.gap_key(later, gaps[0]) != answer.gap_key(study, gaps[0])
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("queued", "Waiting for a worker."),
+        ("running", "A worker measures"),
+        ("done", "Measured on cpu."),
+        ("failed", "It could not be measured: no memory"),
+    ],
+)
+def test_measuring_says_how_far_it_is(state, words):
+    found = TimingsRead(study_id=1, items=[timing(state, "no memory")])
+    line = answer.measure_line(found, own=True)
+    assert words in text_of(line)
+    assert by_id(line, ids.MEASURE).disabled is (state in ("queued", "running"))
+    assert by_id(answer.measure_line(found, own=False), ids.MEASURE).disabled is True
+
+
+def test_pictures_of_searches_and_of_tasks_are_drawn_from_the_scorecard(api):
+    figure, _, _ = drawn(*CHOSEN[:4], "best_of", *CHOSEN[5:])
+    assert [one.meta for one in figure.data].count("best of k") == 2
+    nothing, _, _ = drawn(*CHOSEN[:4], "across", *CHOSEN[5:])
+    assert "three tasks or more" in nothing.layout.annotations[0].text
 
 
 def test_a_running_study_ticks_and_a_finished_one_does_not(api):
@@ -244,18 +329,20 @@ def buttons(api):
 
 
 def test_only_pictures_that_would_show_something_are_offered(api):
-    def offered(*sweeps):
+    def offered(*sweeps, tasks=("digits_mlp",)):
         values = {"view": "curves"} | dict.fromkeys(("quantity", "split", "reducer"), "x")
         values |= dict.fromkeys(("clipping", "band", "seeds", "y", "task"), "x")
-        panel = controls.control_panel(values, sweeps, ["digits_mlp"])
+        panel = controls.control_panel(values, sweeps, tasks)
         return [one["value"] for one in by_id(panel, ids.VIEW).data]
 
     new = api.sweep(1)
     old = new.model_copy(update={"engine_version": "0"})
     clipped = new.model_copy(update={"spec": {**new.spec, "clips": [None, 1.0]}})
-    assert offered(new) == ["curves", "method"]
-    assert offered(new, clipped) == ["curves", "method", "clip"]
-    assert offered(new, old) == ["curves", "method", "engine"]
+    always = ["curves", "best_of", "method"]
+    assert offered(new) == always
+    assert offered(new, clipped) == [*always, "clip"]
+    assert offered(new, old) == [*always, "engine"]
+    assert set(offered(new, tasks=("a", "b", "c"))) == {*always, "across"}
 
 
 def test_a_large_study_is_drawn_ahead_one_control_away():
@@ -295,7 +382,7 @@ def test_only_large_studies_at_rest_are_drawn_ahead(api, monkeypatch):
     assert run(visit(total=10_000, progress={"running": 3})) == [looked_at]
     first = run(visit(total=10_000))
     assert first == [looked_at, *curves.one_control_away(looked_at)]
-    assert len(set(first)) == 8
+    assert len(set(first)) == 9
     scored = [call.path for call in api.sent if call.path.endswith("scorecard")]
     assert len(scored) == 4  # a scorecard a metric and reducer
     assert run(visit(total=10_000)) == []  # nothing is drawn twice

@@ -1,4 +1,4 @@
-"""Studies of many tasks: one at a time, named by what tells its curves apart."""
+"""What the study page lets one choose: tasks, one at a time, and splits."""
 
 from dashboard.ids import Study as ids
 from dashboard.pages.study import controls
@@ -75,3 +75,18 @@ def test_of_very_many_sweeps_the_newest_and_the_unfinished_are_listed(api):
     assert "Sweep 40" in words
     assert "Retry 2 trials" in words
     assert f"and {40 - MOST_LISTED - 1} earlier sweeps" in words
+
+
+def test_validation_is_a_split_where_rows_may_have_been_held_out(api):
+    def offered(*specs: dict, split: str = "train") -> list[str]:
+        names = ("quantity", "reducer", "clipping", "band", "seeds", "y", "task")
+        values = {"view": "curves", "split": split} | dict.fromkeys(names, "x")
+        sweeps = [api.sweep(1).model_copy(update={"spec": spec}) for spec in specs]
+        panel = controls.control_panel(values, sweeps, ("a",))
+        return [one["value"] for one in by_id(panel, ids.SPLIT).data]
+
+    plain, all_three = {"options": {"width": 4}}, ["train", "test", "validation"]
+    assert offered(plain) == ["train", "test"]
+    assert offered(plain, split="validation") == all_three
+    for spec in ({"options": {"validation": 0.1}}, {"where": "agents"}, {"options": {"code": "a"}}):
+        assert offered(plain, spec) == all_three

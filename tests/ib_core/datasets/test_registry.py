@@ -13,6 +13,7 @@ from ib_core.datasets.fetch import known_hashes
 from ib_core.errors import CorruptData, MissingData, UnknownName
 
 BUILT_IN = [
+    "python_zen",
     "digits",
     "iris",
     "wine",

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from ib_core.datasets import DATASETS, UCI_NAMES, load_dataset
-from ib_core.datasets.uci import random_split, read_dat_layout, read_npz_layout
+from ib_core.datasets.base import random_split
+from ib_core.datasets.uci import read_dat_layout, read_npz_layout
 from ib_core.errors import CorruptData, MissingData
 
 ROWS = 25

@@ -54,6 +54,16 @@ EVERY_KIND = [
     Member("ib_plus", 10.0, mu=0.1, batch_rule="share"),
     Member("ib_plus", 100.0, mu=0.5, restart=True),
     Member("momentum", 0.1, momentum=0.8),
+    Member("sps", 10.0),
+    Member("sps", 1.0, mu=0.1, clip=0.5),
+    Member("ngn", 10.0),
+    Member("ngn", 1.0, mu=0.1),
+    Member("ngn_m", 10.0, momentum=0.5),
+    Member("momo", 10.0, momentum=0.5),
+    Member("ib_momentum", 1.0, momentum=0.5),
+    Member("ib_momentum", 3.0, mu=0.1, momentum=0.9, batch_rule="share"),
+    Member("proxprop", 3.0),
+    Member("proxprop", 0.3, mu=0.1, clip=1.0),
 ]
 
 
@@ -110,6 +120,14 @@ TWO_OF_EACH = [
     Member("ib", 3.0),
     Member("momentum", 0.1, momentum=0.8),
     Member("momentum", 0.05, momentum=0.9),
+    Member("ngn_m", 1.0, momentum=0.8),
+    Member("ngn_m", 10.0, momentum=0.9),
+    Member("momo", 1.0, momentum=0.8),
+    Member("momo", 10.0, momentum=0.9),
+    Member("ib_momentum", 1.0, momentum=0.8),
+    Member("ib_momentum", 0.5, momentum=0.9),
+    Member("proxprop", 1.0),
+    Member("proxprop", 10.0),
 ]
 
 
@@ -119,7 +137,7 @@ def test_who_stays_goes_on_with_its_own_moments_when_the_first_of_its_kind_leave
     train(whole, first, seed=4)
     model, optimizer = stack(TWO_OF_EACH)
     train(model, optimizer)
-    kept = [1, 3, 5, 7]
+    kept = list(range(1, len(TWO_OF_EACH), 2))
     optimizer.keep(torch.tensor(kept))
     train(model, optimizer, seed=4)
     for many, other in zip(model.parameters(), whole.parameters(), strict=True):
@@ -218,6 +236,22 @@ def test_restarts_return_to_zero_outside_the_level_set():
             parameter.fill_(10.0)
     train(model, optimizer, steps=1)
     assert all(bool((parameter == 0).all()) for parameter in model.parameters())
+
+
+def test_every_member_counts_its_own_restarts():
+    members = [Member("eb", 0.1, mu=2.0), *[Member("eb", 0.1, mu=2.0, restart=True)] * 2]
+    model, optimizer = stack(members)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter[:2].fill_(10.0)
+            parameter[2:].mul_(1e-3)
+    train(model, optimizer, steps=1)
+    assert optimizer.restarts.tolist() == [0, 1, 0]
+    assert optimizer.left_at_zero() == [False, True, False]
+    optimizer.keep(torch.tensor([1, 2]))
+    train(model, optimizer, steps=1)
+    assert optimizer.restarts.tolist() == [1, 0]
+    assert optimizer.left_at_zero() == [False, False]  # it has moved on since
 
 
 @pytest.mark.parametrize(("inside", "restarts"), [(0.99, False), (1.01, True)])

@@ -1,27 +1,17 @@
-"""The parts of docs/statistics.md that come from the numbers themselves.
+"""The part of docs/statistics.md that takes minutes: how often intervals hold the truth.
 
-`python -m tests.ib_core.metrics.statistics_page` writes them; the coverage is measured anew, which
-takes minutes.
+`python -m tests.ib_core.metrics.statistics_page` measures and writes it; `make docs` the others.
 """
 
 import re
 from pathlib import Path
 
-from ib_core.metrics import KINDS, NUMBERS
+from ib_core.metrics import KINDS
 from tests.ib_core.metrics.coverage import ENDS, SEEDS_TRIED, Rates, measure
 from tests.ib_core.metrics.populations import TASKS
 
 PAGE = Path(__file__).parents[3] / "docs" / "statistics.md"
 COLUMNS = [(task, seeds) for task in TASKS for seeds in SEEDS_TRIED]
-
-
-def scorecard() -> str:
-    """Return every number with its unit and definition."""
-    rows = [
-        [f"**{one.title}**, `{one.name}`", one.unit, one.definition.replace("*", "\\*")]
-        for one in NUMBERS
-    ]
-    return _table(["number", "unit", "definition"], rows)
 
 
 def coverage(rates: Rates) -> str:
@@ -64,8 +54,8 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 
 def main() -> None:
     text = PAGE.read_text("utf-8")
-    for name, content in (("scorecard", scorecard()), ("coverage", coverage(measure()))):
-        text = re.sub(_between(name), lambda _, new=content: f"{new}\n", text, flags=re.DOTALL)
+    new = coverage(measure())
+    text = re.sub(_between("coverage"), lambda _: f"{new}\n", text, flags=re.DOTALL)
     PAGE.write_text(text, "utf-8")
 
 

@@ -44,7 +44,11 @@ LATER = frozenset(_NAMES.split())
 def uci_curves() -> dict[str, dict[str, RateCurve]]:
     """Return the study's curves by table, read from the packed files."""
     study = next(one for one in BEYOND if one.name == "beyond/uci_methods")
-    wanted = {(trial.task, trial.method, trial.lr): trial.as_dict() for _, trial in study.trials()}
+    wanted = {
+        (trial.task, trial.method, trial.lr): trial.as_dict()
+        for _, trial in study.trials()
+        if trial.seed == 1  # the one the printed ranks were computed from
+    }
     found: dict[str, dict[str, list]] = defaultdict(lambda: defaultdict(list))
     for path in sorted(shipped_folder().glob("uci.*.jsonl.gz")):
         for line in gzip.decompress(path.read_bytes()).decode().splitlines():

@@ -1,17 +1,16 @@
 from ib_core.datasets import UCI_NAMES
 from ib_core.metrics import PRINTED_OVERHEADS
 from ib_core.reproduction.claims import CLAIMS
-from ib_core.reproduction.evidence import (
+from ib_core.reproduction.evidence import Evidence, Run
+from ib_core.reproduction.plan import experiments
+from ib_core.reproduction.published import (
     CLIPPED_MUSIC,
-    Evidence,
-    Run,
     printed_run_times,
     printed_uci_losses,
     profile_note,
     published_better,
     published_claims,
 )
-from ib_core.reproduction.plan import experiments
 from ib_core.reproduction.uci import judge_cells
 from ib_core.reproduction.verdicts import Verdict
 

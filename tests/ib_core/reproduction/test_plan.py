@@ -21,7 +21,9 @@ def test_every_experiment_is_planned_in_both_profiles():
     found = experiments()
     assert len(found) == 18  # 17 and UCI
     for experiment in found:
-        assert planned(experiment.text) <= full(experiment.id, "text")
+        # The paper has one seed of exact ISGD, too few for an interval.
+        as_published = {t for t in planned(experiment.text) if t.method != "isgd" or t.seed == 1}
+        assert as_published <= full(experiment.id, "text")
         assert planned(experiment.authors) <= full(experiment.id, "authors")
 
 
@@ -32,9 +34,14 @@ def test_the_text_profile_has_every_rate_of_the_paper():
         assert rates == paper
 
 
-def test_uci_and_jsb_are_complete_in_the_authors_profile():
-    for name in ("uci", "05_jsb_chorales", "08_jsb_chorales_clip_0.1"):
-        assert planned(f"authors/{name}") == full(name, "authors")
+def test_the_authors_profile_has_every_recorded_rate_with_five_seeds():
+    for experiment in experiments():
+        wanted = {
+            trial
+            for trial in full(experiment.id, "authors")
+            if trial.seed <= 5 and trial.method != "isgd"
+        }
+        assert planned(experiment.authors) == wanted
 
 
 def test_no_experiment_is_cut_short_in_epochs():

@@ -5,7 +5,7 @@ import pytest
 from ib_core.datasets import Card
 from ib_core.reproduction.bundle import Bundle
 from ib_core.reproduction.verify import Check, check, draw
-from ib_core.sweep.processes import run_sweep
+from ib_core.sweep import run_sweep
 from ib_core.sweep.result import Outcome
 from ib_core.sweep.spec import SweepSpec
 
@@ -57,6 +57,9 @@ def ended(results, **numbers):
         (0.5001, (), "agrees"),
         (0.6, (0.6, 0.6, 0.6), "differs"),
         (0.6, (0.55, 0.6, 0.7), "chaotic"),
+        (0.6, (0.6, 0.6, 0.634), "chaotic"),
+        (0.6, (0.6, 0.6, 0.633), "differs"),  # it moved more than three times as far as these
+        (0.6, (0.6, 0.6, 0.61), "differs"),
         (NAN, (0.6, 0.6, 0.6), "chaotic"),
         (NAN, (NAN,) * 3, "differs"),
         (float("inf"), (NAN,) * 3, "differs"),

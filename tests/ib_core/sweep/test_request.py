@@ -157,4 +157,4 @@ def test_every_setting_says_what_it_takes():
     for name, setting in SETTINGS.items():
         assert setting.help.endswith("."), name
         assert setting.schema, name
-        assert setting.flag or name == "note"
+        assert setting.flag or name in ("note", "settings")

@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from ib_core.sweep.cost import stack_seconds
 from ib_core.sweep.engine import run_trials
 from ib_core.sweep.spec import SweepSpec
 from ib_core.sweep.speed import TYPICAL, calibrate, machine_speed
+from ib_core.updates import SOLVABLE
 
 
 @pytest.fixture
@@ -20,18 +22,33 @@ def kept(tmp_path, monkeypatch):
     monkeypatch.setattr(speed, "_cache_file", lambda: file)
     monkeypatch.setattr(
         speed,
-        "measure_speed",
-        lambda: speed.Speed(**{**speed.asdict(TYPICAL), "call_seconds": 5e-6}),
+        "_measure_basics",
+        lambda: replace(TYPICAL, call_seconds=5e-6, solves={}, loops={}),
     )
+    monkeypatch.setattr(speed, "_measure_solve", lambda activation: 1e-9)
+    monkeypatch.setattr(speed, "LOOPS", {"music": lambda: 1e10, "conv": lambda: 2e10})
     return file
 
 
 def test_a_machine_is_measured_once_and_then_remembered(kept, monkeypatch):
     assert machine_speed() == TYPICAL, "until it is measured"
     assert calibrate().call_seconds == 5e-6
-    monkeypatch.setattr(speed, "measure_speed", lambda: TYPICAL)
+    monkeypatch.setattr(speed, "_measure_basics", lambda: TYPICAL)
     assert calibrate().call_seconds == machine_speed().call_seconds == 5e-6
-    assert calibrate(again=True) == machine_speed() == TYPICAL
+    assert calibrate(again=True).call_seconds == machine_speed().call_seconds
+    assert machine_speed().call_seconds == TYPICAL.call_seconds
+
+
+def test_what_one_sweep_needs_is_measured_for_it_and_the_rest_when_it_is_needed(kept, monkeypatch):
+    first = calibrate(activations=["relu"], families=["rows"])
+    assert (first.solves, first.loops) == ({"relu": 1e-9}, {})
+    assert first.solve_seconds("tanh") == TYPICAL.solves["tanh"], "until it is measured"
+    assert first.loop_per_second("music") == TYPICAL.loops["music"]
+    monkeypatch.setattr(speed, "_measure_solve", lambda activation: 2e-9)
+    every = calibrate()
+    assert every == machine_speed()
+    assert every.solves == dict.fromkeys(SOLVABLE, 2e-9) | {"relu": 1e-9}, "each is measured once"
+    assert every.loops == {"music": 1e10, "conv": 2e10}
 
 
 @pytest.mark.parametrize("text", ["{", "[]", json.dumps({"cpu": {"call_seconds": 1, "gone": 2}})])
@@ -45,7 +62,8 @@ def test_what_cannot_be_read_or_was_kept_by_another_version_is_measured_again(ke
 def test_measuring_finds_every_speed():
     found = speed.measure_speed()
     numbers = [v for v in speed.asdict(found).values() if isinstance(v, float)]
-    assert all(number > 0 for number in [*numbers, *found.solves.values()])
+    assert all(number > 0 for number in [*numbers, *found.solves.values(), *found.loops.values()])
+    assert (set(found.solves), set(found.loops)) == (set(SOLVABLE), {"music", "conv"})
 
 
 def test_waiting_for_a_processor_is_not_taken_for_work():

@@ -95,21 +95,23 @@ SMALL = st.floats(-6, 6).map(lambda x: round(x, 6))
 RATES = _decades(-8, 8)
 RIDGES = st.one_of(st.just(0.0), st.floats(0, 10))
 NORMS = _decades(-3, 4)
+# Made once: a strategy that is made anew for every number costs more than the rule under test.
+ANY_S = st.one_of(st.just(0.0), SMALL, _signed(_decades(-6, 30)))
+ANY_B = st.one_of(st.just(0.0), SMALL, _signed(_decades(-6, 10)))
+TELLING_B = _signed(_decades(-2, 3))
 
 
 @st.composite
 def _any_node(draw: st.DrawFn) -> tuple[float, ...]:
     """A node of heavy-tailed s and b at any rate; s may be huge, s and b may be 0."""
-    s = draw(st.one_of(st.just(0.0), SMALL, _signed(_decades(-6, 30))))
-    b = draw(st.one_of(st.just(0.0), SMALL, _signed(_decades(-6, 10))))
-    return s, b, draw(NORMS), draw(RATES), draw(RIDGES)
+    return draw(ANY_S), draw(ANY_B), draw(NORMS), draw(RATES), draw(RIDGES)
 
 
 @st.composite
 def _telling_node(draw: st.DrawFn) -> tuple[float, ...]:
     """A node whose longest step, at whatever rate, is about as long as sigma's bends are wide."""
     c = draw(SMALL)
-    beta = draw(_signed(_decades(-2, 3)))
+    beta = draw(TELLING_B)
     z_sq, lr, mu = draw(NORMS), draw(RATES), draw(RIDGES)
     shrink = 1 + lr * mu
     return c * shrink, beta * shrink / (lr * z_sq), z_sq, lr, mu

@@ -34,6 +34,17 @@ def test_a_rule_is_named_only_where_rules_differ() -> None:
     assert found == ["eb", "ib, own", "ib, share"]
 
 
+def test_versions_of_one_task_are_told_apart() -> None:
+    found = labels([key(options={"code": "aaaa0000" * 2}), key(options={"code": "bbbb0000" * 2})])
+    assert found == ["eb, version aaaa0000", "eb, version bbbb0000"]
+    assert labels(
+        [key(options={"code": "aaaa0000" * 2}), key("ib", options={"code": "aaaa0000" * 2})]
+    ) == [
+        "eb",
+        "ib",
+    ]
+
+
 def test_what_belongs_to_one_method_is_not_a_difference() -> None:
     isgd = key("isgd", options={"isgd_form": "text", "inner_steps": 100})
     assert labels([key("eb"), isgd]) == ["eb", "isgd"]

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import update
 
 from backend.db import clock
-from backend.models import ShardRow, ShardState
+from backend.models import ShardRow, ShardState, WorkerRow
 from backend.services import shards, sweeps, workers
 from backend.services.shards import Announcement, dispatch, planning
 from backend.services.workers import Worker
@@ -156,3 +156,33 @@ def test_the_queue_is_described(session) -> None:
 def test_an_empty_queue_is_described(session) -> None:
     view = shards.queue_state(session)
     assert (view.depth, view.running, view.oldest_seconds) == (0, 0, None)
+
+
+DAY = 24 * 3600.0
+
+
+def test_what_was_sent_by_a_clock_that_was_a_day_ahead_is_sent_again(session) -> None:
+    submit(session)
+    first = shards.due(session)
+    sent_ago(session, -DAY)
+    assert shards.pending(session).waiting
+    assert shards.due(session, depths=EMPTY) == first
+    sent_ago(session, -DAY)
+    assert shards.due(session, depths={"cpu": 0}) == first
+
+
+def test_a_lease_by_a_clock_that_was_a_day_ahead_does_not_last_a_day(session) -> None:
+    (shard_id,) = submit(session).shard_ids
+    claim(session, shard_id)
+    session.execute(update(ShardRow).values(lease_until=clock(DAY)))
+    assert shards.pending(session).expired
+    assert shards.expire(session) == 1
+    session.execute(update(ShardRow).values(not_before=clock(DAY)))
+    assert shards.claim(session, shard_id=shard_id, worker="another") is not None
+
+
+def test_a_worker_heard_of_a_day_ahead_is_not_alive_for_a_day(session) -> None:
+    arrive(session)
+    assert workers.live_by_device(session) == {"cpu": 1}
+    session.execute(update(WorkerRow).values(heartbeat_at=clock(DAY)))
+    assert workers.live_by_device(session) == {}

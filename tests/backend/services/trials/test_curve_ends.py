@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from backend.services.trials import first_and_best
+from backend.services.trials import first_and_best, first_and_chosen
 from backend.services.trials.curves import pack, to_columns
 from ib_core.sweep.result import CurvePoint
 
@@ -14,7 +14,7 @@ NAN, INF = math.nan, math.inf
 
 def block(*losses: float, first_step: int = 0) -> bytes:
     points = [CurvePoint(first_step + i, i, loss, loss * 2) for i, loss in enumerate(losses)]
-    return pack(to_columns(points))
+    return pack(to_columns(points))[0]
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,23 @@ def test_no_curves_at_all() -> None:
     for blocks in ([], [None]):
         first, best = first_and_best(blocks, "train_loss", highest=False)
         assert len(first) == len(best) == len(blocks)
+
+
+@pytest.mark.parametrize(
+    ("held_out", "chosen", "best"),
+    [
+        ((0.1, 3.0, 1.0, 2.0), 20.0, 1.0),  # the initial weights are no result
+        ((9.0, NAN, INF, 2.0), 30.0, 2.0),
+        ((9.0, NAN, NAN, NAN), NAN, NAN),
+    ],
+)
+def test_a_value_is_taken_where_the_validation_loss_is_lowest(
+    held_out: tuple[float, ...], chosen: float, best: float
+) -> None:
+    points = [
+        CurvePoint(i, i, 1.0, 10.0 * i, validation_loss=loss) for i, loss in enumerate(held_out)
+    ]
+    blocks = [(None, None), pack(to_columns(points))]
+    found = first_and_chosen(blocks, "test_loss", by="validation_loss", highest=False)
+    assert [one[1].item() for one in found] == pytest.approx([0.0, chosen, best], nan_ok=True)
+    assert all(np.isnan(one[0]) for one in found)

@@ -1,6 +1,7 @@
 """Curves as bytes, and fewer points that tell the same story."""
 
 import math
+import zlib
 
 import numpy as np
 from hypothesis import given
@@ -21,7 +22,7 @@ def columns_of(pairs) -> curves.Floats:
 @given(losses)
 def test_every_bit_survives(pairs) -> None:
     columns = columns_of(pairs)
-    np.testing.assert_array_equal(curves.unpack(curves.pack(columns)), columns)
+    np.testing.assert_array_equal(curves.unpack(*curves.pack(columns)), columns)
 
 
 def test_a_missing_accuracy_is_not_zero() -> None:
@@ -63,4 +64,23 @@ def test_a_spike_between_two_kept_points_stays_visible() -> None:
 
 
 def test_an_empty_curve_is_a_curve() -> None:
-    assert curves._points_to_read(curves.unpack(curves.pack(columns_of([])))) == []
+    assert curves._points_to_read(curves.unpack(*curves.pack(columns_of([])))) == []
+
+
+def test_losses_on_held_out_rows_stand_in_a_block_of_their_own() -> None:
+    points = [CurvePoint(0, 0.0, 1.0, 1.0), CurvePoint(1, 0.5, 0.5, 0.6, None, None, 0.7, 0.8)]
+    without, held_out = (curves.to_columns(some) for some in (points[:1], points))
+    assert curves.pack(without)[1] is None
+    data, validation = curves.pack(held_out)
+    assert validation is not None
+    np.testing.assert_array_equal(curves.unpack(data, validation), held_out)
+    read = curves._points_to_read(held_out)
+    assert [(p.validation_loss, p.validation_accuracy) for p in read] == [(None, None), (0.7, 0.8)]
+
+
+def test_a_block_of_before_still_opens() -> None:
+    """As curves were packed while there were six columns."""
+    six = np.arange(12, dtype="<f8").reshape(6, 2)
+    found = curves.unpack(zlib.compress(six.tobytes(), level=1))
+    np.testing.assert_array_equal(found[:6], six)
+    assert np.isnan(found[6:]).all()

@@ -1,0 +1,206 @@
+"""Live runs: on disk first, sent whenever the service is there, never stored twice."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+
+from backend.client import Client, spooled
+from backend.client import runs as live
+from backend.client.cells import FIRST_POINTS, Log
+from tests.papers import ROOT
+
+MINE = {"study": "Tuning", "task": "cifar", "method": "adamw", "lr": 0.1}
+
+
+class Line:
+    """The way to the API in this process, which can be cut, before or after the other side."""
+
+    def __init__(self, api: TestClient) -> None:
+        self.api = api
+        self.cut = self.deaf = False
+        self.sent = 0
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        if self.cut:
+            raise httpx.ConnectError("cut")
+        self.sent += 1
+        path = str(request.url.raw_path, "ascii")
+        kind = {"Content-Type": "application/json"}
+        found = self.api.request(request.method, path, content=request.content, headers=kind)
+        if self.deaf:  # it arrived, but nobody knows
+            raise httpx.ReadError("cut")
+        return httpx.Response(found.status_code, content=found.content)
+
+
+@pytest.fixture
+def line(api: TestClient) -> Line:
+    return Line(api)
+
+
+@pytest.fixture
+def client(line: Line, monkeypatch: pytest.MonkeyPatch) -> Client:
+    monkeypatch.setattr(live, "LAST_SECONDS", 0.0)
+    transport = httpx.MockTransport(line)
+    return Client(http=httpx.Client(transport=transport, base_url="http://127.0.0.1:8050"))
+
+
+def trials(api: TestClient) -> list[dict[str, Any]]:
+    studies = api.get("/api/studies").json()["items"]
+    return [
+        trial
+        for study in studies
+        for sweep in study["sweep_ids"]
+        for trial in api.get(f"/api/sweeps/{sweep}/trials").json()["items"]
+    ]
+
+
+def test_a_run_ends_with_its_last_loss_and_leaves_nothing_behind(
+    api: TestClient, client: Client, tmp_path: Path
+) -> None:
+    with client.run(**MINE, seed=7, spool=tmp_path) as run:
+        for step in range(5):
+            run.log(step, train_loss=1.0 / (step + 1), test_loss=2.0)
+    (trial,) = trials(api)
+    assert (trial["state"], trial["seed"], trial["train_loss"]) == ("completed", 7, 0.2)
+    assert list(spooled(tmp_path)) == []
+    assert len(api.get(f"/api/trials/{trial['id']}/curve").json()["points"]) == 5
+
+
+def test_while_the_service_is_away_a_run_waits_on_disk_and_is_stored_once(
+    api: TestClient, client: Client, line: Line, tmp_path: Path
+) -> None:
+    line.cut = True
+    with client.run(**MINE, spool=tmp_path) as run:
+        run.log(0, train_loss=1.0)
+        run.log(1, train_loss=math.nan)
+    assert trials(api) == []
+    (waiting,) = spooled(tmp_path)
+    line.cut, line.deaf = False, True
+    for _ in range(3):  # whatever arrives unnoticed is sent again
+        with pytest.raises(Exception, match="No answer"):
+            client.sync_runs(tmp_path)
+    line.deaf = False
+    copy = waiting.read_bytes()
+    assert client.sync_runs(tmp_path) == 1
+    waiting.write_bytes(copy)  # as if it could not be deleted
+    assert client.sync_runs(tmp_path) == 1
+    (trial,) = trials(api)
+    assert (trial["state"], trial["train_loss"]) == ("diverged", None)
+    assert len(api.get(f"/api/trials/{trial['id']}/curve").json()["points"]) == 2
+
+
+def test_a_run_that_raises_has_failed_with_its_reason(
+    api: TestClient, client: Client, tmp_path: Path
+) -> None:
+    def train() -> None:
+        with client.run(**MINE, spool=tmp_path) as run:
+            run.log(0, train_loss=1.0)
+            raise RuntimeError("out of memory")
+
+    with pytest.raises(RuntimeError):
+        train()
+    (trial,) = trials(api)
+    assert (trial["state"], trial["error"]) == ("failed", "RuntimeError: out of memory")
+
+
+def test_a_program_that_was_killed_is_sent_as_failed_and_one_that_lives_is_left_alone(
+    api: TestClient, client: Client, line: Line, tmp_path: Path
+) -> None:
+    line.cut = True
+    run = client.run(**MINE, spool=tmp_path)
+    run.log(0, train_loss=1.0)
+    line.cut = False
+    assert client.sync_runs(tmp_path) == 0
+    gone = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    first, *rest = run.path.read_text().splitlines()
+    dead = json.dumps(json.loads(first) | {"pid": int(gone.stdout)})
+    run.finish()
+    run.path.write_text("\n".join([dead, *rest, '{"point": {"st']))  # killed in mid-line
+    for trial in trials(api):
+        api.delete(f"/api/studies/{trial['id']}")
+    api.delete("/api/studies/1")
+    assert client.sync_runs(tmp_path) == 1
+    (trial,) = trials(api)
+    assert (trial["state"], trial["error"]) == ("failed", "Its program ended without saying how.")
+
+
+def test_a_long_log_is_thinned_and_keeps_where_it_broke() -> None:
+    log = Log()
+    for step in range(200_000):
+        log.add(step, 0.0, {"train_loss": math.nan if step == 77_777 else 1.0})
+    steps = [point.step for point in log.points]
+    assert FIRST_POINTS < len(steps) < 10_000
+    assert steps[:FIRST_POINTS] == list(range(FIRST_POINTS))
+    assert 77_777 in steps
+
+
+@pytest.mark.parametrize(
+    ("step", "losses", "words"),
+    [(1, {"train_loss": 1.0}, "Steps rise"), (9, {"train_loss\n": 1.0}, "no 'train_loss")],
+)
+def test_a_log_refuses_wrong_orders_and_strange_names(
+    step: int, losses: dict[str, float], words: str
+) -> None:
+    log = Log()
+    log.add(1, 0.0, {"train_loss": 1.0})
+    with pytest.raises(ValueError, match=words):
+        log.add(step, 0.0, losses)
+
+
+TRAIN = """
+import json, sys, time
+lr, seed, method = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+print("loading", method)
+if lr == 5.0: sys.exit("no such file")
+if lr == 7.0: time.sleep(60)
+w = 1.0
+for step in range(5):
+    print(json.dumps({"step": step, "train_loss": w * w}), flush=True)
+    w -= lr * 2 * w
+"""
+
+
+def agent(server: str, program: Path, sweep_id: int, *options: str) -> str:
+    """Return what `etascope agent` says at its end."""
+    words = [sys.executable, str(program), "{lr}", "{seed}", "{method}"]
+    start = [sys.executable, "-m", "backend.cli", "agent", str(sweep_id), "--server", server]
+    done = subprocess.run(
+        [*start, "--no-wait", *options, "--", *words],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_any_command_can_be_an_agent(server: str, tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(TRAIN)
+    body = {"where": "agents", "task": "t", "methods": ["gd"], "seeds": 1}
+    with Client(server) as client:
+        sweep = client.submit("Commands", {**body, "learning_rates": [0.1, 3, 5]})
+        said = agent(server, program, sweep.id, "--parallel", "2")
+        assert said == "2 cells finished, 1 broke, 0 were taken back.\n"
+        found = {trial.lr: trial for trial in client.trials(sweep.id)}
+        assert found[0.1].state.value == "completed"
+        assert found[0.1].train_loss == pytest.approx(0.8**8)
+        assert found[3.0].state.value == "diverged"
+        assert "exit code 1" in " ".join(client.sweep(sweep.id).messages)
+        slow = client.submit("Commands", {**body, "learning_rates": [7]})
+        said = agent(server, program, slow.id, "--time-limit", "0.5")
+        assert said == "0 cells finished, 1 broke, 0 were taken back.\n"
+        assert "longer than the 0.5 seconds" in " ".join(client.sweep(slow.id).messages)

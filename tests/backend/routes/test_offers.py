@@ -1,0 +1,61 @@
+"""Sweeps on what workers bring along, over HTTP: waiting, refused, listed, cancelled."""
+
+from fastapi.testclient import TestClient
+
+from backend.db import transaction
+from tests.announced import METHOD, TASK, arrive, leave, method_manifest, task_manifest
+
+BODY = {"study": {"name": "Mine"}, "sweep": {"task": TASK, "methods": ["eb"], "seeds": 1}}
+
+
+def announce() -> None:
+    with transaction() as session:
+        arrive(session, "one", task_manifest(), method_manifest(), host="anna.lab")
+
+
+def gone() -> None:
+    with transaction() as session:
+        leave(session, "one")
+
+
+def test_a_sweep_that_waits_says_for_whom_and_can_be_cancelled(api: TestClient) -> None:
+    announce()
+    gone()
+    sent = api.post("/api/sweeps", json=BODY)
+    assert sent.status_code == 202, sent.text
+    path = f"/api/sweeps/{sent.json()['id']}"
+    (missing,) = api.get(path).json()["waiting_for"]
+    assert (missing["name"], missing["version"]) == (TASK, "aaaa0000")
+    assert missing["last_host"] == "anna.lab"
+    announce()
+    assert api.get(path).json()["waiting_for"] == []
+    gone()
+    assert api.post(f"{path}/cancel").json()["state"] == "cancelled"
+    assert api.get(path).json()["waiting_for"] == []
+
+
+def test_a_value_that_is_not_taken_names_its_field(api: TestClient) -> None:
+    announce()
+    bad = {**BODY, "sweep": {**BODY["sweep"], "vary": {"width": [1]}}}
+    answer = api.post("/api/sweeps", json=bad)
+    assert answer.status_code in (400, 422)
+    error = answer.json()["error"]
+    assert error["field"] == "vary.width"
+    assert error["message"] == "The option width must be a whole number from 4 to 512; got 1."
+
+
+def test_the_catalogue_lists_what_workers_bring_along(api: TestClient) -> None:
+    announce()
+    found = api.get("/api/catalog").json()
+    assert {one["name"]: one["workers"] for one in found["offers"]} == {
+        TASK: ["anna.lab"],
+        METHOD: ["anna.lab"],
+    }
+    (task,) = [one for one in found["tasks"] if one["version"]]
+    assert task["options"]["properties"]["width"]["default"] == 32
+
+
+def test_a_forecast_reads_the_manifest_too(api: TestClient) -> None:
+    announce()
+    found = api.post("/api/forecast", json={**BODY["sweep"], "learning_rates": [0.1]})
+    assert found.json()["trials"] == 1

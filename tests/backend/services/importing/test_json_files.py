@@ -1,0 +1,79 @@
+"""JSON is read value by value; a slow twin reads it at once."""
+
+import json
+import threading
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from backend.errors import InvalidInput, TooLarge
+from backend.services.importing import files
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+runs = st.lists(st.dictionaries(st.text(max_size=5), values, max_size=4), min_size=1, max_size=6)
+
+
+def at_once(text: str) -> list[dict[str, Any]]:
+    """The slow twin: every other thread waits meanwhile."""
+    found = json.loads(text)
+    runs = found["trials"] if isinstance(found, dict) else found
+    return [{name.strip().lower(): value for name, value in run.items()} for run in runs]
+
+
+@given(found=runs, indent=st.none() | st.integers(0, 40), window=st.integers(300, 2000))
+def test_values_across_the_window_are_read_as_at_once(
+    found: list[dict[str, Any]], indent: int | None, window: int
+) -> None:
+    longest = max(len(json.dumps({"trials": [run]}, indent=indent)) for run in found)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "WINDOW", max(window, longest + 1))
+        for whole in (found, {"study": "a", "n": 12, "trials": found, "z": [1, {}]}):
+            text = json.dumps(whole, indent=indent)
+            read = files.read_rows(text.encode(), most_bytes=10**9)
+            assert [row.cells for row in read] == at_once(text)
+
+
+SPOILT = "[{} | [{},] | [{}] 1 | {'trials': [{}] | {'trials' [{}]} | [{},,{}] | [{} {}] | [nul]"
+
+
+@pytest.mark.parametrize("text", [one.replace("'", '"') for one in SPOILT.split(" | ")])
+def test_what_is_not_json_is_refused_with_the_place(text: str) -> None:
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(text)
+    with pytest.raises(InvalidInput, match=r"not JSON: .* at character"):
+        files.read_rows(text.encode(), most_bytes=1000)
+
+
+def test_a_value_longer_than_the_window_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "WINDOW", 1000)
+    text = json.dumps([{"options": [0] * 1000}])
+    with pytest.raises(TooLarge, match="longer than 1,000 characters"):
+        files.read_rows(text.encode(), most_bytes=10**9)
+
+
+def test_other_threads_go_on_meanwhile() -> None:
+    row = {"task": "x", "method": "eb", "lr": 0.1, "options": {"a": [1, 2]}, "pad": "y" * 150}
+    text = json.dumps([row] * 60_000).encode()
+    turns, over = [time.perf_counter()], threading.Event()
+
+    def watch() -> None:
+        while not over.is_set():
+            time.sleep(0.001)
+            turns.append(time.perf_counter())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    began = time.thread_time()
+    files.read_rows(text, most_bytes=10**9)
+    taken = time.thread_time() - began
+    over.set()
+    watcher.join()
+    # Read at once there would be a turn or two; a busy machine takes turns away, but not so many.
+    assert len(turns) > 20 * taken

@@ -1,0 +1,164 @@
+"""What a step costs: asked for once, measured by one worker at a time, shown wherever it holds."""
+
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from fastapi.testclient import TestClient
+
+from backend.db import clock, reading, transaction
+from backend.models import TimingRow
+from backend.queue import Queue
+from backend.reaper import Reaper
+from backend.services import timings
+from backend.settings import get_settings
+
+MEASURED = {
+    "eb": {"value": 1.0, "low": 1.0, "high": 1.0, "rounds": 40},
+    'ib {"batch_rule": "own"}': {"value": 1.33, "low": 1.3, "high": 1.4, "rounds": 40},
+}
+
+
+def ask(api: TestClient, study: int, **body: Any) -> dict[str, Any]:
+    answer = api.post(f"/api/studies/{study}/timing", json=body)
+    assert answer.status_code == 202, answer.text
+    return dict(answer.json())
+
+
+def measure(timing_id: int, worker: str = "one") -> bool:
+    with transaction() as session:
+        claim = timings.claim(session, timing_id=timing_id, worker=worker)
+        if claim is None:
+            return False
+        return timings.finish(session, claim=claim, results=MEASURED, measured_on="cpu (old one)")
+
+
+def cost(api: TestClient, study: int, label: str = "ib") -> dict[str, Any]:
+    rows = api.get(f"/api/studies/{study}/scorecard").json()["rows"]
+    return dict(next(row for row in rows if row["label"] == label)["metrics"]["step_cost"])
+
+
+def test_what_was_measured_stands_in_every_scorecard_of_the_network(
+    api: TestClient, study: int, submit, train, queue
+) -> None:
+    submit()
+    train()
+    path = f"/api/studies/{study}/scorecard"
+    before = api.get(path).headers["etag"]
+    asked = ask(api, study)
+    assert [(one["state"], one["methods"]) for one in asked["items"]] == [("queued", ["eb", "ib"])]
+    assert cost(api, study)["note"] == "Not measured."
+    assert measure(queue.timing_ids.pop())
+    assert api.get(path, headers={"If-None-Match": before}).status_code == 200
+    found = cost(api, study)
+    assert (found["value"], found["low"], found["high"], found["n"]) == (1.33, 1.3, 1.4, 40)
+    assert (found["text"], found["interval"]) == ("1.33", "1.3 to 1.4")
+    assert "cpu (old one)" in found["note"]
+    assert cost(api, study, "eb")["value"] == 1.0
+    other = api.post("/api/studies", json={"name": "The same network, longer"}).json()["id"]
+    body = {"task": "toy/quadratic", "methods": ["ib"], "learning_rates": [1.0], "epochs": 7}
+    api.post(f"/api/studies/{other}/sweeps", json=body)
+    train()
+    assert cost(api, other)["value"] == 1.33
+    body |= {"batch_size": 3}
+    api.post(f"/api/studies/{other}/sweeps", json=body)
+    train()
+    notes = {
+        row["batch_size"]: row["metrics"]["step_cost"]["note"]
+        for row in api.get(f"/api/studies/{other}/scorecard").json()["rows"]
+    }
+    assert notes[3] == "Not measured."
+
+
+def test_the_same_race_is_not_asked_for_twice(api: TestClient, trained: int, queue) -> None:
+    ask(api, trained)
+    assert len(ask(api, trained)["items"]) == 1
+    assert len(queue.timing_ids) == 1
+    measure(queue.timing_ids.pop())
+    ask(api, trained)  # measured, and wanted anew
+    assert len(queue.timing_ids) == 1
+    newest = api.get(f"/api/studies/{trained}/timing").json()["items"]
+    assert [one["state"] for one in newest] == ["queued"]
+
+
+def test_a_study_without_a_network_cannot_be_timed(api: TestClient, study: int) -> None:
+    answer = api.post(f"/api/studies/{study}/timing", json={})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "conflict")
+
+
+def test_a_second_delivery_finds_nothing_to_do(api: TestClient, trained: int, queue) -> None:
+    ask(api, trained)
+    (timing_id,) = queue.timing_ids
+    with transaction() as session:
+        assert timings.claim(session, timing_id=timing_id, worker="one")
+    assert not measure(timing_id, worker="two")
+
+
+def test_a_worker_that_lost_its_lease_stores_nothing(api: TestClient, trained: int, queue) -> None:
+    ask(api, trained)
+    (timing_id,) = queue.timing_ids
+    with transaction() as session:
+        late = timings.claim(session, timing_id=timing_id, worker="one")
+        assert late is not None
+        session.execute(sa.update(TimingRow).values(lease_until=clock(-1)))
+    with transaction() as session:
+        assert timings.due(session) == [(timing_id, "cpu")]  # taken back, and announced again
+    with transaction() as session:
+        second = timings.claim(session, timing_id=timing_id, worker="two")
+        assert second is not None
+        assert not timings.finish(session, claim=late, results={}, measured_on="")
+        assert timings.finish(session, claim=second, results=MEASURED, measured_on="cpu")
+    assert cost(api, trained)["value"] == 1.33
+
+
+def test_a_race_that_always_breaks_fails_in_the_end(api: TestClient, trained: int, queue) -> None:
+    ask(api, trained)
+    (timing_id,) = queue.timing_ids
+    for _ in range(get_settings().max_attempts):
+        with transaction() as session:
+            claim = timings.claim(session, timing_id=timing_id, worker="one")
+            assert claim is not None
+            assert timings.fail(session, claim=claim, error="It broke.")
+    (one,) = api.get(f"/api/studies/{trained}/timing").json()["items"]
+    assert (one["state"], one["error"]) == ("failed", "It broke.")
+    assert cost(api, trained)["note"] == "Not measured."
+
+
+class Unheard(Queue):
+    """A broker that takes messages and loses them."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, int]] = []
+
+    def depths(self) -> dict[str, int]:
+        return {"cpu": 0, "gpu": 0}
+
+    def _send(self, name: str, numbers: Any) -> None:
+        self.sent += [(name, number) for number, _ in numbers]
+
+
+def test_a_lost_message_is_sent_again(
+    api: TestClient, trained: int, queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(api, trained)
+    (timing_id,) = queue.timing_ids
+    lost = Unheard()
+    reaper = Reaper(get_settings(), lost)
+    reaper.run_once()
+    assert lost.sent == []  # it was sent a moment ago
+    with transaction() as session:
+        session.execute(sa.update(TimingRow).values(sent_at=clock(-6)))
+    reaper.run_once()
+    assert lost.sent == [("etascope.run_timing", timing_id)]
+
+
+def test_a_dead_workers_race_is_taken_back_at_once(api: TestClient, trained: int, queue) -> None:
+    ask(api, trained)
+    (timing_id,) = queue.timing_ids
+    with transaction() as session:
+        timings.claim(session, timing_id=timing_id, worker="one")
+        assert timings.abandon(session, workers=["two"]) == 0
+        assert timings.abandon(session, workers=["one"]) == 1
+    with reading() as session:
+        assert timings.pending(session)
+    assert measure(timing_id, worker="two")

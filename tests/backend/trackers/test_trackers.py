@@ -1,0 +1,111 @@
+"""Other trackers' runs: none vanishes, a divergence stays one, and twice adds nothing."""
+
+import importlib.util
+import json
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from backend.trackers import Names, TrackedRun, read_tracker, rows_of
+from ib_core.errors import IBError
+from tests.backend.trackers.stores import MAKERS, Store
+
+
+@pytest.fixture(params=MAKERS)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """A store made by the tracker's own library, where it is installed."""
+    library = request.param.split("_")[0]
+    if library != "wandb" and importlib.util.find_spec(library) is None:
+        pytest.skip(f"{library} is not installed; pip install 'etascope[importers]'")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the libraries' own
+        yield MAKERS[request.param](tmp_path)
+
+
+def send(api: TestClient, rows: list[dict[str, Any]], **query: Any) -> Any:
+    content = json.dumps({"trials": rows}).encode()
+    headers = {"Content-Type": "application/octet-stream"}
+    answer = api.post("/api/import", content=content, params=query, headers=headers)
+    assert answer.is_success, answer.text
+    return answer.json()
+
+
+def test_every_run_is_imported_as_its_source_says_or_named(api: TestClient, store: Store) -> None:
+    found = read_tracker(store.kind, store.place, store.names)
+    assert len(found.dropped) == store.dropped
+    assert all(one.why for one in found.dropped)
+    shown = send(api, found.rows, preview=True)
+    assert shown["new"] == shown["trials"] == store.completed + store.diverged + store.failed
+    ends = Counter(dict.fromkeys(("completed", "diverged", "failed"), 0))
+    for series in shown["series"]:
+        ends.update({name: series[name] for name in ends})
+    assert ends == {
+        "completed": store.completed,
+        "diverged": store.diverged,
+        "failed": store.failed,
+    }
+    assert api.get("/api/studies").json()["items"] == []  # a preview stores nothing
+    stored = send(api, found.rows, name="Theirs", reuse=True)
+    assert stored["imported"] == shown["trials"]
+    again = read_tracker(store.kind, store.place, store.names)
+    more = send(api, again.rows, name="Theirs", reuse=True)
+    assert (more["imported"], more["study_id"]) == (0, stored["study_id"])
+    assert more["sweep_ids"] == stored["sweep_ids"]
+    study = api.get(f"/api/studies/{stored['study_id']}").json()
+    assert study["total"] == shown["trials"]
+    trial = api.get(f"/api/sweeps/{stored['sweep_ids'][0]}/trials").json()["items"][0]
+    origin = api.get(f"/api/trials/{trial['id']}").json()["record"]["imported"]
+    assert (origin["tracker"], origin["store"]) == (store.kind, store.place)
+    assert origin["run"]
+
+
+def test_a_run_that_has_ended_meanwhile_is_all_that_a_second_import_adds(api: TestClient) -> None:
+    def run(name: str, state: Any, loss: float | None) -> TrackedRun:
+        return TrackedRun(name, state, {"lr": 0.1}, task="t", loss=loss)
+
+    first = [run("a", "running", None), run("b", "finished", 0.5)]
+    second = [run("a", "finished", 0.4), run("b", "finished", 0.5)]
+    one = send(api, rows_of("x", "s", first, Names()).rows, name="N", reuse=True)
+    two = send(api, rows_of("x", "s", second, Names()).rows, name="N", reuse=True)
+    # The place of b among its likes has moved from first to second; it is the same run.
+    assert (one["imported"], two["imported"], two["reused"]) == (1, 1, 1)
+    assert api.get(f"/api/studies/{one['study_id']}").json()["total"] == 2
+
+
+def test_runs_of_one_setting_without_seeds_are_numbered_and_none_is_lost(api: TestClient) -> None:
+    runs = [
+        TrackedRun(str(n), "finished", {"lr": 3.0}, task="t", loss=float("nan")) for n in range(4)
+    ]
+    found = rows_of("x", "s", runs, Names())
+    assert [row["repeat"] for row in found.rows] == [1, 2, 3, 4]
+    (series,) = send(api, found.rows, preview=True)["series"]
+    assert (series["diverged"], series["seeds"], series["repeated"]) == (4, [1, 2, 3, 4], 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "words"),
+    [
+        ("nonsense", "x", "There is no tracker called"),
+        ("table", "nowhere.csv", "There is no file"),
+        ("tensorboard", "nowhere", "no event files"),
+    ],
+)
+def test_what_cannot_be_read_is_one_sentence(kind: str, place: str, words: str) -> None:
+    if kind == "tensorboard":
+        pytest.importorskip("tensorboard")
+    with pytest.raises(IBError, match=words):
+        read_tracker(kind, place, Names())
+
+
+def test_a_name_that_no_run_has_is_told_with_the_names_they_have(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text("id,rate,loss\n1,0.1,0.5\n")
+    with pytest.raises(IBError, match="no learning rate called lr") as error:
+        read_tracker("table", str(path), Names())
+    assert error.value.hint is not None
+    assert "rate" in error.value.hint

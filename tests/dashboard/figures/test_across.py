@@ -1,0 +1,97 @@
+"""Pictures of many tasks and of searches: every number in them is the API's."""
+
+import pytest
+
+from dashboard.figures import Picture, across_figure, best_of_figure, rank_words
+from tests.dashboard.scored_answers import across, rows
+
+NARROW = pytest.mark.parametrize("narrow", [False, True])
+
+
+def traces(figure, meta):
+    return [trace for trace in figure.data if trace.meta == meta]
+
+
+@NARROW
+def test_every_method_stands_at_its_mean_rank_with_its_name(narrow):
+    found = across()
+    figure = across_figure(found, Picture(narrow=narrow))
+    ranks = found.ranks[0].mean_ranks
+    drawn = [one for one in traces(figure, "rank") if one.xaxis == "x"]
+    assert sorted(one.x[0] for one in drawn) == sorted(ranks.values())
+    for one in drawn:
+        assert f"{one.x[0]:.2f}" in one.text[1]
+
+
+def test_the_critical_difference_is_drawn_to_scale_and_said():
+    found = across()
+    figure = across_figure(found, Picture())
+    bar = traces(figure, "critical difference")[0]
+    assert max(bar.x) - min(bar.x) == pytest.approx(found.ranks[0].critical_difference)
+    assert (
+        f"{found.ranks[0].critical_difference:.3g}"
+        in traces(figure, "critical difference words")[0].text[0]
+    )
+
+
+def test_bars_join_those_and_only_those_that_cannot_be_told_apart():
+    found = across()
+    ranks = found.ranks[0]
+    assert ranks.groups == [["eb", "ib"]] or ranks.groups == [["ib", "eb"]]
+    (bar,) = [
+        one for one in traces(across_figure(found, Picture()), "rank group") if one.xaxis == "x"
+    ]
+    inside = {label for label, rank in ranks.mean_ranks.items() if min(bar.x) <= rank <= max(bar.x)}
+    assert inside == {"eb", "ib"}
+
+
+def test_profiles_rise_and_chances_and_middle_halves_have_their_intervals():
+    found = across()
+    figure = across_figure(found, Picture())
+    assert len(traces(figure, "profile")) == 3
+    for line in traces(figure, "profile"):
+        assert list(line.y) == sorted(line.y)
+    dots = traces(figure, "across dot")
+    assert len(dots) == len(found.chances) + len(found.iqm)
+    chance = dots[0]
+    assert chance.x[0] == pytest.approx(70)
+    assert chance.error_x.array[0] == pytest.approx(10)
+
+
+def test_the_picture_is_told_to_who_does_not_see_it_and_has_no_axis_of_rates():
+    figure = across_figure(across(), Picture())
+    assert "3 methods over 12 tasks" in figure.layout.meta["label"]
+    assert "IB ends lower than EB in 70 %" in figure.layout.meta["label"]
+    assert figure.layout.meta["rates"] is False
+
+
+def test_ranks_in_a_line_begin_with_the_best():
+    words = rank_words(across().ranks[0])
+    assert words.startswith("Mean ranks by best mean loss: ")
+    assert words.index("IB+") > words.index("EB")
+    assert rank_words(across().ranks[1]).startswith("Mean ranks by LR sensitivity: ")
+
+
+@NARROW
+def test_the_expected_best_of_k_is_what_the_table_has(narrow):
+    found = rows()
+    figure = best_of_figure(found, Picture(narrow=narrow))
+    lines = traces(figure, "best of k")
+    assert [list(line.x) for line in lines] == [list(range(1, 21))] * 2
+    for row, line in zip(found, lines, strict=True):
+        assert line.y[2] == row.metrics["best_of_3"].value
+        assert line.y[9] == row.metrics["best_of_10"].value
+        assert list(line.y) == sorted(line.y, reverse=True)
+    assert len(traces(figure, "band")) == 2
+    assert figure.layout.meta["rates"] is False
+
+
+def test_an_accuracy_is_searched_for_as_an_error():
+    figure = best_of_figure(rows(), Picture(metric="test_accuracy"))
+    assert figure.layout.yaxis.title.text == "expected best test error"
+
+
+def test_a_logarithmic_axis_holds_all_means():
+    figure = best_of_figure(rows(), Picture(scale="log"))
+    low, high = (10**end for end in figure.layout.yaxis.range)
+    assert all(low < value < high for line in traces(figure, "best of k") for value in line.y)

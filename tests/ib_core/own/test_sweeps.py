@@ -1,0 +1,305 @@
+"""Sweeps of anybody's tasks: from a file, from Python, with code that misbehaves."""
+
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from ib_core import Data, Member, Method, Task, build_optimizer, run_sweep, whole
+from ib_core.errors import IBError, InvalidSpec, MisuseError, UnknownName
+from ib_core.methods import METHODS, OWN_METHODS, find_method, probe, torch_optimizers
+from ib_core.own import manifest, register_file, register_word
+from ib_core.sweep import run_all, run_trials, specs_of
+from ib_core.tasks import OWN_TASKS, build_workload, find_task, paper_task
+from tests.ib_core.own.models import rows
+
+FILE = """
+import os, sys, time
+import torch, torch.nn.functional as F
+from torch import nn
+from ib_core import Data, Method, Task, choice, whole
+class Net(nn.Module):
+    def __init__(self, width=4, what="fine"):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(16, width), nn.Tanh(), nn.Linear(width, 3))
+        self.what, self.passes = what, 0
+    def forward(self, x):
+        self.passes += 1
+        if self.training and self.passes > 12:
+            if self.what == "raise":
+                raise ValueError("enough")
+            if self.what == "exit":
+                sys.exit(3)
+            if self.what == "vanish":
+                os._exit(4)
+            if self.what == "hang":
+                time.sleep(600)
+            if self.what == "memory":
+                torch.empty(10**15)
+        if self.what == "item" and x.sum().item() > 1e9:
+            return x
+        if self.what == "nan":
+            return self.layers(x) * float("nan")
+        return self.layers(x[:, :2] if self.what == "shape" else x)
+def data():
+    x = torch.linspace(-1, 1, 48 * 16).view(48, 16).sin()
+    return Data(train=(x, torch.arange(48) % 3))
+WHAT = choice("fine", "raise", "exit", "vanish", "hang", "memory", "item", "nan", "shape")
+task = Task(Net, data, loss=F.cross_entropy, batch_size=12, epochs=5,
+            options={"width": whole(2, 64), "what": WHAT})
+no_mean = Task(Net, data, loss=lambda out, y: F.cross_entropy(out, y, reduction="none"))
+adamw = Method(torch.optim.AdamW)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    for registry in (OWN_TASKS, OWN_METHODS):
+        monkeypatch.setattr(
+            f"ib_core.{'tasks' if registry is OWN_TASKS else 'methods.base'}."
+            f"{'OWN_TASKS' if registry is OWN_TASKS else 'OWN_METHODS'}",
+            registry,
+        )
+    monkeypatch.setattr("ib_core.own._files", {})
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    place = tmp_path / "mine.py"
+    place.write_text(FILE)
+    return place
+
+
+def trials_of(**body: object) -> list:
+    return [trial for spec in specs_of(body) for trial in spec.expand()]
+
+
+def test_a_file_is_swept_by_its_name(file: Path) -> None:
+    task = register_word(f"{file}:task", "task")
+    method = register_word(f"{file}:adamw(schedule=cosine)", "method")
+    assert (task, method) == ("mine.py:task", "mine.py:adamw(schedule=cosine)")
+    trials = trials_of(
+        task=task,
+        methods=[method, "eb"],
+        learning_rates=[0.01, 0.1],
+        seeds=1,
+        vary={"width": [4, 8]},
+    )
+    results = run_all(trials, lanes=1)
+    assert [r.outcome.value for r in results if r] == ["completed"] * 8
+    assert {dict(r.spec.options.as_dict())["width"] for r in results if r} == {4, 8}
+    assert all(r.record["why"] for r in results if r)
+
+
+def test_a_changed_file_makes_new_addresses_and_an_unchanged_one_none(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = register_file(file).code
+    monkeypatch.setattr("ib_core.own._files", {})
+    assert register_file(file).code == first
+    monkeypatch.setattr("ib_core.own._files", {})
+    file.write_text(FILE + "\n# another thought\n")
+    assert register_file(file).code != first
+
+
+def test_what_is_beside_a_file_belongs_to_its_code(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (file.parent / "beside_mine.py").write_text("SIZE = 4\n")
+    file.write_text("import beside_mine\n" + FILE)
+    first = register_file(file).code
+    monkeypatch.setattr("ib_core.own._files", {})
+    (file.parent / "beside_mine.py").write_text("SIZE = 5\n")
+    assert register_file(file).code != first
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("raise", "mine.py, line 15, in forward: ValueError: enough"),
+        ("exit", "ended the process"),
+        ("vanish", "exit code 4"),
+        ("hang", "no sign of life"),
+        ("memory", "mine.py"),
+        ("shape", "cannot be multiplied"),
+    ],
+)
+def test_code_that_misbehaves_fails_its_own_trials_only(file: Path, what: str, said: str) -> None:
+    register_file(file)
+    trials = trials_of(
+        task="mine.py:task",
+        methods=["eb"],
+        learning_rates=[0.1],
+        seeds=2,
+        vary={"what": [what, "fine"]},
+    )
+    results = run_all(trials, lanes=1, stall=6.0)
+    outcomes = [(r.outcome.value, r.error) for r in results if r]
+    assert [outcome for outcome, _ in outcomes] == ["failed"] * 2 + ["completed"] * 2
+    assert said in str(outcomes[0][1])
+
+
+def test_a_loss_that_is_no_number_is_divergence_and_one_without_mean_a_sentence(
+    file: Path,
+) -> None:
+    register_file(file)
+    (nan,) = run_all(
+        trials_of(
+            task="mine.py:task",
+            methods=["eb"],
+            learning_rates=[0.1],
+            seeds=1,
+            vary={"what": ["nan"]},
+        ),
+        lanes=1,
+    )
+    assert nan is not None
+    assert nan.outcome.value == "diverged"
+    (vague,) = run_all(
+        trials_of(task="mine.py:no_mean", methods=["eb"], learning_rates=[0.1], seeds=1), lanes=1
+    )
+    assert vague is not None
+    assert "the mean over rows" in str(vague.error)
+
+
+def test_what_torch_cannot_stack_trains_one_by_one_with_its_words(file: Path) -> None:
+    register_file(file)
+    trials = trials_of(
+        task="mine.py:task",
+        methods=["mine.py:adamw"],
+        learning_rates=[0.01, 0.1],
+        seeds=2,
+        vary={"what": ["item"]},
+    )
+    results = run_trials(trials)
+    assert {r.record["way"] for r in results if r} == {"one by one"}
+    assert "item" in results[0].record["why"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "text", ["def broken(:\n", "raise ValueError('no')\n", "import sys; sys.exit(1)\n"]
+)
+def test_a_file_that_cannot_be_run_says_the_line(tmp_path: Path, text: str) -> None:
+    place = tmp_path / "broken.py"
+    place.write_text(text)
+    with pytest.raises(InvalidSpec, match=r"broken\.py, line 1"):
+        register_file(place)
+
+
+def test_a_full_batch_is_a_plain_loop_to_the_last_bit() -> None:
+    def net(width: int = 8) -> nn.Module:
+        return nn.Sequential(nn.Linear(16, width), nn.Tanh(), nn.Linear(width, 3))
+
+    task = Task(net, rows, loss=F.cross_entropy, options={"width": whole(2, 64)})
+    (found,) = run_sweep(
+        task,
+        ["torch.optim.AdamW"],
+        learning_rates=[0.01],
+        seeds=[7],
+        batch_size=48,
+        epochs=10,
+        lanes=1,
+    )
+    torch.manual_seed(7)
+    model = net(8)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    x, y = rows().train
+    for _ in range(10):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    assert found.train_loss == F.cross_entropy(model(x), y).item()
+
+
+def test_results_are_a_table() -> None:
+    task = Task(lambda: nn.Linear(16, 3), rows, loss=F.cross_entropy)
+    found = run_sweep(task, [Method(torch.optim.SGD), "eb"], learning_rates=[0.1], seeds=1, lanes=1)
+    assert [row["outcome"] for row in found.rows] == ["completed", "completed"]
+    assert "train_loss" in str(found)
+    assert "<table>" in found._repr_html_()
+    assert found[0].train_loss == pytest.approx(found[1].train_loss, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("SGD", "scaled"),
+        ("AdamW", "scaled"),
+        ("RAdam", "scaled"),
+        ("ASGD", "member"),
+        ("Adafactor", "member"),
+        ("Rprop", "member"),
+    ],
+)
+def test_probes_find_the_way_of_an_optimizer(name: str, way: str) -> None:
+    factory = find_method(f"torch.optim.{name}").factory
+    assert factory is not None
+    assert probe(factory, {}, [(4, 3), (4,)], [1e-4, 1.0], name).way == way
+
+
+def test_every_class_of_torch_is_a_method_or_says_why_not() -> None:
+    for name in torch_optimizers():
+        if name == "LBFGS":
+            with pytest.raises(InvalidSpec, match="closure"):
+                find_method("torch.optim.LBFGS")
+        else:
+            assert find_method(f"torch.optim.{name}").factory is not None
+    with pytest.raises(UnknownName):
+        find_method("torch.optim.AdamX")
+    with pytest.raises(UnknownName):
+        find_method("torch.optim.AdamW(weight=1)")
+    with pytest.raises(InvalidSpec):
+        find_method("torch.optim.AdamW(amsgrad=perhaps)")
+
+
+def test_options_are_said_once_and_in_one_way() -> None:
+    assert find_method("torch.optim.AdamW(weight_decay=0.01, beta1=.8)").name == (
+        "torch.optim.AdamW(beta1=0.8)"
+    )
+    assert find_method("eb(schedule=constant)").name == "eb"
+
+
+def test_the_three_silent_cases_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    odd = replace(paper_task("bundled/iris"), family="odd")
+    with pytest.raises(UnknownName, match="family"):
+        build_workload(odd, None, odd.recipe(), [1], torch.device("cpu"))  # type: ignore[arg-type]
+    monkeypatch.setitem(METHODS, "mine", Method(None, title="Mine"))
+    stack = nn.Module()
+    stack.weight = nn.Parameter(torch.zeros(2, 3))
+    with pytest.raises(MisuseError, match="does not say how it steps"):
+        build_optimizer(stack, [Member("mine", 0.1)] * 2)
+    with pytest.raises(MisuseError, match="an ordinary Conv2d"):
+        build_optimizer(nn.Conv2d(1, 4, 3, bias=False), [Member("eb", 0.1)] * 4)
+
+
+def test_a_manifest_says_all_but_the_code(file: Path) -> None:
+    register_file(file)
+    found = manifest("mine.py:task")
+    assert found["options"]["properties"]["width"] == {
+        "type": "integer",
+        "minimum": 2,
+        "maximum": 64,
+        "default": 4,
+    }
+    assert found["code"] == find_task("mine.py:task").code
+    assert len(found["data"]) == 64
+    assert "torch" in found["versions"]
+    assert manifest("torch.optim.AdamW", "method")["options"]["properties"]["weight_decay"]
+
+
+def test_wrong_contracts_are_refused_with_a_sentence() -> None:
+    for wrong in (
+        lambda: Task(3, rows, loss=F.cross_entropy),  # type: ignore[arg-type]
+        lambda: Task(nn.Linear, 3, loss=F.cross_entropy),  # type: ignore[arg-type]
+        lambda: Task(
+            lambda: nn.Linear(1, 1), rows, loss=F.mse_loss, options={"width": whole(1, 2)}
+        ),
+        lambda: Method("adam"),  # type: ignore[arg-type]
+        lambda: Data(train=(torch.zeros(3), torch.zeros(2))).sha256(),
+    ):
+        with pytest.raises(IBError):
+            wrong()

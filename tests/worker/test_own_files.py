@@ -1,0 +1,237 @@
+"""Users' files on workers: loaded, told, trained; and what they do wrong is theirs alone."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backend.db import reading, transaction
+from backend.queue import get_queue
+from backend.schemas import SweepRead, SweepState, TrialState
+from backend.services import catalog, offers, sweeps, workers
+from backend.services.submission import Submission
+from backend.services.workers import Worker
+from backend.settings import get_settings
+from ib_core import own
+from ib_core.announced import offer_key
+from ib_core.errors import InvalidSpec
+from ib_core.methods import OWN_METHODS
+from ib_core.tasks import OWN_TASKS
+from tests.announced import submit_body
+from tests.servers import BrokerServer, wait_for
+from tests.worker.own_files import decent, hostile
+from worker.heartbeat import Heartbeat
+from worker.own_files import load, probe, torch_methods
+from worker.stopping import StopFlag
+from worker.training import train
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_ours() -> Iterator[None]:
+    """Forget what a test loaded."""
+    yield
+    OWN_TASKS.clear()
+    OWN_METHODS.clear()
+    own._files.clear()
+
+
+@pytest.fixture
+def heartbeat(database: str, quick: None) -> Iterator[Heartbeat]:
+    worker = Worker("one", "host", 1, "cpu", queues=("cpu",))
+    heartbeat = Heartbeat(worker, get_settings(), stopping=StopFlag())
+    heartbeat.start()
+    yield heartbeat
+    heartbeat.stop()
+
+
+def sent(**body: Any) -> Submission:
+    with transaction() as session:
+        return submit_body(session, **body)
+
+
+def seen(submission: Submission) -> SweepRead:
+    with reading() as session:
+        return sweeps.get(session, sweep_id=submission.sweep.id)
+
+
+def train_all(submission: Submission, heartbeat: Heartbeat) -> SweepRead:
+    for shard_id in submission.shard_ids:
+        train(shard_id, heartbeat=heartbeat, stopping=StopFlag())
+    return seen(submission)
+
+
+def test_a_file_is_told_sent_for_and_trained_under_the_address_it_was_sent_with(
+    heartbeat: Heartbeat, tmp_path: Path
+) -> None:
+    heartbeat.bring(load([str(decent(tmp_path))]))
+    asked = sent(methods=["eb", "my_file.py:adamw"], vary={"width": [2]})
+    assert asked.sweep.waiting_for == []
+    found = train_all(asked, heartbeat)
+    assert found.state is SweepState.COMPLETED, found.messages
+    again = sent(methods=["eb", "my_file.py:adamw"], vary={"width": [2]})
+    assert again.sweep.reused == again.sweep.total
+    assert seen(again).state is SweepState.COMPLETED
+
+
+def test_a_changed_file_is_another_version_with_trials_of_its_own(
+    heartbeat: Heartbeat, tmp_path: Path
+) -> None:
+    heartbeat.bring(load([str(decent(tmp_path / "old"))]))
+    first = sent()
+    own._files.clear()
+    other = load([str(decent(tmp_path / "new", factor=2.0))])
+    with transaction() as session:
+        offers.announce(session, worker="two", host="host", manifests=other)
+        newer = Worker("two", "host", 2, "cpu", offers=tuple(map(offer_key, other)))
+        workers.register(session, worker=newer)
+    second = sent()
+    assert second.sweep.reused == 0
+    train(second.shard_ids[0], heartbeat=heartbeat, stopping=StopFlag())
+    assert seen(second).progress["queued"] == second.sweep.total  # not this worker's to train
+    assert seen(first).progress["queued"] == first.sweep.total
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("raises", "hostile.py, line 19, in forward: ValueError: no luck"),
+        ("leaves", "hostile.py, line 25, in forward: SystemExit: 3"),
+        ("eats", "hostile.py, line 27, in forward"),
+        ("misshapes", "hostile.py, line 29, in forward"),
+    ],
+)
+def test_what_a_file_does_wrong_fails_its_own_trials_with_the_line(
+    heartbeat: Heartbeat,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+    words: str,
+) -> None:
+    monkeypatch.setenv("ETASCOPE_MAX_ATTEMPTS", "1")
+    get_settings.cache_clear()
+    heartbeat.bring(load([str(hostile(tmp_path))]))
+    bad = sent(task="hostile.py:task", vary={"how": [how]})
+    found = train_all(bad, heartbeat)
+    assert found.state is SweepState.FAILED
+    assert words in found.messages[0]
+    good = train_all(sent(task="toy/quadratic", seeds=1), heartbeat)
+    assert good.state is SweepState.COMPLETED
+
+
+def test_a_loss_that_is_never_a_number_is_a_divergence(
+    heartbeat: Heartbeat, tmp_path: Path
+) -> None:
+    heartbeat.bring(load([str(hostile(tmp_path))]))
+    found = train_all(sent(task="hostile.py:task", vary={"how": ["nan"]}), heartbeat)
+    assert found.progress[TrialState.DIVERGED.value] == found.total
+
+
+def test_markup_in_a_title_stays_text(heartbeat: Heartbeat, tmp_path: Path) -> None:
+    heartbeat.bring(load([str(hostile(tmp_path))]))
+    with reading() as session:
+        (own_task,) = [one for one in catalog.get(session).tasks if one.version]
+    assert own_task.title == "<img src=x onerror=alert(1)> <b>task</b>"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("import os; os._exit(4)", "bad.py ended the process that read it, with exit code 4"),
+        ("import sys; sys.exit('bye')", "bad.py, line 1"),
+        ("x = 1", "bad.py holds neither a Task nor a Method"),
+        ("def (", "bad.py, line 1"),
+        ("1 / 0", "bad.py, line 1, in <module>: ZeroDivisionError"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_in_a_process_of_its_own(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    file = tmp_path / "bad.py"
+    file.write_text(text)
+    with pytest.raises(InvalidSpec) as caught:
+        probe([str(file)])
+    assert words in caught.value.message
+
+
+def test_a_file_that_never_ends_is_given_up(tmp_path: Path) -> None:
+    file = tmp_path / "bad.py"
+    file.write_text("while True: pass")
+    with pytest.raises(InvalidSpec, match="was not read after 1 s"):
+        probe([str(file)], seconds=1.0)
+
+
+def test_torchs_optimizers_are_told_with_their_options() -> None:
+    found = {one["name"]: one for one in torch_methods()}
+    assert found["torch.optim.AdamW"]["options"]["properties"]["weight_decay"]["default"] == 0.01
+    assert "torch.optim.LBFGS" not in found
+
+
+@pytest.fixture
+def service(sqlite_database: str, broker: BrokerServer) -> BrokerServer:
+    del sqlite_database
+    return broker
+
+
+def announced(submission: Submission) -> Submission:
+    get_queue().enqueue(submission.shard_ids)
+    return submission
+
+
+def wait_for_offers(count: int) -> None:
+    def there() -> bool:
+        with reading() as session:
+            return len({one.code for one in offers.list_all(session) if one.workers}) >= count
+
+    wait_for(there, seconds=180, what="workers to announce what they have")
+
+
+def wait_for_end(submission: Submission) -> SweepRead:
+    over = (SweepState.COMPLETED, SweepState.FAILED, SweepState.CANCELLED)
+    wait_for(lambda: seen(submission).state in over, seconds=240, what="the sweep to end")
+    return seen(submission)
+
+
+@pytest.mark.slow
+def test_two_workers_with_two_versions_each_train_their_own(
+    service: BrokerServer, start_worker: Callable[..., Any], tmp_path: Path
+) -> None:
+    start_worker("-m", "worker.main", str(decent(tmp_path / "one")))
+    wait_for_offers(1)
+    first = announced(sent())
+    assert wait_for_end(first).state is SweepState.COMPLETED
+    start_worker("-m", "worker.main", str(decent(tmp_path / "two", factor=2.0)))
+    wait_for_offers(2)
+    old, new = first.sweep.spec["options"]["code"], seen(announced(sent())).spec["options"]["code"]
+    assert old != new
+    for code in (old, new):
+        asked = announced(sent(task=f"my_file.py:task@{code[:8]}", seeds=[5, 6]))
+        found = wait_for_end(asked)
+        assert found.state is SweepState.COMPLETED, found.messages
+        assert found.spec["options"]["code"] == code
+    assert sent(task=f"my_file.py:task@{old[:8]}").sweep.reused == first.sweep.total
+
+
+@pytest.mark.slow
+def test_a_worker_survives_a_file_that_hangs_and_one_that_ends_its_process(
+    service: BrokerServer,
+    start_worker: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ETASCOPE_MAX_ATTEMPTS", "1")
+    monkeypatch.setenv("ETASCOPE_STALL_SECONDS", "15")
+    start_worker("-m", "worker.main", str(hostile(tmp_path)))
+    wait_for_offers(1)
+    bad = {
+        how: announced(sent(task="hostile.py:task", vary={"how": [how]}, seeds=1))
+        for how in ("ends", "hangs")
+    }
+    good = announced(sent(task="toy/quadratic", seeds=1))
+    ended = {how: wait_for_end(one) for how, one in bad.items()}
+    assert {one.state for one in ended.values()} == {SweepState.FAILED}
+    assert "died while it trained this" in ended["ends"].messages[0]
+    assert "made no progress" in ended["hangs"].messages[0]
+    assert wait_for_end(good).state is SweepState.COMPLETED
+    works = announced(sent(task="hostile.py:task", seeds=1))
+    assert wait_for_end(works).state is SweepState.COMPLETED
