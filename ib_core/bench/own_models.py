@@ -6,6 +6,7 @@ same with torch's fused optimizer. What is timed is the step: batch, passes, and
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -129,7 +130,7 @@ def _raced(case: _Case, count: int, rounds: int) -> OwnResult:
     }
     if case.method == ADAMW:
         contestants["fused"] = _loop(task, trials, fused=True)
-    measured = race(contestants, rounds=rounds, seconds=60.0)
+    measured = race(contestants, rounds=rounds, seconds=60.0, clock=time.thread_time)
     return OwnResult(
         name=case.name,
         members=count,

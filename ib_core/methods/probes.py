@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ib_core.errors import MisuseError
-from ib_core.methods.torch_stack import Factory, make_optimizer
+from ib_core.methods.torch_stack import Factory, in_one_pass, make_optimizer
 
 #: Steps of the comparison with the optimizer alone.
 STEPS = 40
@@ -115,7 +115,7 @@ class _Trial:
         ratios = ([1.0] if poisoned else []) + [rate / largest for rate in rates]
         ratio = torch.tensor(ratios).view(-1, 1).expand_as(members).flatten()
         theta = nn.Parameter(members.flatten().clone())
-        optimizer = self._ready([theta], largest)
+        optimizer = in_one_pass(self._ready([theta], largest))
         for step in range(STEPS):
             grads = self.gradients[step]
             if poisoned:
