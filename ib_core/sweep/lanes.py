@@ -25,11 +25,11 @@ from typing import Self
 import torch
 
 from ib_core.errors import IBError, said_where
-from ib_core.methods import find_method
+from ib_core.methods import OWN_METHODS, find_method
 from ib_core.sweep.engine import run_trials
 from ib_core.sweep.result import CurvePoint, Observer, TrialResult, failed_result
 from ib_core.sweep.spec import TrialSpec
-from ib_core.tasks import PaperTask, find_task
+from ib_core.tasks import OWN_TASKS, PaperTask, find_task
 
 #: Seconds without a word after which a lane with a user's code is taken to hang.
 STALL_SECONDS = 300.0
@@ -389,6 +389,7 @@ class Guard:
     def __init__(self, *, stall: float = STALL_SECONDS, shares: int = 1) -> None:
         self.stall, self.shares = stall, shares
         self._lanes: Lanes | None = None
+        self._known: list[int] = []
 
     def run(self, trials: Sequence[TrialSpec], *, device: str, observer: Observer) -> None:
         """Train a shard; what hangs ends as failed.
@@ -397,8 +398,10 @@ class Guard:
             LaneDied: In one sentence, if it broke.
         """
         ready_to_fork(trials)
-        if self._lanes is None or self._lanes.device != device:
+        known = [*map(id, OWN_TASKS.values()), *map(id, OWN_METHODS.values())]
+        if self._lanes is None or self._lanes.device != device or known != self._known:
             self.stop()
+            self._known = known  # a fork knows what was entered before it
             self._lanes = Lanes(1, device, guarded=True, stall=self.stall, shares=self.shares)
         try:
             self._lanes.train([Work(observer, trials)], raising=True)

@@ -63,8 +63,6 @@ class ModelWorkload:
             them leave behind stays in the processor's cache until their backward pass.
     """
 
-    part = 0
-
     def __init__(
         self,
         task: Task,
@@ -76,8 +74,9 @@ class ModelWorkload:
         validation: float | None = None,
         way: str = "stacked",
     ) -> None:
+        way, _, part = way.partition("/")
         self.task, self.seeds, self.device, self.way = task, list(seeds), device, way
-        self.values, self.batch_size = dict(values), batch_size
+        self.values, self.batch_size, self.part = dict(values), batch_size, int(part or 0)
         data = task.data()
         self.train = Rows.of(data.train, "train").to(device)
         self.validation: Rows | None = None

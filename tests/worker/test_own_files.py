@@ -24,13 +24,15 @@ from tests.worker.own_files import decent, hostile
 from worker.heartbeat import Heartbeat
 from worker.own_files import load, probe, torch_methods
 from worker.stopping import StopFlag
-from worker.training import train
+from worker.training import guard, train
 
 
 @pytest.fixture(autouse=True)
 def nothing_of_ours() -> Iterator[None]:
     """Forget what a test loaded."""
     yield
+    guard(1).stop()
+    guard.cache_clear()
     OWN_TASKS.clear()
     OWN_METHODS.clear()
     own._files.clear()
