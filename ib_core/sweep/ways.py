@@ -26,8 +26,6 @@ AGREEMENT = 1e-3
 TIMED_STEPS = 3
 #: Shorter trainings are stacked unmeasured: the measuring would take longer.
 WORTH_TIMING = 6
-#: So many members may take their passes at once, and all; tried where steps are many and long.
-PARTS, WORTH_PARTS, LONG_STEP = (32, 8), 30, 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,24 +150,12 @@ class _Choice:
         steps = first.epochs * self._workload([first], one_way.model).steps_per_epoch
         if steps < WORTH_TIMING:
             return stacked
-        together, stacked = self._best_parts(stacked, steps)
+        together = self._seconds(self.trials, stacked)
         apart = len(self.trials) * self._seconds([first], one_way)
         gain = apart / together
         if gain >= 1.0:
             return replace(stacked, reason=f"{stacked.reason}; {gain:.1f} times a loop")
         return Way("one by one", f"a loop is {1 / gain:.1f} times a stack", model="each")
-
-    def _best_parts(self, stacked: Way, steps: int) -> tuple[float, Way]:
-        """Return what a step takes, and the way with as many members at once as are fastest."""
-        best = self._seconds(self.trials, stacked), stacked
-        if steps < WORTH_PARTS or best[0] < LONG_STEP or self.device.type != "cpu":
-            return best
-        for part in PARTS:
-            if 2 * part <= len(self.trials):
-                reason = f"{stacked.reason}, {part} members at a time"
-                way = replace(stacked, model=f"stacked/{part}", reason=reason)
-                best = min(best, (self._seconds(self.trials, way), way), key=lambda one: one[0])
-        return best
 
     def _seconds(self, trials: Sequence[TrialSpec], way: Way) -> float:
         """Return what a step takes, the best of a few."""

@@ -22,7 +22,7 @@ from ib_core.tasks.base import EVALUATION_ROWS, Evaluation
 from ib_core.tasks.randomness import ChanceSeen, SeededChance
 from ib_core.tasks.recurrent import make_stackable
 from ib_core.tasks.rows_of_data import Inputs, Rows
-from ib_core.tasks.stacked_model import Bridge, Stack, build_model, by_parts, one_number
+from ib_core.tasks.stacked_model import Bridge, Stack, build_model, one_number
 
 if TYPE_CHECKING:
     from ib_core.tasks.task import Task
@@ -57,10 +57,6 @@ class ModelWorkload:
         device: Where.
         validation: Share of the training rows to hold out, where the data have no such rows.
         way: See `Task.workload`.
-
-    Attributes:
-        part: So many members of a stack take their passes at once; 0: all of them. What few of
-            them leave behind stays in the processor's cache until their backward pass.
     """
 
     def __init__(
@@ -74,9 +70,8 @@ class ModelWorkload:
         validation: float | None = None,
         way: str = "stacked",
     ) -> None:
-        way, _, part = way.partition("/")
         self.task, self.seeds, self.device, self.way = task, list(seeds), device, way
-        self.values, self.batch_size, self.part = dict(values), batch_size, int(part or 0)
+        self.values, self.batch_size = dict(values), batch_size
         data = task.data()
         self.train = Rows.of(data.train, "train").to(device)
         self.validation: Rows | None = None
@@ -149,31 +144,23 @@ class ModelWorkload:
         del model  # it is `self.base`, or stands for it
         if not self.base.training:
             self.base.train()
+        x, y = self._batch
         if self._stack is None:
-            return self._loss_alone(*self._batch).unsqueeze(0)
+            return self._loss_alone(x, y).unsqueeze(0)
         self._stack.remember_buffers(self._step)
-        members, tensors = len(self.seeds), self._stack.tensors()
-        if not 0 < self.part < members or self._stack.implicit:
-            return self._mapped(tensors, slice(0, members))
-        return by_parts(self._mapped, tensors, members, self.part)
-
-    def _mapped(self, tensors: dict[str, Tensor], rows: slice) -> Tensor:
-        """Return the losses of neighbouring members, given theirs of the stack's tensors."""
-        seeds, (x, y) = self.seeds[rows], self._batch
-        if self.shuffled:
-            x, y = tuple(part[rows] for part in x), y[rows]
         shared = 0 if self.shuffled else None
 
         def loss(tensors: dict[str, Tensor], member: Tensor, x: Inputs, y: Tensor) -> Tensor:
             if not self.chance:
                 return self.task.loss(functional_call(self.base, tensors, x), y)
-            with SeededChance(seeds, self._step, member):
+            with SeededChance(self.seeds, self._step, member):
                 return self.task.loss(functional_call(self.base, tensors, x), y)
 
-        members = torch.arange(len(seeds), device=self.device)
+        members = torch.arange(len(self.seeds), device=self.device)
         mapped = vmap(loss, (0, 0, shared, shared), randomness="error")
         with sdpa_kernel(SDPBackend.MATH):  # torch cannot map its other attentions over members
-            return one_number(mapped(tensors, members, x, y), self.task, 1)
+            losses = mapped(self._stack.tensors(), members, x, y)
+        return one_number(losses, self.task, 1)
 
     def _loss_alone(self, x: Inputs, y: Tensor) -> Tensor:
         if not self.chance:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -80,11 +80,6 @@ class Stack:
                     if old is not None:
                         setattr(module, name, new[id(old)])
 
-    @property
-    def implicit(self) -> bool:
-        """Whether a layer keeps a record of the whole stack's backward pass."""
-        return any(isinstance(module, ImplicitLayer) for module in self.base.modules())
-
     def tensors(self) -> dict[str, Tensor]:
         """Return parameters and buffers by name, the members in front."""
         return {**dict(self.base.named_parameters()), **dict(self.base.named_buffers())}
@@ -107,60 +102,6 @@ class Stack:
                 if buffer is not None and len(buffer) != len(kept):
                     setattr(module, name, buffer[kept])
         self._before = {name: before[kept] for name, before in self._before.items()}
-
-
-def by_parts(
-    losses: Callable[[dict[str, Tensor], slice], Tensor],
-    tensors: Mapping[str, Tensor],
-    members: int,
-    size: int,
-) -> Tensor:
-    """Return every member's loss, each part's backward pass taken right after its forward pass.
-
-    Args:
-        losses: Of neighbouring members, given their part of the tensors.
-        tensors: Parameters and buffers, the members in front; buffers are changed in place.
-        members: How many.
-        size: Of a part.
-    """
-    moved = [name for name, tensor in tensors.items() if tensor.requires_grad]
-    found: list[Tensor] = []
-    grads: list[Tensor | None] = [None] * len(moved)
-    for start in range(0, members, size):
-        rows = slice(start, min(start + size, members))
-        part = {name: tensor.detach()[rows] for name, tensor in tensors.items()}
-        leaves = [part[name].requires_grad_() for name in moved]
-        each = losses(part, rows)
-        made = torch.autograd.grad(each.sum(), leaves, allow_unused=True)
-        found.append(each.detach())
-        for place, grad in enumerate(made):
-            if grad is not None:
-                if (whole := grads[place]) is None:
-                    whole = grads[place] = torch.empty_like(tensors[moved[place]])
-                whole[rows].copy_(grad)
-    joined: Tensor = _Taken.apply(torch.cat(found), grads, *(tensors[name] for name in moved))  # type: ignore[no-untyped-call]
-    return joined
-
-
-class _Taken(torch.autograd.Function):
-    """Losses whose gradients are there already."""
-
-    @staticmethod
-    def forward(ctx: Any, losses: Tensor, grads: list[Tensor | None], *_: Tensor) -> Tensor:
-        """Return the losses."""
-        ctx.grads = grads
-        return losses.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *asked: Tensor) -> Any:
-        """Return the gradients, each member's times what is asked of its loss: mostly 1."""
-        grads, ctx.grads = ctx.grads, None
-        if not bool((asked[0] == 1).all()):
-            grads = [
-                None if grad is None else grad * asked[0].view(-1, *[1] * (grad.dim() - 1))
-                for grad in grads
-            ]
-        return None, None, *grads
 
 
 class Bridge(nn.Module):

@@ -242,9 +242,8 @@ class Task:
             activation: Of the paper's tasks.
             validation: Share of the training rows to hold out; rows that the data have for it
                 go before.
-            way: `stacked`, or `stacked/8` for passes of so many members at a time; `plain` for one
-                member in an ordinary model; `bridged` for one in an ordinary model whose parameters
-                a stack's optimizer moves.
+            way: `stacked`; `plain` for one member in an ordinary model; `bridged` for one in an
+                ordinary model whose parameters a stack's optimizer moves.
         """
         del profile, activation
         from ib_core.tasks.model_workload import ModelWorkload
