@@ -102,10 +102,12 @@ NEVER_BELOW = 0.95
 
 def race_own(*, quick: bool, tell: Callable[[str], None]) -> Iterator[OwnResult]:
     """Race every model at 1, 10 and 100 trials."""
-    threads, cores = torch.get_num_threads(), os.sched_getaffinity(0)
+    threads = torch.get_num_threads()
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
     torch.set_num_threads(1)
     keep_pages()  # as every process that trains does, and the plain loop beside it
-    os.sched_setaffinity(0, {max(cores)})
+    if cores:
+        os.sched_setaffinity(0, {max(cores)})
     try:
         for case in CASES:
             for count in COUNTS:
@@ -113,7 +115,8 @@ def race_own(*, quick: bool, tell: Callable[[str], None]) -> Iterator[OwnResult]
                 yield _raced(case, count, rounds=5 if quick else 15)
     finally:
         torch.set_num_threads(threads)
-        os.sched_setaffinity(0, cores)
+        if cores:
+            os.sched_setaffinity(0, cores)
 
 
 def _raced(case: _Case, count: int, rounds: int) -> OwnResult:
