@@ -59,6 +59,15 @@ def in_one_pass(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
     return optimizer
 
 
+def padding(numbers: int) -> int:
+    """Return how many numbers a block lacks to a multiple of what processors take at once.
+
+    The last few of a fused pass are rounded in another way: without them a member's numbers do not
+    depend on who stands before it.
+    """
+    return -numbers % 64
+
+
 class TorchStack(StackOptimizer):
     """A stack moved by torch optimizers; all members have one method.
 
@@ -198,10 +207,14 @@ class ScaledEngine(Engine):
 
     def _lay_out(self) -> None:
         """Put the members' weights into one block, parameter after parameter."""
+        like = self.slots[0].parameter.data
+        self.members = len(self.stack.members)
         sizes = [slot.parameter.numel() for slot in self.slots]
-        self.block = torch.cat([slot.parameter.data.flatten() for slot in self.slots])
-        self.grad = torch.empty_like(self.block)
-        parts = zip(self.slots, self.block.split(sizes), self.grad.split(sizes), strict=True)
+        rest = like.new_zeros(padding(sum(sizes)))
+        self.block = torch.cat([*(slot.parameter.data.flatten() for slot in self.slots), rest])
+        self.grad = torch.zeros_like(self.block)
+        whole = [*sizes, len(rest)]
+        parts = zip(self.slots, self.block.split(whole), self.grad.split(whole), strict=False)
         for slot, theta, grad in parts:
             slot.parameter.data = theta.view(slot.parameter.shape)
             slot.grad = grad.view(slot.parameter.shape)
@@ -209,9 +222,8 @@ class ScaledEngine(Engine):
         self.alike = all(ratio == 1.0 for ratio in ratios)
         self.before = torch.empty_like(self.block[:0] if self.alike else self.block)
         ratio = self.block.new_tensor(ratios)
-        self.ratio = torch.cat(
-            [ratio.repeat_interleave(slot.parameter[0].numel()) for slot in self.slots]
-        )
+        each = [ratio.repeat_interleave(slot.parameter[0].numel()) for slot in self.slots]
+        self.ratio = torch.cat([*each, rest])
 
     def gather(self) -> None:
         """Copy the gradients into their block."""
@@ -242,18 +254,18 @@ class ScaledEngine(Engine):
         self.theta.data, self.theta.grad = self.block, self.grad
         for name, value in state.items():
             if isinstance(value, Tensor) and value.shape == (count,):
-                state[name] = value[places]
+                rest = value.new_zeros(len(self.ratio) - len(places))
+                state[name] = torch.cat([value[places], rest])
         optimizer.state[self.theta] = state
 
     def _places(self, kept: Tensor) -> Tensor:
         """Return where the members' numbers lie in the present block."""
         start, found = 0, []
-        members = len(self.ratio) // sum(slot.parameter[0].numel() for slot in self.slots)
         for slot in self.slots:
             each = slot.parameter[0].numel()
             rows = kept.unsqueeze(1) * each + torch.arange(each, device=kept.device)
             found.append(rows.flatten() + start)
-            start += members * each
+            start += self.members * each
         return torch.cat(found)
 
 

@@ -304,9 +304,9 @@ class Lanes:
                         raise
                     waiting.extendleft(_blamed(at_work.pop(ready), error))
             for pipe in self._watched(at_work):
-                error = LaneDied(f"It gave no sign of life for {self.stall:g} s and was stopped.")
-                error.stalled = True
-                waiting.extendleft(_blamed(at_work.pop(pipe), error, apart=not raising))
+                silent = LaneDied(f"It gave no sign of life for {self.stall:g} s and was stopped.")
+                silent.stalled = True
+                waiting.extendleft(_blamed(at_work.pop(pipe), silent, apart=not raising))
 
     def _hand_down(self, waiting: "deque[Work]", at_work: dict[Connection, Work]) -> None:
         """Give every free lane something to train."""

@@ -120,7 +120,7 @@ class LSTMSteps(torch.autograd.Function):
         return hs[:, 1:].clone(), c_all[-1].clone()
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, dh_all: Tensor, dc: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients by x, both weights, the bias and the first state."""
         rows, weight, recurrent, gates, hs, cs, squashed = ctx.saved_tensors

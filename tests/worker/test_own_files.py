@@ -212,6 +212,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     command = [sys.executable, "-m", "pip", *words, str(target), str(tmp_path / "source")]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
     monkeypatch.syspath_prepend(str(target))
+    own._distributions.cache_clear()
     before = os.environ.get("PYTHONPATH", "")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(target), before))))
     return target / "tiny_tasks"

@@ -207,7 +207,7 @@ def test_a_full_batch_is_a_plain_loop_to_the_last_bit(name: str) -> None:
     task = Task(net, rows, loss=F.cross_entropy, options={"width": whole(2, 64)})
 
     def swept(rates: list[float]) -> list[TrialResult]:
-        asked = {"learning_rates": rates, "seeds": [7], "batch_size": 48, "epochs": 10}
+        asked = {"learning_rates": rates, "seeds": [7], "batch_size": 48, "epochs": 5}
         return list(run_sweep(task, [f"torch.optim.{name}"], **asked, lanes=1))
 
     (found,) = swept([0.01])
@@ -217,7 +217,7 @@ def test_a_full_batch_is_a_plain_loop_to_the_last_bit(name: str) -> None:
     optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.01)
     x, y = rows().train
     losses = []
-    for _ in range(10):
+    for _ in range(5):  # so few that a stack of two is taken unmeasured
         optimizer.zero_grad()
         F.cross_entropy(model.train()(x), y).backward()
         optimizer.step()
@@ -241,10 +241,13 @@ def test_what_a_lane_was_training_is_looked_for_among_its_trials(file: Path) -> 
     """One of three that train one by one ends the process; the others are trained all the same."""
     file.write_text(
         FILE.replace(
-            'if self.what == "item" and x.sum().item() > 1e9:',
-            'if self.what == "item" and self.layers[0].bias.abs().max().item() > 1e3:\n'
+            "        return self.layers(x[:, :2]",
+            "        bias = self.layers[0].bias.detach()\n"
+            "        self.first = getattr(self, 'first', bias.clone())\n"
+            "        moved = (bias - self.first).abs().max().item()\n"
+            "        if self.passes > 12 and moved < 1e-6:\n"
             "            os._exit(5)\n"
-            "        if False:",
+            "        return self.layers(x[:, :2]",
         )
     )
     register_file(file)
@@ -252,14 +255,13 @@ def test_what_a_lane_was_training_is_looked_for_among_its_trials(file: Path) -> 
         trials_of(
             task="mine.py:task",
             methods=["torch.optim.SGD"],
-            learning_rates=[0.1, 1e7, 0.2],
+            learning_rates=[1e-12, 0.1, 0.2],
             seeds=1,
-            vary={"what": ["item"]},
         ),
         lanes=1,
     )
-    assert [r.outcome.value for r in results if r] == ["completed", "failed", "completed"]
-    assert "exit code 5" in str(results[1].error)  # type: ignore[union-attr]
+    assert [r.outcome.value for r in results if r] == ["failed", "completed", "completed"]
+    assert "exit code 5" in str(results[0].error)  # type: ignore[union-attr]
 
 
 def test_results_are_a_table() -> None:
