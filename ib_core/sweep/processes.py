@@ -8,12 +8,15 @@ trains its shards one after another instead.
 
 import os
 from collections.abc import Collection, Mapping, Sequence
+from importlib import import_module
 
+from ib_core.methods import OWN_METHODS, find_method
 from ib_core.sweep.engine import run_trials
-from ib_core.sweep.lanes import STALL_SECONDS, Lanes, Work, can_fork, is_own, ready_to_fork
+from ib_core.sweep.lanes import STALL_SECONDS, Lanes, Work, can_fork, is_own
 from ib_core.sweep.result import SILENT, CurvePoint, Observer, TrialResult
 from ib_core.sweep.shard import PlannedShard, plan_shards
 from ib_core.sweep.spec import TrialSpec
+from ib_core.tasks import OWN_TASKS
 
 
 def lanes_here(device: str) -> int:
@@ -105,3 +108,47 @@ def run_all(
     for shard, watcher in zip(shards, watchers, strict=True):
         run_trials([trials[i] for i in shard.indices], device=device, observer=watcher)
     return results
+
+
+def ready_to_fork(trials: Sequence[TrialSpec]) -> None:
+    """Import what torch's optimizers want at their first step, so that no lane waits for it."""
+    if any(find_method(trial.method).factory for trial in trials):
+        import_module("torch._dynamo")
+
+
+class Guard:
+    """A guarded lane that a worker keeps: it remembers which way a model trains.
+
+    Args:
+        stall: Seconds without a word after which it is stopped.
+        shares: So many of them share this machine's memory.
+    """
+
+    def __init__(self, *, stall: float = STALL_SECONDS, shares: int = 1) -> None:
+        self.stall, self.shares = stall, shares
+        self._lanes: Lanes | None = None
+        self._known: list[int] = []
+
+    def run(self, trials: Sequence[TrialSpec], *, device: str, observer: Observer) -> None:
+        """Train a shard; what hangs ends as failed.
+
+        Raises:
+            LaneDied: In one sentence, if it broke.
+        """
+        ready_to_fork(trials)
+        known = [*map(id, OWN_TASKS.values()), *map(id, OWN_METHODS.values())]
+        if self._lanes is None or self._lanes.device != device or known != self._known:
+            self.stop()
+            self._known = known  # a fork knows what was entered before it
+            self._lanes = Lanes(1, device, guarded=True, stall=self.stall, shares=self.shares)
+        try:
+            self._lanes.train([Work(observer, trials)], raising=True)
+        except BaseException:
+            self.stop()  # it may still be training what nobody waits for
+            raise
+
+    def stop(self) -> None:
+        """End the lane."""
+        if self._lanes is not None:
+            self._lanes.stop()
+            self._lanes = None
