@@ -95,7 +95,9 @@ def engine_device(asked: str, kind: str) -> str:
 
 def _fail(stopping: StopFlag, claim: Claim, error: BaseException) -> None:
     # Missing data, say, are missing for every trial; other faults may be one trial's alone.
-    alone = error.split if isinstance(error, LaneDied) else not isinstance(error, IBError)
+    alone = not isinstance(error, IBError)
+    if isinstance(error, LaneDied):
+        alone = error.split
     sentence = explain(error)
 
     def write(session: Session) -> bool:

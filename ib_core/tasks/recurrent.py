@@ -15,6 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from ib_core.errors import MisuseError
+
 #: h of one layer and direction, and c of an LSTM.
 State = tuple[Tensor, ...]
 
@@ -158,7 +160,7 @@ class _OfOneMember(torch.autograd.Function):
     @staticmethod
     def forward(*_: Tensor) -> tuple[Tensor, Tensor]:
         """Refuse: outside of a stack torch's own is faster."""
-        raise NotImplementedError
+        raise MisuseError("An LSTM's steps are those of a stack; call the layer itself.")
 
     @staticmethod
     def setup_context(*_: Any) -> None:
