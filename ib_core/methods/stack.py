@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from ib_core.errors import MisuseError, lookup
 from ib_core.kernels import solved_layer
 from ib_core.layers import ImplicitLayer, Record, merge
-from ib_core.methods.base import METHODS, Member, Method
+from ib_core.methods.base import Member, Method
+from ib_core.methods.catalogue import METHODS
 from ib_core.methods.mover import Mover, MoverKind, Step
 from ib_core.methods.proxprop import solved_rows
 from ib_core.methods.schedules import CONSTANT
@@ -116,6 +117,9 @@ class StackOptimizer:
             (run, kind(self._thetas(run), self.members[run]))
             for run, kind in _runs([mover_kind(member) for member in self.members])
         ]
+        shapes = [s.parameter.shape if s.alone else s.parameter.shape[1:] for s in self.slots]
+        for _, mover in self._movers:
+            mover.shapes = shapes
 
     def step(self, closure: Closure) -> Tensor:
         """Move every member by one batch and return the losses before the step, [members]."""

@@ -311,15 +311,18 @@ def _canonical(methods: Iterable[str]) -> tuple[str, ...]:
 def _options_of(method: str, options: Options) -> Options:
     """Drop what the method ignores, fill in what it needs: equal trials get equal addresses."""
     base = method.partition("(")[0]
-    exact, heavy = base == "isgd", base == "momentum"
-    code = find_method(method).code
+    found = find_method(method)
+    exact, code = base == "isgd", found.code
+    heavy = "momentum" in found.options and found.factory is None
+    usual = 0.9 if base == "momentum" else None  # the others came later: unsaid is 0.9 there
+    momentum = usual if options.momentum in (None, 0.9) else options.momentum
     own = options.own if code is None else tuple(sorted((*options.own, ("method_code", code))))
     return replace(
         options,
         own=own,
         isgd_form=(options.isgd_form or "text") if exact else None,
         inner_steps=(options.inner_steps or 100) if exact else None,
-        momentum=(0.9 if options.momentum is None else options.momentum) if heavy else None,
+        momentum=momentum if heavy else None,
     )
 
 
