@@ -97,8 +97,9 @@ class TrialSpec:
     def from_dict(cls, data: Mapping[str, Any]) -> "TrialSpec":
         """Rebuild a trial from `as_dict`."""
         trial = cls(**{**data, "options": read_options(data.get("options"))})
-        for name in dict(trial.options.own) if isinstance(TASKS.get(trial.task), PaperTask) else ():
-            if name not in CODES:
+        task = TASKS.get(trial.task)
+        for name in dict(trial.options.own) if isinstance(task, PaperTask) else ():
+            if name not in (*CODES, *task.options):
                 lookup("option", name, _COMMON, field="options")
         return trial
 
@@ -296,7 +297,7 @@ _COMMON = {name: None for name in Options.__dataclass_fields__ if name != "own"}
 def _of_task(options: Options, task: Task) -> Options:
     """Return the options with every one of the task's own said, and the code it comes from."""
     if isinstance(task, PaperTask):
-        return options
+        return replace(options, own=task.unusual(options.own))
     values = task.read(options.of_task)
     codes = {} if task.code is None else {"code": task.code}
     sizes = {name: values.pop(name) for name in ("width", "depth") if name in values}
@@ -310,9 +311,8 @@ def _canonical(methods: Iterable[str]) -> tuple[str, ...]:
 
 def _options_of(method: str, options: Options) -> Options:
     """Drop what the method ignores, fill in what it needs: equal trials get equal addresses."""
-    base = method.partition("(")[0]
-    found = find_method(method)
-    exact, code = base == "isgd", found.code
+    base, found = method.partition("(")[0], find_method(method)
+    exact, code = found.exact, found.code
     heavy = "momentum" in found.options and found.factory is None
     usual = 0.9 if base == "momentum" else None  # the others came later: unsaid is 0.9 there
     momentum = usual if options.momentum in (None, 0.9) else options.momentum
