@@ -196,6 +196,15 @@ RACE = Study(
 )
 
 
+_COMPARED = PRESETS["compare/methods"]
+COMPARISON = Study(
+    name=_COMPARED.name,
+    title=_COMPARED.title,
+    question=_COMPARED.summary,
+    portions=tuple(Portion(body) for body in _COMPARED.sweeps()),
+)
+
+
 def race_folder() -> Path:
     """Return where the trained race lies."""
     return Path(str(files("ib_core.reproduction") / "race_bundle"))
