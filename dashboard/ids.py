@@ -255,6 +255,14 @@ class YourModel:
     BODY = "your-model-body"
 
 
+class WhichMethod:
+    """All methods compared."""
+
+    STUDY = "which-method-study"
+    OFFER = "which-method-offer"
+    GRAPH = "which-method-graph"
+
+
 LOGOUT = "logout"
 
 

@@ -37,6 +37,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "/trials/<trial_id>": KNOWN,
     "/compare": KNOWN,
     "/paper": KNOWN,
+    "/methods": KNOWN,
     "/toy": KNOWN,
     "/updates": KNOWN,
     "/your-model": KNOWN,
@@ -205,6 +206,7 @@ READS: frozenset[str] = frozenset(
         "start.begin",  # with accounts on, the first study that it asks for is never begun
         "start.follow",
         "start.judge",
+        "which_method.draw",
         "workers.refresh",
         "your_model.refresh",
     }
