@@ -364,6 +364,8 @@ class Updates:
     DOWN_WORDS = "updates-down-words"
     UP_WORDS = "updates-up-words"
     NOTE = "updates-note"
+    LIMIT = "updates-limit"
+    LIMIT_WORDS = "updates-limit-words"
 
 
 class Guide:
