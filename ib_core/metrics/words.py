@@ -243,8 +243,9 @@ def which_method(
 ) -> list[str]:
     """Return where which family of methods wins, what it gives up elsewhere, and what it costs.
 
-    A family is as good on a task as its best method there. Its lead is clear where the winner's
-    interval ends below that of the best method of every other family.
+    A family is as good on a task as its best method there, so one of many methods has more tries
+    and its size is said. Its lead is clear where the winner's interval ends below that of the best
+    method of every other family.
 
     Args:
         tasks: The scorecards' numbers by task and method.
@@ -290,7 +291,12 @@ def _winners(
         won.setdefault(winner, []).append(f"{task} ({note})")
     if not won:
         return ""
-    parts = [f"{family} on {_and(places)}" for family, places in won.items()]
+    parts = [
+        f"{family} ({len(families[family])} methods) on {_and(places)}"
+        if len(families[family]) > 1
+        else f"{family} on {_and(places)}"
+        for family, places in won.items()
+    ]
     nowhere = [family for family in families if family not in won]
     rest = f"; {_and(nowhere)} nowhere" if nowhere else ""
     return f"{words}: {'; '.join(parts)}{rest}."

@@ -49,7 +49,9 @@ def test_with_it_the_page_says_what_its_trials_say(compared):
     assert METHODS["muon"].title not in words  # nobody trained it there
 
 
-@pytest.mark.parametrize(("best", "family"), [("ib", "IB"), ("sps", "SPS and NGN"), ("eb", "EB")])
+@pytest.mark.parametrize(
+    ("best", "family"), [("ib", "IB"), ("sps", "SPS and NGN"), ("adam", "Adam and its kin")]
+)
 def test_whoever_wins_in_the_trials_wins_in_words(best, family):
     tuned, untuned, *_ = which_method.sentences(scorecard(best))
     for sentence in (tuned, untuned):

@@ -300,7 +300,7 @@ def test_a_family_is_as_good_as_its_best_method_and_says_what_that_gives_up_and_
         "ib_plus": told(0.5, 0.1, price=0.0, cost=2.5),
     }
     tuned, _, given_up, costs = which_method({"Iris": row}, FAMILIES, {"ib_plus": "IB+"})
-    assert "IB on Iris (IB+)" in tuned
+    assert "IB (2 methods) on Iris (IB+)" in tuned
     assert "IB 0 % and EB 100 %" in given_up
     assert costs == "A step costs, against EB's, ib 1.2, IB+ 2.5 and eb 1."
     unmeasured = {name: {**one, "step_cost": Number(None)} for name, one in row.items()}
