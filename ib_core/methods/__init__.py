@@ -11,6 +11,7 @@
 | `torch_stack`, `probes` | any torch optimizer over a stack, and which way is right for it |
 | `momentum`, `adam` and so on | the step of the method of that name, or of its kin |
 | `isgd` | exact ISGD, an optimizer of its own |
+| `theorem` | the average that the paper's theorem bounds (App. C) |
 | `slots` | a stack's parameters and gradients |
 
 A method is a line in `METHODS` and, if it does not step plainly, a module with its mover. Names

@@ -21,7 +21,7 @@ class Preset:
     """A named study.
 
     Attributes:
-        name: `paper/<experiment>`, `first/<task>` or `compare/<what>`.
+        name: `paper/<experiment>`, `first/<task>`, `compare/<what>` or `theory/<what>`.
         title: Its name on screens.
         summary: What it asks.
         text: Bodies of its sweeps in the text profile, as the API takes them.
@@ -120,6 +120,26 @@ PRESETS: dict[str, Preset] = {
                     "seeds": 5,
                     "epochs": 10,
                 },
+            ),
+        ),
+        Preset(
+            name="theory/level_set",
+            title="Appendix C: decaying rates, with and without restarts",
+            summary="A ridge, rates that decay as 1/t, and a return to zero beyond the level set.",
+            text=_bodies(
+                "text",
+                *(
+                    {
+                        "task": "digits_mlp",
+                        "methods": ["eb", "ib"],
+                        "learning_rates": [0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000],
+                        "seeds": 3,
+                        "epochs": 5,
+                        "mu": 0.001,
+                        "options": {"decay": {"tau": 100, "power": 1}, "restart": restart},
+                    }
+                    for restart in (True, False)
+                ),
             ),
         ),
         Preset(
