@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from ib_core.errors import MisuseError
 from ib_core.methods.base import OTHER_LOOKS, OWN_METHODS, Look, Member, Method
 from ib_core.methods.catalogue import METHODS, place
-from ib_core.methods.names import find_method, method_of_class, torch_optimizers
+from ib_core.methods.names import find_method, method_of_class, split_name, torch_optimizers
 from ib_core.methods.schedules import OF_EVERY_METHOD, Schedule
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ __all__ = [
     "method_of_class",
     "place",
     "probe",
+    "split_name",
     "torch_optimizers",
 ]
 

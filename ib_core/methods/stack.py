@@ -111,9 +111,7 @@ class StackOptimizer:
         self.output_loss, self.loss_at_zero = output_loss, loss_at_zero
         self.steps = 0
         self.restarts = torch.zeros(len(members), dtype=torch.int64)
-        self.averages = (
-            Averages(self.slots.like, len(members)) if any(m.restart for m in members) else None
-        )
+        self.averages = Averages(self.slots, members)
         self._describe(members)
         for layer in self.layers:  # one model that is trained explicitly needs no records
             layer.implicit = bool(self._implicit_runs or self._solving_runs) or len(members) > 1
@@ -138,8 +136,7 @@ class StackOptimizer:
             else:
                 self.collect(lr)
                 self.clip()
-                if self.averages is not None:
-                    self.averages.take(lr, global_norm(self.slots.grad_norms()))
+                self.averages.take(lr)
                 self.move(lr, losses)
             self.restart()
         self.steps += 1
@@ -149,8 +146,7 @@ class StackOptimizer:
         """Keep only these members (indices, rising); the others stop costing time."""
         self.slots.keep(kept)
         self.restarts = self.restarts[kept.cpu()]
-        if self.averages is not None:
-            self.averages.keep(kept)
+        self.averages.keep(kept)
         self._describe([self.members[i] for i in kept.tolist()])
         remaining, start = [], 0
         for run, mover in self._movers:
@@ -252,12 +248,6 @@ class StackOptimizer:
             return [False] * len(self.members)
         still: list[bool] = (global_norm(self.slots.theta_norms()) == 0).tolist()
         return [zero and bool(count) for zero, count in zip(still, self.restarts, strict=True)]
-
-    def theorem(self) -> list[dict[str, float]] | None:
-        """Return what App. C's theorem speaks of, a member each; None where nobody restarts."""
-        if self.averages is None:
-            return None
-        return self.averages.told(global_norm(self.slots.theta_norms()), self.restarts)
 
     def _alphas(self, layer: ImplicitLayer, record: Record, lr: Tensor) -> Tensor:
         """Return every member's alphas: explicit ones as they are, implicit ones solved."""

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,7 +21,6 @@ from ib_core.sweep.result import (
     TrialResult,
     failed_result,
     fingerprint,
-    finite_or_none,
     lost_point,
 )
 from ib_core.sweep.shard import stack_key
@@ -176,7 +174,6 @@ class _StackRun:
         self.step = 0
         self.curves: dict[int, list[CurvePoint]] = {i: [] for i in self.alive}
         self.divergences: dict[int, Divergence] = {}
-        self.theorem: dict[int, list[dict[str, float]]] = {}
         self.results: list[TrialResult | None] = [None] * len(trials)
         self.seconds = dict.fromkeys(self.alive, 0.0)
         self._clock = self._last_progress = time.perf_counter()
@@ -265,9 +262,7 @@ class _StackRun:
             self.curves[index].append(point)
             if point.train_loss > EXPLODED * self.curves[index][0].train_loss:
                 self.divergences.setdefault(index, Divergence(self.step, "loss"))
-        for index, facts in zip(self.alive, self.optimizer.theorem() or (), strict=False):
-            if self.trials[index].options.restart:
-                self.theorem.setdefault(index, []).append({"step": self.step, **facts})
+        self.optimizer.averages.note(self.step, self.optimizer.restarts)
         self.observer.points(points)
         bad = [row for row, index in enumerate(self.alive) if not _finite(points[index])]
         if bad:
@@ -341,7 +336,7 @@ class _StackRun:
                     "batch_order": self.workload.order_hash(row),
                     "parameters": self.parameters,
                     "stacked_with": len(self.trials),
-                    **_theorem(self.theorem.get(index)),
+                    **self.optimizer.averages.of(row),
                     **way,
                 },
                 restarts=int(self.optimizer.restarts[row]),
@@ -378,14 +373,6 @@ def member_of(trial: TrialSpec) -> Member:
         factory=method.factory,
         options=tuple(sorted(method.values.items())),
     )
-
-
-def _theorem(points: Sequence[Mapping[str, float]] | None) -> dict[str, Any]:
-    """Return what a trial's record keeps of App. C: a list a name, None where not finite."""
-    if not points:
-        return {}
-    columns = {name: [finite_or_none(point[name]) for point in points] for name in points[0]}
-    return {"theorem": columns}
 
 
 def _finite(point: CurvePoint) -> bool:
