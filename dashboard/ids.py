@@ -212,6 +212,9 @@ class Compare:
 class Paper:
     """The paper's experiments."""
 
+    THEOREM = "paper-theorem"
+    THEOREM_STUDY = "paper-theorem-study"
+    THEOREM_WORDS = "paper-theorem-words"
     OFFER = "paper-offer"
     PICTURE = "paper-picture"
     EXPERIMENT = "paper-experiment"

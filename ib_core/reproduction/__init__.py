@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         find,
     )
     from ib_core.reproduction.headline import headlines
-    from ib_core.reproduction.plan import COMPARISON, PLAN, RACE, experiments, race_folder
+    from ib_core.reproduction.plan import COMPARISON, PLAN, RACE, THEORY, experiments, race_folder
     from ib_core.reproduction.published import UNCLIPPED, published_better
     from ib_core.reproduction.studies import Body, Portion, Study
     from ib_core.reproduction.timing import measure_overheads
@@ -91,6 +91,7 @@ __all__ = [
     "SHIPPED",
     "SHIPPED_METHODS",
     "SOURCE",
+    "THEORY",
     "UNCLIPPED",
     "Accuracies",
     "Body",
@@ -154,7 +155,7 @@ _HOMES = {
         "RunTimeFindings find"
     ),
     "headline": "headlines",
-    "plan": "COMPARISON PLAN RACE experiments race_folder",
+    "plan": "COMPARISON PLAN RACE THEORY experiments race_folder",
     "published": "UNCLIPPED published_better",
     "studies": "Body Portion Study",
     "timing": "measure_overheads",

@@ -21,7 +21,7 @@ from ib_core.metrics import RateCurve, SeedResult, paper_threshold
 from ib_core.reproduction.bundle import Bundle, methods_folder, shipped_folder
 from ib_core.reproduction.evidence import Evidence, runs_of
 from ib_core.reproduction.facts import write_facts
-from ib_core.reproduction.plan import COMPARISON, RACE, race_folder
+from ib_core.reproduction.plan import COMPARISON, RACE, THEORY, race_folder
 from ib_core.reproduction.published import printed_uci_losses
 from ib_core.reproduction.recorded import MUSIC_NAMES, recorded_runs
 from ib_core.reproduction.training import train_alone
@@ -229,15 +229,15 @@ def _race(folder: Path | None = None) -> int:
     folder = folder or race_folder()
     for old in folder.glob("*.jsonl*"):
         old.unlink()
-    bundle = train_alone(RACE, folder)
+    bundle = train_alone(folder, RACE)
     sys.stderr.write(f"{len(bundle.results)} trials in {folder}\n")
     return 0
 
 
 def _methods(folder: Path | None = None) -> int:
-    """Train what is missing of the comparison of all methods."""
+    """Train what is missing of the comparison of all methods, and of the appendix."""
     folder = folder or methods_folder()
-    bundle = train_alone(COMPARISON, folder)
+    bundle = train_alone(folder, COMPARISON, THEORY)
     sys.stderr.write(f"{len(bundle.results)} trials in {folder}\n")
     return 0
 

@@ -196,13 +196,15 @@ RACE = Study(
 )
 
 
-_COMPARED = PRESETS["compare/methods"]
-COMPARISON = Study(
-    name=_COMPARED.name,
-    title=_COMPARED.title,
-    question=_COMPARED.summary,
-    portions=tuple(Portion(body) for body in _COMPARED.sweeps()),
-)
+def _of_preset(name: str) -> Study:
+    """Return a preset beyond the paper as a study."""
+    preset = PRESETS[name]
+    portions = tuple(Portion(body) for body in preset.sweeps())
+    return Study(preset.name, preset.title, preset.summary, portions)
+
+
+#: Every method on one grid; the paper's appendix C. Stored in a small bundle beside the paper's.
+COMPARISON, THEORY = _of_preset("compare/methods"), _of_preset("theory/level_set")
 
 
 def race_folder() -> Path:

@@ -229,12 +229,13 @@ def train(
     return left
 
 
-def train_alone(study: Study, folder: Path) -> Bundle:
-    """Train what a folder lacks of a study outside the plan, and pack it."""
+def train_alone(folder: Path, *studies: Study) -> Bundle:
+    """Train what a folder lacks of studies outside the plan, and pack it."""
     bundle = Bundle(folder)
-    wanted = [trial for _, trial in study.trials() if trial not in bundle.results]
+    trials = [trial for study in studies for _, trial in study.trials()]
+    wanted = [trial for trial in dict.fromkeys(trials) if trial not in bundle.results]
     for result in run_all(wanted):
         if result is not None:
             bundle.append(result)
-    bundle.pack([study])
+    bundle.pack(studies)
     return bundle

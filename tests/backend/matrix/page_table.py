@@ -201,6 +201,7 @@ READS: frozenset[str] = frozenset(
         "new_sweep.forecast.choose_preset",
         "paper.detail.draw",
         "paper.tables.draw_tables",
+        "paper.theory.draw_theorem",
         "trial.draw",
         "updates.change_rule",
         "start.begin",  # with accounts on, the first study that it asks for is never begun
