@@ -212,6 +212,9 @@ class Compare:
 class Paper:
     """The paper's experiments."""
 
+    THEOREM = "paper-theorem"
+    THEOREM_STUDY = "paper-theorem-study"
+    THEOREM_WORDS = "paper-theorem-words"
     OFFER = "paper-offer"
     PICTURE = "paper-picture"
     EXPERIMENT = "paper-experiment"
@@ -253,6 +256,14 @@ class YourModel:
     INTERVAL = "your-model-interval"
     TICK = "your-model-tick"
     BODY = "your-model-body"
+
+
+class WhichMethod:
+    """All methods compared."""
+
+    STUDY = "which-method-study"
+    OFFER = "which-method-offer"
+    GRAPH = "which-method-graph"
 
 
 LOGOUT = "logout"
@@ -356,6 +367,8 @@ class Updates:
     DOWN_WORDS = "updates-down-words"
     UP_WORDS = "updates-up-words"
     NOTE = "updates-note"
+    LIMIT = "updates-limit"
+    LIMIT_WORDS = "updates-limit-words"
 
 
 class Guide:

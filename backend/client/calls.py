@@ -37,6 +37,7 @@ from backend.schemas import (
     SweepCreate,
     SweepRead,
     SweepSubmitted,
+    TheoremRead,
     TimingsRead,
     TrialRead,
     UpdateRead,
@@ -209,6 +210,11 @@ def measure_steps(study_id: int, *, device: str = "auto") -> Call[TimingsRead]:
 def step_timing(study_id: int) -> Call[TimingsRead]:
     """How far the measuring of a study's step costs is."""
     return Call("GET", f"/api/studies/{study_id}/timing", TimingsRead)
+
+
+def theorem(study_id: int) -> Call[TheoremRead]:
+    """What the theorem of App. C bounds, from a study's trials with restarts."""
+    return Call("GET", f"/api/studies/{study_id}/theorem", TheoremRead)
 
 
 def differences(

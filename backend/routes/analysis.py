@@ -20,6 +20,7 @@ from backend.schemas import (
     Reducer,
     ScorecardRead,
     SensitivityRead,
+    TheoremRead,
 )
 from backend.services import analysis, reproduction, studies
 from backend.web import answer_by_version
@@ -118,6 +119,16 @@ def get_scorecard(
             session, study_id=study_id, metric=query.metric, reducer=query.reducer
         ),
     )
+
+
+@router.get(
+    "/studies/{study_id}/theorem", response_model=TheoremRead, responses=errors(404) | UNCHANGED
+)
+def get_theorem(study_id: StudyId, request: Request, session: ReadDep, _: CallerDep) -> Response:
+    """Return what the theorem of App. C bounds, from a study's trials with restarts."""
+    studies.owner_of(session, study_id=study_id)
+    version = analysis.studies_version(session, study_ids=[study_id])
+    return answer_by_version(request, version, lambda: analysis.theorem(session, study_id=study_id))
 
 
 @router.get(

@@ -10,6 +10,7 @@
 | `ranks` | of these, the critical-difference diagram |
 | `curve` | a trial's losses by step |
 | `paper` | the Paper page's own: clipped minus unclipped, the UCI tables |
+| `theorem` | what App. C's theorem bounds, against steps |
 | `thumbnails` | a study's curves in a table cell, the rates of a grid: without any script |
 | `scale` | the y axis: for the runs that learn, logarithmic, or for all |
 | `panels` | how rail, curves and strip share a figure's height |
@@ -36,6 +37,7 @@ from dashboard.figures.paper import (
 from dashboard.figures.ranks import rank_words
 from dashboard.figures.scale import ScaleName
 from dashboard.figures.sensitivity import Picture, sensitivity_figure
+from dashboard.figures.theorem import theorem_figure, theorem_words
 from dashboard.figures.thumbnails import (
     SPARK_REACH,
     rate_ticks,
@@ -79,4 +81,6 @@ __all__ = [
     "sparkline",
     "sparks",
     "template",
+    "theorem_figure",
+    "theorem_words",
 ]

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ib_core.methods.base import Member
+from ib_core.methods.catalogue import METHODS
 
 Rows = Sequence[Tensor]
 
@@ -41,9 +42,12 @@ class Mover(ABC):
 
     Attributes:
         looks_ahead: Whether `look_ahead` does anything.
+        shapes: Every parameter's shape in one model, for movers to which a matrix is more than
+            its numbers; told by the stack.
     """
 
     looks_ahead = False
+    shapes: Sequence[torch.Size] = ()
 
     def __init__(self, theta: Rows, members: Sequence[Member]) -> None:
         del theta, members
@@ -76,6 +80,12 @@ def inner_product(one: Rows, other: Rows) -> Tensor:
 def column(like: Rows, values: Sequence[float]) -> Tensor:
     """Return one number a member, [rows, 1]."""
     return like[0].new_tensor(values).unsqueeze(1)
+
+
+def said(like: Rows, members: Sequence[Member], option: str) -> Tensor:
+    """Return an option of the method's, its default where a member's name does not say it."""
+    default = METHODS[members[0].method].options[option].default
+    return column(like, [dict(member.options).get(option, default) for member in members])
 
 
 def at_most(lr: Tensor, value: Tensor, square: Tensor) -> Tensor:

@@ -18,11 +18,13 @@ from torch import Tensor, nn
 from ib_core.errors import MisuseError, lookup
 from ib_core.kernels import solved_layer
 from ib_core.layers import ImplicitLayer, Record, merge
-from ib_core.methods.base import METHODS, Member, Method
+from ib_core.methods.base import Member, Method
+from ib_core.methods.catalogue import METHODS
 from ib_core.methods.mover import Mover, MoverKind, Step
 from ib_core.methods.proxprop import solved_rows
 from ib_core.methods.schedules import CONSTANT
 from ib_core.methods.slots import Slots
+from ib_core.methods.theorem import Averages
 from ib_core.updates import (
     OUTPUT_ALPHAS,
     alpha_rule,
@@ -109,6 +111,7 @@ class StackOptimizer:
         self.output_loss, self.loss_at_zero = output_loss, loss_at_zero
         self.steps = 0
         self.restarts = torch.zeros(len(members), dtype=torch.int64)
+        self.averages = Averages(self.slots, members)
         self._describe(members)
         for layer in self.layers:  # one model that is trained explicitly needs no records
             layer.implicit = bool(self._implicit_runs or self._solving_runs) or len(members) > 1
@@ -116,6 +119,9 @@ class StackOptimizer:
             (run, kind(self._thetas(run), self.members[run]))
             for run, kind in _runs([mover_kind(member) for member in self.members])
         ]
+        shapes = [s.parameter.shape if s.alone else s.parameter.shape[1:] for s in self.slots]
+        for _, mover in self._movers:
+            mover.shapes = shapes
 
     def step(self, closure: Closure) -> Tensor:
         """Move every member by one batch and return the losses before the step, [members]."""
@@ -130,6 +136,7 @@ class StackOptimizer:
             else:
                 self.collect(lr)
                 self.clip()
+                self.averages.take(lr)
                 self.move(lr, losses)
             self.restart()
         self.steps += 1
@@ -139,6 +146,7 @@ class StackOptimizer:
         """Keep only these members (indices, rising); the others stop costing time."""
         self.slots.keep(kept)
         self.restarts = self.restarts[kept.cpu()]
+        self.averages.keep(kept)
         self._describe([self.members[i] for i in kept.tolist()])
         remaining, start = [], 0
         for run, mover in self._movers:

@@ -17,7 +17,7 @@ module             owns
 `task_table`       all series of a task as arrays: broken, capped, good, common range
 `edge`             where half the seeds break; headroom; the strip: good, tested, broken
 `compared`         best, price, sensitivity, best of k; paired rates and seeds
-`words`            `advice()`, `answer()`: the same numbers in sentences
+`words`            `advice()`, `answer()`, `which_method()`: the same numbers in sentences
 `across`           many tasks: ranks, profiles, chances
 `curve`            `SeedResult`, `RatePoint`, `RateCurve`: results; means and bands to draw
 `paired`           capped differences by (rate, seed) with Wilcoxon's test
@@ -85,7 +85,7 @@ from ib_core.metrics.scoring import (
 )
 from ib_core.metrics.sensitivity import recommendation
 from ib_core.metrics.task_table import TaskTable
-from ib_core.metrics.words import advice, answer
+from ib_core.metrics.words import advice, answer, which_method
 
 __all__ = [
     "ALPHA_FLOPS",
@@ -136,4 +136,5 @@ __all__ = [
     "scorecard",
     "sensible_threshold",
     "smooth",
+    "which_method",
 ]

@@ -262,6 +262,7 @@ class _StackRun:
             self.curves[index].append(point)
             if point.train_loss > EXPLODED * self.curves[index][0].train_loss:
                 self.divergences.setdefault(index, Divergence(self.step, "loss"))
+        self.optimizer.averages.note(self.step, self.optimizer.restarts)
         self.observer.points(points)
         bad = [row for row, index in enumerate(self.alive) if not _finite(points[index])]
         if bad:
@@ -335,6 +336,7 @@ class _StackRun:
                     "batch_order": self.workload.order_hash(row),
                     "parameters": self.parameters,
                     "stacked_with": len(self.trials),
+                    **self.optimizer.averages.of(row),
                     **way,
                 },
                 restarts=int(self.optimizer.restarts[row]),

@@ -231,7 +231,9 @@ SETTINGS: dict[str, Setting] = {
             "Exact ISGD's pull towards the old weights, text or authors.",
         ),
         _number("options.inner_steps", "Of exact ISGD.", _whole("ISGD inner steps", 10_000)),
-        _number("options.momentum", "Of method momentum.", NumberKind("Momentum", 0.0, 0.9999)),
+        _number(
+            "options.momentum", "Of the methods with momentum.", NumberKind("Momentum", 0.0, 0.9999)
+        ),
         _share(
             "options.validation",
             "Share of the training rows held out, to choose rates and epochs on; default: none.",

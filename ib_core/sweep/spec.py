@@ -97,8 +97,9 @@ class TrialSpec:
     def from_dict(cls, data: Mapping[str, Any]) -> "TrialSpec":
         """Rebuild a trial from `as_dict`."""
         trial = cls(**{**data, "options": read_options(data.get("options"))})
-        for name in dict(trial.options.own) if isinstance(TASKS.get(trial.task), PaperTask) else ():
-            if name not in CODES:
+        task = TASKS.get(trial.task)
+        for name in dict(trial.options.own) if isinstance(task, PaperTask) else ():
+            if name not in (*CODES, *task.options):
                 lookup("option", name, _COMMON, field="options")
         return trial
 
@@ -296,7 +297,7 @@ _COMMON = {name: None for name in Options.__dataclass_fields__ if name != "own"}
 def _of_task(options: Options, task: Task) -> Options:
     """Return the options with every one of the task's own said, and the code it comes from."""
     if isinstance(task, PaperTask):
-        return options
+        return replace(options, own=task.unusual(options.own))
     values = task.read(options.of_task)
     codes = {} if task.code is None else {"code": task.code}
     sizes = {name: values.pop(name) for name in ("width", "depth") if name in values}
@@ -310,16 +311,18 @@ def _canonical(methods: Iterable[str]) -> tuple[str, ...]:
 
 def _options_of(method: str, options: Options) -> Options:
     """Drop what the method ignores, fill in what it needs: equal trials get equal addresses."""
-    base = method.partition("(")[0]
-    exact, heavy = base == "isgd", base == "momentum"
-    code = find_method(method).code
+    base, found = method.partition("(")[0], find_method(method)
+    exact, code = found.exact, found.code
+    heavy = "momentum" in found.options and found.factory is None
+    usual = 0.9 if base == "momentum" else None  # the others came later: unsaid is 0.9 there
+    momentum = usual if options.momentum in (None, 0.9) else options.momentum
     own = options.own if code is None else tuple(sorted((*options.own, ("method_code", code))))
     return replace(
         options,
         own=own,
         isgd_form=(options.isgd_form or "text") if exact else None,
         inner_steps=(options.inner_steps or 100) if exact else None,
-        momentum=(0.9 if options.momentum is None else options.momentum) if heavy else None,
+        momentum=momentum if heavy else None,
     )
 
 

@@ -45,6 +45,7 @@ class Recipe:
     width: int | None = None
     depth: int | None = None
     validation: float | None = None
+    implicit_convolutions: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ib_core.layers import ImplicitLayer, ImplicitLinear, ImplicitRNN
+from ib_core.layers import ImplicitConv2d, ImplicitLayer, ImplicitLinear, ImplicitRNN
 
 
 class StackedMLP(nn.Module):
@@ -99,6 +99,22 @@ class StackedConv(nn.Module):
         return each[0].unsqueeze(0) if len(each) == 1 else torch.stack(each)
 
 
+class ImplicitStackedConv(ImplicitConv2d):
+    """The same convolution, relu and pooling with filters that can take the implicit step.
+
+    A relu before pooling the largest is one after it; so the pass and its gradients are
+    `StackedConv`'s, at about three times the price.
+    """
+
+    def __init__(self, channels: int, filters: int, size: int, members: int) -> None:
+        super().__init__(channels, filters, size, "relu", members=members)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [members, rows, channels, height, width] to the filters' responses."""
+        maps = super().forward(x)
+        return F.max_pool2d(maps.flatten(0, 1), 2).unflatten(0, maps.shape[:2])
+
+
 def _channels_last(images: Tensor) -> Tensor:
     """Return the images, or filters, with their channels side by side in memory."""
     return images.contiguous(memory_format=torch.channels_last)
@@ -107,7 +123,8 @@ def _channels_last(images: Tensor) -> Tensor:
 class StackedConvNet(nn.Module):
     """Two convolutions with pooling and relu, then dense layers with dropout between them.
 
-    Dropout masks are handed in, drawn per seed, so that methods and rates share them.
+    Dropout masks are handed in, drawn per seed, so that methods and rates share them. The paper's
+    convolutions are explicit; with `implicit` they have the implicit step that App. B speaks of.
     """
 
     def __init__(
@@ -118,11 +135,14 @@ class StackedConvNet(nn.Module):
         hidden: str,
         output: str,
         members: int,
+        *,
+        implicit: bool = False,
     ) -> None:
         super().__init__()
         channels = (1, *filters[:-1])
+        convolution = ImplicitStackedConv if implicit else StackedConv
         self.convolutions = nn.ModuleList(
-            StackedConv(n, m, size, members)
+            convolution(n, m, size, members)
             for n, m, size in zip(channels, filters, sizes, strict=True)
         )
         self.dense = ImplicitLinear(widths[0], widths[1], hidden, members=members)
@@ -159,7 +179,8 @@ def draw_weights(model: nn.Module, generator: torch.Generator, *, authors: bool)
         fan_out = weight.shape[0] * weight[0, 0].numel()
         bound = math.sqrt(6.0 / (fan_in + fan_out))
         if authors:
-            default = isinstance(module, StackedConv) or module.activation.name == "linear"
+            convolution = isinstance(module, StackedConv | ImplicitConv2d)
+            default = convolution or module.activation.name == "linear"
             bound = 1 / math.sqrt(fan_in) if default else 0.1
         drawn.append(torch.empty(weight.shape).uniform_(-bound, bound, generator=generator))
         if bias is not None:

@@ -155,7 +155,10 @@ class RowsWorkload:
         hidden, output = self.recipe.activation, self.task.output
         if self.task.family == "conv":
             sizes = self.task.filter_sizes
-            return StackedConvNet(CONV_FILTERS, sizes, self.widths, hidden, output, members)
+            implicit = self.recipe.implicit_convolutions
+            return StackedConvNet(
+                CONV_FILTERS, sizes, self.widths, hidden, output, members, implicit=implicit
+            )
         return StackedMLP(self.widths, hidden, output, members)
 
     def _chain(self, orders: dict[int, Tensor]) -> None:

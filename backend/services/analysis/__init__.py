@@ -12,6 +12,7 @@ which owns every definition.
 | `comparisons` | series against each other, seed by seed |
 | `step_costs` | what a step costs, from races that workers have run |
 | `partners` | clipped series paired with unclipped ones of other studies |
+| `theorem_lines` | what App. C's theorem bounds, from records |
 | `stored` | what the database holds, as series, and the answers made of it |
 
 What needs the database is imported when first used: `etascope sweep` groups and judges its trials
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         settings_of,
         studies_version,
     )
+    from backend.services.analysis.theorem_lines import theorem
 
 __all__ = [
     "ACROSS",
@@ -72,6 +74,7 @@ __all__ = [
     "series_order",
     "settings_of",
     "studies_version",
+    "theorem",
     "to_across",
     "to_answers",
     "to_plots",
@@ -90,12 +93,13 @@ _STORED = [
     "settings_of",
     "studies_version",
 ]
+_ALONE = {"difference_studies": "partners", "theorem": "theorem_lines"}
 _STEP_COSTS = ["method_of", "name_of", "network_hash", "network_of"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "difference_studies":
-        return getattr(import_module(f"{__name__}.partners"), name)
+    if name in _ALONE:
+        return getattr(import_module(f"{__name__}.{_ALONE[name]}"), name)
     for module, names in (("stored", _STORED), ("step_costs", _STEP_COSTS)):
         if name in names:
             return getattr(import_module(f"{__name__}.{module}"), name)
