@@ -6,12 +6,14 @@ gradient, or remember a whole model. It is made once and forgets members that le
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from ib_core.methods.base import Member
+from ib_core.errors import MisuseError
+from ib_core.methods.base import METHODS, Member, Method
 
 Rows = Sequence[Tensor]
 
@@ -60,6 +62,38 @@ class Mover(ABC):
 
 
 MoverKind = Callable[[Rows, Sequence[Member]], Mover]
+
+
+class Plain(Mover):
+    """`theta' = theta - lr * g`: EB and IB alike."""
+
+    def move(self, step: Step) -> None:
+        """Take one step."""
+        for theta, grad in zip(step.theta, step.grad, strict=True):
+            theta.addcmul_(grad, step.lr, value=-1.0)
+
+
+_OTHER = Method(None, step="plain")
+
+
+def method_of(member: Member) -> Method:
+    """Return a member's method; one with an optimizer of its own steps explicitly."""
+    return METHODS[member.method] if member.factory is None else _OTHER
+
+
+def mover_kind(member: Member) -> MoverKind:
+    """Return what moves this member: plain steps, or its method's own mover."""
+    method = method_of(member)
+    if method.step == "plain":
+        return Plain
+    module, _, name = method.step.partition(".")
+    if not name:
+        raise MisuseError(
+            f"The method {member.method!r} does not say how it steps: give it an optimizer, as in "
+            "Method(torch.optim.SGD), or the mover of its steps."
+        )
+    kind: MoverKind = getattr(import_module(f"ib_core.methods.{module}"), name)
+    return kind
 
 
 def squared_norm(rows: Rows) -> Tensor:
