@@ -7,8 +7,9 @@ step depends on the layers and on the methods present, never on the number of me
 """
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from itertools import groupby
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +22,7 @@ from ib_core.methods.base import METHODS, Member
 from ib_core.methods.mover import Mover, Plain, Step, method_of, mover_kind
 from ib_core.methods.proxprop import solved_rows
 from ib_core.methods.schedules import CONSTANT
-from ib_core.methods.slots import Slots
+from ib_core.methods.slots import Saved, Slots
 from ib_core.updates import (
     OUTPUT_ALPHAS,
     alpha_rule,
@@ -117,6 +118,16 @@ class StackOptimizer:
                 remaining.append((slice(start, start + len(rows)), mover))
                 start += len(rows)
         self._movers = remaining
+
+    def saved(self) -> tuple[list[Saved], Any]:
+        """Return a copy of everything that steps change, for `rewind`."""
+        rest = deepcopy((self._movers, self.steps, self.restarts))
+        return self.slots.saved(), rest
+
+    def rewind(self, saved: tuple[list[Saved], Any]) -> None:
+        """Go back to where a copy was taken; it is used up."""
+        slots, (self._movers, self.steps, self.restarts) = saved
+        self.slots.rewind(slots)
 
     def evaluating(self, on: bool) -> None:
         """Do nothing: what is evaluated is what is trained."""

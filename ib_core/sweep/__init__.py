@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ib_core.sweep.cost import stack_memory, stack_seconds
-    from ib_core.sweep.engine import member_of, run_trials
+    from ib_core.sweep.engine import run_trials
     from ib_core.sweep.environment import choose_device
     from ib_core.sweep.grid import count_seeds, log_grid
     from ib_core.sweep.presets import PRESETS, Preset
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     )
     from ib_core.sweep.speed import calibrate
     from ib_core.sweep.table import Results, run_sweep
-    from ib_core.sweep.ways import Way, alone, choose_way
+    from ib_core.sweep.ways import Way, alone, choose_way, member_of
 
 __all__ = [
     "COLUMNS",
@@ -102,7 +102,7 @@ __all__ = [
 
 _HOMES = {
     "cost": "stack_memory stack_seconds",
-    "engine": "member_of run_trials",
+    "engine": "run_trials",
     "environment": "choose_device",
     "presets": "PRESETS Preset",
     "processes": "is_own lanes_here run_all",
@@ -116,7 +116,7 @@ _HOMES = {
     "spec": "Options SweepSpec TrialSpec read_options specs_of",
     "speed": "calibrate",
     "table": "Results run_sweep",
-    "ways": "Way alone choose_way",
+    "ways": "Way alone choose_way member_of",
 }
 
 

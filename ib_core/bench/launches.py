@@ -1,0 +1,115 @@
+"""What a step asks of a GPU: its launches, counted on tensors without numbers, and their budget.
+
+On the device `meta` a step does everything but the arithmetic, and raises where it would wait for a
+number. Each call of torch that is no mere view is a launch on a GPU, which takes it some five
+microseconds whatever its size; small networks are little else.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from ib_core.bench.steps import StepCase, engine_steps, trials_of
+from ib_core.kernels import torch_formulas
+
+#: By method, how many times EB's launches a step may take. Tests hold every task to it.
+BUDGET = {"ib": 1.5, "ib_plus": 1.5, "sps": 1.5, "ngn": 1.5}
+#: What is counted, and by how many members: launches must not grow with them.
+COUNTED = ("digits_mlp", "digits_autoencoder", "digits_conv", "music/procedural")
+FEW, MANY = 4, 40
+
+
+class Launches(TorchDispatchMode):
+    """Notes the torch calls made inside it.
+
+    Attributes:
+        names: How often each operator was called, views apart.
+        calls: Every call in order, with its numbers and the shapes of its tensors.
+        at_host: Calls that read or made a tensor on the processor.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: Counter[str] = Counter()
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
+        self.at_host: list[str] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Note a call and make it."""
+        found = func(*args, **(kwargs or {}))
+        leaves = tree_leaves((args, kwargs))
+        self.calls.append((str(func), tuple(_plainly(leaf) for leaf in leaves)))
+        if not func.is_view:
+            self.names[str(func)] += 1
+        if any(isinstance(part, Tensor) and part.is_cpu for part in (*leaves, *tree_leaves(found))):
+            self.at_host.append(str(func))
+        return found
+
+    @property
+    def total(self) -> int:
+        """How many launches there were."""
+        return sum(self.names.values())
+
+
+def _plainly(leaf: Any) -> Any:
+    return tuple(leaf.shape) if isinstance(leaf, Tensor) else leaf
+
+
+def count_launches(step: Callable[[], object]) -> Launches:
+    """Return the torch calls of a step, after one that is not counted: it fills what is kept."""
+    step()
+    with Launches() as found:
+        step()
+    return found
+
+
+def launches_of(task: str, method: str, members: int, *, fused: bool = True) -> Launches:
+    """Return the torch calls of one step of a stack.
+
+    Args:
+        task: A task of the catalogue's.
+        method: A method of the catalogue's.
+        members: Of the stack.
+        fused: Whether with kernels of our own, or with torch calls alone.
+    """
+    case = StepCase(task, task, (method,), members=members)
+    with nullcontext() if fused else torch_formulas():
+        return count_launches(engine_steps(trials_of(case, method), 1, device="meta"))
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchResult:
+    """One line of the table: a step's launches, and those of torch calls alone."""
+
+    task: str
+    method: str
+    few: int
+    many: int
+    in_torch: int
+    over_eb: float
+
+
+def count_steps(methods: Sequence[str], tell: Callable[[str], None]) -> Iterator[LaunchResult]:
+    """Count the launches of a step of every counted task, by every method that fits it."""
+    from ib_core.errors import InvalidSpec
+
+    for task in COUNTED:
+        tell(task)
+        explicit = launches_of(task, "eb", MANY).total
+        for method in methods:
+            try:
+                many = launches_of(task, method, MANY).total
+            except InvalidSpec:  # ib_plus needs a linear output
+                continue
+            few = launches_of(task, method, FEW).total
+            in_torch = launches_of(task, method, MANY, fused=False).total
+            yield LaunchResult(task, method, few, many, in_torch, many / explicit)
