@@ -11,16 +11,16 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from ib_core.bench.steps import StepCase, engine_steps, trials_of
+from ib_core.errors import InvalidSpec
 from ib_core.kernels import torch_formulas
 
 #: By method, how many times EB's launches a step may take. Tests hold every task to it.
-BUDGET = {"ib": 1.5, "ib_plus": 1.5, "sps": 1.5, "ngn": 1.5}
+LAUNCH_BUDGET = {"ib": 1.5, "ib_plus": 1.5, "sps": 1.5, "ngn": 1.5}
 #: What is counted, and by how many members: launches must not grow with them.
 COUNTED = ("digits_mlp", "digits_autoencoder", "digits_conv", "music/procedural")
 FEW, MANY = 4, 40
@@ -100,8 +100,6 @@ class LaunchResult:
 
 def count_steps(methods: Sequence[str], tell: Callable[[str], None]) -> Iterator[LaunchResult]:
     """Count the launches of a step of every counted task, by every method that fits it."""
-    from ib_core.errors import InvalidSpec
-
     for task in COUNTED:
         tell(task)
         explicit = launches_of(task, "eb", MANY).total

@@ -2,13 +2,14 @@
 
 The tensors of a sweep are too small for threads inside a torch call to help: two threads take as
 long as one. Two processes take half as long. A fork shares what is already imported and loaded,
-so a lane starts in milliseconds; where a process cannot be forked safely (macOS, GPUs) the caller
-trains its shards one after another instead.
+so a lane starts in milliseconds; where a process cannot be forked safely (macOS, a GPU that is in use
+already) the caller trains its shards one after another instead. With several GPUs every lane has one.
 
 Code of a user's own always trains in a lane: whatever it does there (raise, hang, exit, take all
 memory) fails the trials it was training, and a new lane goes on with the others.
 """
 
+import itertools
 import multiprocessing
 import os
 import resource
@@ -47,7 +48,17 @@ class LaneDied(IBError):
 
 def lanes_here(device: str) -> int:
     """Return how many shards can train side by side on this machine."""
+    if len(gpus_for(device)) > 1:
+        return len(gpus_for(device))
     return len(os.sched_getaffinity(0)) if _can_fork(device) else 1
+
+
+def gpus_for(device: str) -> list[str]:
+    """Return the GPUs that lanes can have, one each; none where this process uses one itself."""
+    alike = device == "cuda" or (device == "auto" and torch.cuda.device_count() > 0)
+    if not alike or torch.cuda.is_initialized() or not sys.platform.startswith("linux"):
+        return []
+    return [f"cuda:{number}" for number in range(torch.cuda.device_count())]
 
 
 def _can_fork(device: str) -> bool:
@@ -148,6 +159,7 @@ class Lanes:
     ) -> None:
         self.count, self.device, self.guarded, self.stall = count, device, guarded, stall
         self._processes: dict[Connection, BaseProcess] = {}
+        self._places = itertools.cycle(gpus_for(device) or [device])
         for _ in range(count):
             self._start()
 
@@ -155,7 +167,7 @@ class Lanes:
         """Fork another lane and return this end of its pipe."""
         context = multiprocessing.get_context("fork")
         here, there = context.Pipe()
-        arguments = (there, self.device, self.count, self.guarded)
+        arguments = (there, next(self._places), self.count, self.guarded)
         process = context.Process(target=_work, args=arguments, daemon=True)
         with warnings.catch_warnings():
             # Python warns of threads before a fork. A lane touches nothing of theirs: it has

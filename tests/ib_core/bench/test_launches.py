@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from ib_core.bench.launches import BUDGET, COUNTED, FEW, MANY, count_launches, launches_of
+from ib_core.bench.gpu import _measured
+from ib_core.bench.launches import LAUNCH_BUDGET, COUNTED, FEW, MANY, count_launches, launches_of
 from ib_core.bench.steps import engine_steps
 from ib_core.kernels import torch_formulas
 from ib_core.methods import METHODS
@@ -76,8 +77,8 @@ def test_launches_stay_in_their_budget_and_do_not_grow_with_members(task):
     for method in (m for m in METHODS if fits(task, m) and not METHODS[m].exact):
         found = launches_of(task, method, MANY).total
         assert found == launches_of(task, method, FEW).total, method
-        if method in BUDGET:
-            assert found <= BUDGET[method] * explicit, method
+        if method in LAUNCH_BUDGET:
+            assert found <= LAUNCH_BUDGET[method] * explicit, method
 
 
 def test_an_implicit_layer_is_solved_in_one_launch_whatever_its_rule():
@@ -96,10 +97,17 @@ def test_without_kernels_a_device_solves_by_torch_calls():
 
 
 def test_a_tensor_left_on_the_processor_would_be_noticed():
-    with pytest.raises(RuntimeError, match="device"):
-        torch.ones(2, 2, device="meta") @ torch.ones(2, 2)
-    there = torch.ones(3, device="meta")
-    assert count_launches(lambda: there * torch.ones(3).to("meta")).at_host
+    there, here = torch.ones(2, 2, device="meta"), torch.ones(2, 2)
+    assert count_launches(lambda: there @ here).at_host  # for which torch itself does not raise
+    assert count_launches(lambda: there * here.to("meta")).at_host
+    with pytest.raises(RuntimeError, match="meta"):
+        there.sum().item()
+
+
+def test_the_measuring_of_a_gpu_measures_what_it_is_given():
+    line = _measured("bundled/wine", "ib", 2, "cpu")
+    assert float(line["loss off by"]) == 0.0
+    assert line["launches"] == launches_of("bundled/wine", "ib", 2).total
 
 
 def test_the_engine_looks_at_losses_once_in_many_steps(monkeypatch):
