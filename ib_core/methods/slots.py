@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from ib_core.errors import MisuseError
 
-
 #: A parameter's values, its slot's g, and the alphas that g was made of.
 Saved = tuple[Tensor, Tensor, Tensor | None]
 

@@ -253,11 +253,9 @@ class StackOptimizer:
         scale, bias = self._rows_scale(run, record.rows), layer.bias is not None
         there = on_device(record.s) if self._mu is None else None
         if there is not None:
-            seen, name = (record.s, record.b, record.z, lr, scale, bias), layer.activation.name
-            if exact and self.output_loss == "cross_entropy":
-                return there.solve_cross_entropy(*seen, divisor=record.rows)
-            if not exact and there.has_rule(name):
-                return there.solve_layer(name, *seen)
+            alpha = self._solve_there(there, layer, record, (lr, scale, bias), exact)
+            if alpha is not None:
+                return alpha
         if len(lr) == 1 and lr.is_cpu and self._mu is None and not exact:
             rate = float(lr) * float(scale)
             alpha = solved_layer(
@@ -275,6 +273,17 @@ class StackOptimizer:
         if s.is_contiguous():
             return batch_alpha(rule, s, record.b.mT, z_sq.mT, rates, mu, scale=scale).mT
         return batch_alpha(rule, record.s, record.b, z_sq, rates, mu, scale=scale)
+
+    def _solve_there(
+        self, there: Any, layer: ImplicitLayer, record: Record, travel: Any, exact: bool
+    ) -> Tensor | None:
+        """Return the alphas of a run by a GPU's kernels; None for what they do not know."""
+        seen, name, found = (record.s, record.b, record.z, *travel), layer.activation.name, None
+        if exact and self.output_loss == "cross_entropy":
+            found = there.solve_cross_entropy(*seen, divisor=record.rows)
+        elif not exact and there.has_rule(name):
+            found = there.solve_layer(name, *seen)
+        return found
 
     def _solve_rows(self, layer: ImplicitLayer, z: Tensor, lr: Tensor, run: slice) -> None:
         """Replace a hidden layer's gradient by ProxProp's, for a run of members."""

@@ -2,8 +2,8 @@
 
 The tensors of a sweep are too small for threads inside a torch call to help: two threads take as
 long as one. Two processes take half as long. A fork shares what is already imported and loaded,
-so a lane starts in milliseconds; where a process cannot be forked safely (macOS, a GPU that is in use
-already) the caller trains its shards one after another instead. With several GPUs every lane has one.
+so a lane starts in milliseconds; where a process cannot be forked safely (macOS, one that uses a
+GPU already) the caller trains its shards one after another. With several GPUs every lane has one.
 
 Code of a user's own always trains in a lane: whatever it does there (raise, hang, exit, take all
 memory) fails the trials it was training, and a new lane goes on with the others.
