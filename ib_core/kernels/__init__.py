@@ -5,6 +5,7 @@
 | `solves` | the rules' solves, with numba |
 | `along_time` | a recurrent layer's two loops, with numba |
 | `fused` | the solves again, and that of a softmax output, with triton: for tensors on a GPU |
+| `counted` | torch calls noted while they are made |
 | `launched` | those as torch operators, which tensors without numbers (`meta`) take as well |
 
 Others call what stands here: `solved` and `solved_layer` for alphas, `on_device` for what solves a
@@ -29,6 +30,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from ib_core.kernels.counted import Launches
+
 __all__ = [
     "CUBICS",
     "NEWTON_STEPS",
@@ -37,6 +40,7 @@ __all__ = [
     "SCALE",
     "SHARE_OF_M",
     "SHARE_OF_U",
+    "Launches",
     "compilable",
     "find_kernel",
     "newton_steps",

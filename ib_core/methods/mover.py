@@ -7,7 +7,8 @@ gradient, or remember a whole model. It is made once and forgets members that le
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import NamedTuple
+from itertools import groupby
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from ib_core.errors import MisuseError
 from ib_core.methods.base import METHODS, Member, Method
 
 Rows = Sequence[Tensor]
+T = TypeVar("T")
 
 
 class Step(NamedTuple):
@@ -115,3 +117,13 @@ def column(like: Rows, values: Sequence[float]) -> Tensor:
 def at_most(lr: Tensor, value: Tensor, square: Tensor) -> Tensor:
     """Return `min(lr, max(value, 0) / square)`; lr where there is no gradient to divide by."""
     return torch.where(square > 0, torch.minimum(lr, value.clamp(min=0) / square), lr)
+
+
+def runs_of(keys: Sequence[T]) -> list[tuple[slice, T]]:
+    """Return (slice, key) for every run of equal neighbours."""
+    found, start = [], 0
+    for key, group in groupby(keys):
+        length = len(list(group))
+        found.append((slice(start, start + length), key))
+        start += length
+    return found

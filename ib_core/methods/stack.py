@@ -8,8 +8,7 @@ step depends on the layers and on the methods present, never on the number of me
 
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +18,7 @@ from ib_core.errors import MisuseError, lookup
 from ib_core.kernels import on_device, solved_layer
 from ib_core.layers import ImplicitLayer, Record, merge
 from ib_core.methods.base import METHODS, Member
-from ib_core.methods.mover import Mover, Plain, Step, method_of, mover_kind
+from ib_core.methods.mover import Mover, Plain, Step, method_of, mover_kind, runs_of
 from ib_core.methods.proxprop import solved_rows
 from ib_core.methods.schedules import CONSTANT
 from ib_core.methods.slots import Saved, Slots
@@ -31,8 +30,6 @@ from ib_core.updates import (
     global_norm,
     rows_scale,
 )
-
-T = TypeVar("T")
 
 #: Runs one forward and backward pass; returns every member's loss, [members].
 Closure = Callable[[], Tensor]
@@ -78,13 +75,14 @@ class StackOptimizer:
         self.layers = [layer for layer in model.modules() if isinstance(layer, ImplicitLayer)]
         self.output_loss, self.loss_at_zero = output_loss, loss_at_zero
         self.steps = 0
+        self.given_lr: Tensor | None = None  # rates that somebody else keeps up to date
         self.restarts = torch.zeros(len(members), dtype=torch.int64, device=self.slots.like.device)
         self._describe(members)
         for layer in self.layers:  # one model that is trained explicitly needs no records
             layer.implicit = bool(self._implicit_runs or self._solving_runs) or len(members) > 1
         self._movers: list[tuple[slice, Mover]] = [
             (run, kind(self._thetas(run), self.members[run]))
-            for run, kind in _runs([mover_kind(member) for member in self.members])
+            for run, kind in runs_of([mover_kind(member) for member in self.members])
         ]
 
     def step(self, closure: Closure) -> Tensor:
@@ -119,6 +117,10 @@ class StackOptimizer:
                 start += len(rows)
         self._movers = remaining
 
+    def remembered(self) -> list[Any]:
+        """Return everything that the methods remember from step to step."""
+        return [self.restarts, *(vars(mover) for _, mover in self._movers)]
+
     def saved(self) -> tuple[list[Saved], Any]:
         """Return a copy of everything that steps change, for `rewind`."""
         rest = deepcopy((self._movers, self.steps, self.restarts))
@@ -134,6 +136,8 @@ class StackOptimizer:
 
     def current_lr(self) -> Tensor:
         """Return every member's rate at this step, decayed where asked for, [members]."""
+        if self.given_lr is not None:
+            return self.given_lr
         rates = self._lr
         if self._scheduled:
             rates = rates * self._factors()
@@ -339,7 +343,7 @@ class StackOptimizer:
         self._scheduled = any(member.schedule != CONSTANT for member in members)
         self._ahead: tuple[int, Tensor] | None = None
         self._implicit = self._tensor([float(method_of(m).implicit) for m in members]) > 0
-        runs = _runs([method_of(m) for m in members])
+        runs = runs_of([method_of(m) for m in members])
         self._implicit_runs = [run for run, method in runs if method.implicit]
         self._solving_runs = [run for run, method in runs if method.solves_layers]
         self._all_implicit = self._implicit_runs == [slice(0, len(members))]
@@ -383,13 +387,3 @@ def _add_product(layer: ImplicitLayer, alpha: Tensor, z: Tensor, lr: Tensor) -> 
     layer.matrix.baddbmm_(step, z)
     if layer.bias is not None:
         layer.bias.add_(step.sum(-1))
-
-
-def _runs(keys: Sequence[T]) -> list[tuple[slice, T]]:
-    """Return (slice, key) for every run of equal neighbours."""
-    found, start = [], 0
-    for key, group in groupby(keys):
-        length = len(list(group))
-        found.append((slice(start, start + length), key))
-        start += length
-    return found

@@ -10,6 +10,8 @@
 | `presets` | sweeps by name: the paper's experiments, and first ones |
 | `shard` | which trials train as one stack |
 | `cost`, `speed` | what a stack will take: work counted, speeds measured on this machine |
+| `on_gpu` | steps on a GPU: looked at seldom, replayed as a graph where that is right |
+| `parts` | a shard cut to its device's memory |
 | `engine` | `run_trials`: a stack, trained |
 | `ways` | stacked or one by one: found out, with the reason |
 | `table` | `run_sweep`, `Results`: a sweep from Python or a notebook |

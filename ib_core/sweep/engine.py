@@ -11,6 +11,7 @@ from ib_core.errors import IBError, MisuseError, said_where
 from ib_core.methods import Member, Slots, build_optimizer, find_method
 from ib_core.seeding import tensor_hash
 from ib_core.sweep.environment import choose_device, environment
+from ib_core.sweep.on_gpu import ReplayedSteps, all_finite, graphs_wanted, look_every
 from ib_core.sweep.parts import PartObserver, Trained, room_on, train_in_parts
 from ib_core.sweep.result import (
     ENGINE_VERSION,
@@ -32,8 +33,6 @@ from ib_core.tasks import find_task
 #: A trial has diverged when its loss exceeds so many times its initial value
 #: (docs/method.md, section 6).
 EXPLODED = 5.0
-#: Losses on a GPU are looked at once in so many steps.
-LOOK_EVERY = 32
 #: Seconds between two calls of `Observer.progress`.
 PROGRESS_EVERY = 0.2
 
@@ -159,6 +158,7 @@ class _StackRun:
             for row, i in enumerate(self.alive)
         }
         self.parameters = self.optimizer.slots.numbers
+        self.replayed: ReplayedSteps | None = None
         self.step = 0
         self.curves: dict[int, list[CurvePoint]] = {i: [] for i in self.alive}
         self.divergences: dict[int, Divergence] = {}
@@ -221,7 +221,7 @@ class _StackRun:
         if before is not None and not all_finite(losses):
             self.step -= len(steps)
             self.optimizer.rewind(before)
-            self.looking = True
+            self.looking, self.replayed = True, None
             for step in steps:
                 self.take_step(step)
 
@@ -229,7 +229,13 @@ class _StackRun:
         """Take step `step` of the epoch and return the batch's losses."""
         self.workload.load_batch(step)
         self._first_pass = True
-        losses = self.optimizer.step(self.forward_backward)
+        if self.looking or not graphs_wanted(self.device):
+            losses = self.optimizer.step(self.forward_backward)
+        else:
+            self.replayed = self.replayed or ReplayedSteps(
+                self.workload, self.optimizer, self.forward_backward
+            )
+            losses = self.replayed.step()
         self.step += 1
         return losses
 
@@ -313,6 +319,7 @@ class _StackRun:
         if not kept:
             raise _StackEmptied
         indices = torch.tensor(kept, device=self.device)
+        self.replayed = None
         self.optimizer.keep(indices)
         self.workload.keep(indices)
 
@@ -362,16 +369,6 @@ class _StackRun:
         for index in self.alive:
             self.seconds[index] += (now - self._clock) / len(self.alive)
         self._clock = now
-
-
-def look_every(device: torch.device) -> int:
-    """Return in how many steps losses are looked at once."""
-    return 1 if device.type == "cpu" else LOOK_EVERY
-
-
-def all_finite(losses: Sequence[Tensor]) -> bool:
-    """Return whether all losses of some steps are finite; waits for the device once."""
-    return bool(torch.stack(list(losses)).sum().isfinite())
 
 
 def _finite(point: CurvePoint) -> bool:

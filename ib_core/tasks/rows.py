@@ -137,6 +137,16 @@ class RowsWorkload:
         masks = [part.to(torch.float32) * 2.0 for part in kept]
         self._masks = (masks[0] if self.authors else None, masks[-1])
 
+    @property
+    def batch(self) -> tuple[Tensor | None, ...]:
+        """What a step reads: inputs, targets and masks; may be put elsewhere in memory."""
+        return (self._x, self._y, *self._masks)
+
+    @batch.setter
+    def batch(self, parts: tuple[Tensor, Tensor, Tensor | None, Tensor | None]) -> None:
+        self._x, self._y, *masks = parts
+        self._masks = (masks[0], masks[1])
+
     def losses(self, model: nn.Module) -> Tensor:
         """Return every member's loss on the present batch, [members], with its graph."""
         masks = self._masks if self.task.family == "conv" else ()

@@ -13,6 +13,7 @@ from ib_core.kernels import torch_formulas
 from ib_core.methods import METHODS
 from ib_core.sweep import engine
 from ib_core.sweep.engine import _StackRun
+from ib_core.sweep.on_gpu import LOOK_EVERY
 from ib_core.sweep.result import SILENT
 from ib_core.sweep.spec import SweepSpec
 from ib_core.tasks import TASKS, PaperTask
@@ -122,5 +123,5 @@ def test_the_engine_looks_at_losses_once_in_many_steps(monkeypatch):
     run.train_epoch()
     per_epoch = run.workload.steps_per_epoch
     assert run.step == sum(looks) == per_epoch
-    assert len(looks) == math.ceil(per_epoch / engine.LOOK_EVERY)
-    assert per_epoch > 2 * engine.LOOK_EVERY
+    assert len(looks) == math.ceil(per_epoch / LOOK_EVERY)
+    assert per_epoch > 2 * LOOK_EVERY
