@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def bench(
     what: Annotated[
-        str, typer.Argument(help="core, sweep, own, service, ui, crowd or history")
+        str, typer.Argument(help="core, sweep, own, launches, gpu, service, ui, crowd or history")
     ] = "sweep",
     full: Annotated[bool, typer.Option(help="More rounds and longer sweeps.")] = False,
     json: Annotated[Path | None, typer.Option(help="Write the numbers.")] = None,
@@ -144,6 +144,35 @@ def _own(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
     return {"benchmark": "own", "surroundings": surroundings(), "rows": rows}
 
 
+def _launches(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    from ib_core.bench import LAUNCH_BUDGET, count_steps, surroundings
+    from ib_core.methods import METHODS
+
+    counted = [name for name, method in METHODS.items() if full or not method.exact]
+    rows = [
+        {
+            "step of": result.task,
+            "method": result.method,
+            "of 4": result.few,
+            "of 40": result.many,
+            "with torch calls alone": result.in_torch,
+            "over EB": f"{result.over_eb:.2f}",
+            "budget": LAUNCH_BUDGET.get(result.method, ""),
+        }
+        for result in count_steps(counted, tell)
+    ]
+    return {"benchmark": "launches", "surroundings": surroundings(), "rows": rows}
+
+
+def _gpu(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    from ib_core.bench import measure_gpu, surroundings
+    from ib_core.sweep import choose_device
+
+    where = {**surroundings(), "device": str(choose_device("cuda"))}
+    rows = list(measure_gpu(where["device"], full=full, tell=tell))
+    return {"benchmark": "gpu", "surroundings": where, "rows": rows}
+
+
 def _peer_row(name: str, result: "PeerResult", times: str) -> dict[str, Any]:
     here = result.seconds is not None
     return {
@@ -194,6 +223,8 @@ BENCHMARKS: dict[str, Callable[[bool, Callable[[str], None]], dict[str, Any]]] =
     "core": _core,
     "sweep": _sweep,
     "own": _own,
+    "launches": _launches,
+    "gpu": _gpu,
     "service": _service,
     "ui": _ui,
     "crowd": _crowd,

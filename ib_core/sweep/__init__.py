@@ -10,6 +10,8 @@
 | `presets` | sweeps by name: the paper's experiments, and first ones |
 | `shard` | which trials train as one stack |
 | `cost`, `speed` | what a stack will take: work counted, speeds measured on this machine |
+| `on_gpu` | steps on a GPU: looked at seldom, replayed as a graph where that is right |
+| `parts` | a shard cut to its device's memory |
 | `engine` | `run_trials`: a stack, trained |
 | `ways` | stacked or one by one: found out, with the reason |
 | `table` | `run_sweep`, `Results`: a sweep from Python or a notebook |
@@ -26,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ib_core.sweep.cost import stack_memory, stack_seconds
-    from ib_core.sweep.engine import member_of, run_trials
+    from ib_core.sweep.engine import run_trials
     from ib_core.sweep.environment import choose_device
     from ib_core.sweep.grid import count_seeds, log_grid
     from ib_core.sweep.lanes import LaneDied, can_fork, is_own, keep_pages
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
     )
     from ib_core.sweep.speed import calibrate
     from ib_core.sweep.table import Results, run_sweep
-    from ib_core.sweep.ways import Way, alone, choose_way
+    from ib_core.sweep.ways import Way, alone, choose_way, member_of
 
 __all__ = [
     "COLUMNS",
@@ -108,7 +110,7 @@ __all__ = [
 
 _HOMES = {
     "cost": "stack_memory stack_seconds",
-    "engine": "member_of run_trials",
+    "engine": "run_trials",
     "environment": "choose_device",
     "presets": "PRESETS Preset",
     "lanes": "LaneDied can_fork is_own keep_pages",
@@ -123,7 +125,7 @@ _HOMES = {
     "spec": "Options SweepSpec TrialSpec read_options specs_of",
     "speed": "calibrate",
     "table": "Results run_sweep",
-    "ways": "Way alone choose_way",
+    "ways": "Way alone choose_way member_of",
 }
 
 

@@ -82,7 +82,8 @@ class StackedConv(nn.Module):
 
     Measured on a CPU, a loop over members is 1.7 to 2.3 times faster than one grouped
     convolution and 2.4 times faster than unfolding into matrix products. With the channels last
-    in memory the pooling, a quarter of a step otherwise, takes several of them at once.
+    in memory the pooling, a quarter of a step otherwise, takes several of them at once. On a GPU
+    launches are what costs, and one grouped convolution takes as many for all members as for one.
     """
 
     def __init__(self, channels: int, filters: int, size: int, members: int) -> None:
@@ -92,11 +93,23 @@ class StackedConv(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [members, rows, channels, height, width] to the filters' responses."""
+        if not x.is_cpu:
+            return self.at_once(x)
         each = [
             F.relu(F.max_pool2d(F.conv2d(_channels_last(part), _channels_last(weight), bias), 2))
             for part, weight, bias in zip(x, self.weight, self.bias, strict=True)
         ]
         return each[0].unsqueeze(0) if len(each) == 1 else torch.stack(each)
+
+    def at_once(self, x: Tensor) -> Tensor:
+        """Return the same by one convolution of as many groups as members."""
+        members, rows = x.shape[:2]
+        side_by_side = x.transpose(0, 1).flatten(1, 2)
+        convolved = F.conv2d(
+            side_by_side, self.weight.flatten(0, 1), self.bias.flatten(), groups=members
+        )
+        out = F.relu(F.max_pool2d(convolved, 2))
+        return out.view(rows, members, -1, *out.shape[2:]).transpose(0, 1)
 
 
 class ImplicitStackedConv(ImplicitConv2d):
