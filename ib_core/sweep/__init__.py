@@ -6,11 +6,16 @@
 | `settings` | everything a sweep can say, each setting once |
 | `values` | what settings take: their limits, and how each value is read |
 | `spec` | `SweepSpec`, `TrialSpec`: validated once, frozen afterwards; `specs_of` a body |
+| `checks` | what a sweep may not ask for |
 | `grid` | rates and seeds, checked |
 | `presets` | sweeps by name: the paper's experiments, and first ones |
 | `shard` | which trials train as one stack |
 | `cost`, `speed` | what a stack will take: work counted, speeds measured on this machine |
 | `engine` | `run_trials`: a stack, trained |
+| `recorder` | norms and sharpness of a stack while it trains |
+| `recording` | what was recorded of a trial, as numbers and bytes |
+| `story` | why a trial broke, in words |
+| `replay` | a trial trained again, alone and watched |
 | `ways` | stacked or one by one: found out, with the reason |
 | `table` | `run_sweep`, `Results`: a sweep from Python or a notebook |
 | `processes` | `run_all`: stacks side by side on all cores |
