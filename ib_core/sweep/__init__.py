@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from ib_core.sweep.grid import count_seeds, log_grid
     from ib_core.sweep.presets import PRESETS, Preset
     from ib_core.sweep.processes import is_own, lanes_here, run_all
+    from ib_core.sweep.recording import Recording, Wish, recording_answer
+    from ib_core.sweep.replay import Agreement, Replayed, agreement, replay_trial
     from ib_core.sweep.request import PROFILES
     from ib_core.sweep.result import (
         COLUMNS,
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
         specs_of,
     )
     from ib_core.sweep.speed import calibrate
+    from ib_core.sweep.story import Story, layer_title, tell
     from ib_core.sweep.table import Results, run_sweep
     from ib_core.sweep.ways import Way, alone, choose_way
 
@@ -69,6 +72,7 @@ __all__ = [
     "PRESETS",
     "PROFILES",
     "SILENT",
+    "Agreement",
     "CurvePoint",
     "Divergence",
     "Observer",
@@ -76,11 +80,16 @@ __all__ = [
     "Outcome",
     "PlannedShard",
     "Preset",
+    "Recording",
+    "Replayed",
     "Results",
+    "Story",
     "SweepSpec",
     "TrialResult",
     "TrialSpec",
     "Way",
+    "Wish",
+    "agreement",
     "alone",
     "calibrate",
     "choose_device",
@@ -90,17 +99,21 @@ __all__ = [
     "finite_or_none",
     "is_own",
     "lanes_here",
+    "layer_title",
     "log_grid",
     "member_of",
     "options_text",
     "plan_shards",
     "read_options",
+    "recording_answer",
+    "replay_trial",
     "run_all",
     "run_sweep",
     "run_trials",
     "specs_of",
     "stack_memory",
     "stack_seconds",
+    "tell",
     "write_csv",
     "write_json",
 ]
@@ -116,10 +129,13 @@ _HOMES = {
         "fingerprint finite_or_none options_text write_csv write_json"
     ),
     "shard": "PlannedShard plan_shards",
+    "recording": "Recording Wish recording_answer",
+    "replay": "Agreement Replayed agreement replay_trial",
     "request": "PROFILES",
     "grid": "count_seeds log_grid",
     "spec": "Options SweepSpec TrialSpec read_options specs_of",
     "speed": "calibrate",
+    "story": "Story layer_title tell",
     "table": "Results run_sweep",
     "ways": "Way alone choose_way",
 }

@@ -14,14 +14,13 @@ from torch import Tensor, nn
 
 from ib_core.layers import ImplicitLayer, Record, merge, twice_differentiable
 from ib_core.methods import METHODS, Slots, StackOptimizer
-from ib_core.sweep.recording import OF_LAYER, OF_ROW, Recording, Wish
+from ib_core.sweep.cost import SAMPLE_ROWS
+from ib_core.sweep.recording import OF_LAYER, OF_ROW, Recording
 from ib_core.sweep.spec import TrialSpec
 from ib_core.tasks import Workload
 
-#: Training rows over which sharpness is taken: all of a small set.
-SAMPLE_ROWS = 500
 #: Hessian-vector products of one measurement at most, and the change that ends it earlier.
-MOST_PRODUCTS, TOLERANCE = 60, 1e-4
+MOST_PRODUCTS, TOLERANCE = 40, 1e-3
 
 Closure = Callable[[], Tensor]
 Vectors = list[Tensor]
@@ -170,7 +169,9 @@ class Recorder:
 
     def _by_layer(self, norms: Sequence[Tensor]) -> Tensor:
         """Return the layers' norms, [members, layers], of those of their parameters."""
-        squares = {layer: torch.zeros(len(self.wanted), dtype=torch.float64) for layer in self.layers}
+        squares = {
+            layer: torch.zeros(len(self.wanted), dtype=torch.float64) for layer in self.layers
+        }
         for slot, norm in zip(self.optimizer.slots, norms, strict=True):
             squares[layer_of(slot.name)] += norm.cpu().square()
         return torch.stack(list(squares.values()), dim=1).sqrt()
@@ -259,7 +260,12 @@ def largest_curvature(
     def product(vectors: Vectors) -> Vectors:
         outer = [v.view(p.shape) for v, p in zip(vectors, parameters, strict=True)]
         found = torch.autograd.grad(
-            gradients, parameters, outer, retain_graph=True, allow_unused=True, materialize_grads=True
+            gradients,
+            parameters,
+            outer,
+            retain_graph=True,
+            allow_unused=True,
+            materialize_grads=True,
         )
         return [part.reshape(members, -1) for part in found]
 

@@ -200,7 +200,7 @@ def _thin_evenly(rows: Floats, most: int) -> Floats:
 
 
 def _packed(numbers: Floats) -> bytes:
-    """Return float32 numbers column by column, all first bytes, then all second: it packs better."""
+    """Return float32 numbers by column, all first bytes, then all second: so they pack better."""
     with np.errstate(over="ignore"):  # what float32 cannot hold is infinite there
         columns = np.ascontiguousarray(numbers.T, dtype="<f4")
     return columns.view(np.uint8).reshape(-1, 4).T.tobytes()
@@ -211,7 +211,7 @@ def _unpacked(data: bytes, rows: int, width: int) -> Floats:
     return columns.reshape(width, rows).T.astype(np.float64)
 
 
-def as_answer(recording: Recording) -> dict[str, Any]:
+def recording_answer(recording: Recording) -> dict[str, Any]:
     """Return a recording as plain lists, None where there is no finite number."""
 
     def plain(numbers: Floats) -> list[Any]:
