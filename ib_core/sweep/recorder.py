@@ -298,7 +298,7 @@ def _iterate(
     for _ in range(MOST_PRODUCTS):
         moved = [h + by * v for h, v in zip(product(vectors), vectors, strict=True)]
         rayleigh = _inner(vectors, moved).cpu()
-        close = (rayleigh - value).abs() <= TOLERANCE * rayleigh.abs()
+        close = (rayleigh - value).abs() <= TOLERANCE * (rayleigh - shift).abs()
         value = torch.where(settled, value, rayleigh)
         settled |= close | ~rayleigh.isfinite()
         going = ~settled.unsqueeze(1).to(device)
