@@ -9,6 +9,7 @@
 | `across` | many tasks: ranks, performance profiles, chances, the middle half |
 | `ranks` | of these, the critical-difference diagram |
 | `curve` | a trial's losses by step |
+| `way` | its losses, norms and sharpness where they were recorded |
 | `paper` | the Paper page's own: clipped minus unclipped, the UCI tables |
 | `thumbnails` | a study's curves in a table cell, the rates of a grid: without any script |
 | `scale` | the y axis: for the runs that learn, logarithmic, or for all |
@@ -46,6 +47,7 @@ from dashboard.figures.thumbnails import (
     sparkline,
 )
 from dashboard.figures.traces import MOST_OPENED, NOTHING_YET
+from dashboard.figures.way import shared_ranges, way_figure
 from dashboard.figures.wording import QUANTITY, series_name
 from dashboard.theme import METHOD_STYLE, PALETTE, Scheme, template
 
@@ -73,10 +75,12 @@ __all__ = [
     "rates_words",
     "sensitivity_figure",
     "series_name",
+    "shared_ranges",
     "spark_fades",
     "spark_setting",
     "spark_words",
     "sparkline",
     "sparks",
     "template",
+    "way_figure",
 ]

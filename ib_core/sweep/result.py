@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import IO, Any
 
 from ib_core.errors import said_where
-from ib_core.sweep.recording import Recording
+from ib_core.sweep.recording import Recording, recording_answer
 from ib_core.sweep.spec import Options, TrialSpec
 
 #: Bumped by every change that moves a number. Only trials of one version may share a plot.
@@ -234,6 +234,7 @@ def write_json(results: Iterable[TrialResult], file: IO[str]) -> None:
                 {name: finite_or_none(value) for name, value in asdict(point).items()}
                 for point in result.curve
             ],
+            **({"recording": recording_answer(result.recording)} if result.recording else {}),
         }
         for result in results
     ]

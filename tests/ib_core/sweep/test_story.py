@@ -29,9 +29,7 @@ CALM = [2.0] * 12
 def test_an_explosion_is_told_with_its_layer_its_steps_and_its_sharpness() -> None:
     second = [1.0] * 13 + [5.0, 20.0, 40.0]
     found = tell(
-        recorded(
-            [*CALM, 2.1, 3.0, 50.0, 900.0], [[1.0] * 16, second], sharp=[(0, 1.0), (12, 9.8)]
-        )
+        recorded([*CALM, 2.1, 3.0, 50.0, 900.0], [[1.0] * 16, second], sharp=[(0, 1.0), (12, 9.8)])
     )
     assert found.broke_at == 14
     assert "Layer 2's weights grew 40-fold between steps 12 and 15." in found.sentences
