@@ -224,8 +224,16 @@ async def explain(
     _clicks: Any, _ticks: Any, layers: Any, beside: str | None, scheme: str | None, trial_id: int
 ) -> tuple[Any, ...]:
     """Tell why the trial broke, have it replayed, and follow that."""
+    pressed = dash.ctx.triggered_id == ids.REPLAY
+    return await explained(trial_id, layers, beside, scheme, replay=pressed)
+
+
+async def explained(
+    trial_id: int, layers: Any, beside: str | None, scheme: str | None, *, replay: bool = False
+) -> tuple[Any, ...]:
+    """Return the story, the pictures and the choices, after asking for a replay if wanted."""
     told: list[str] = []
-    if dash.ctx.triggered_id == ids.REPLAY:
+    if replay:
         try:
             told = (await ask(calls.replay(trial_id))).messages
         except ApiError as error:

@@ -18,7 +18,7 @@ def test_a_trial_is_drawn_with_its_outcome_and_no_longer_asked_for_once_it_ended
 
 def test_why_it_broke_is_told_in_words_and_drawn(api):
     story, drawn, place, _, other, choices, label, waiting, paused = run(
-        trial.explain(None, 0, "weights", "alone", "light", 27)
+        trial.explained(27, "weights", "alone", "light")
     )
     words = " ".join(map(text_of, story))
     assert "Layer 2's weights grew 20-fold" in words
@@ -38,7 +38,7 @@ def api_rate(number: int) -> float:
 
 
 def test_another_method_of_the_same_seed_stands_beside_it_on_the_same_axes(api):
-    _, drawn, _, beside, place, *_ = run(trial.explain(None, 0, "moves", "101", "dark", 27))
+    _, drawn, _, beside, place, *_ = run(trial.explained(27, "moves", "101", "dark"))
     assert place == {}
     for axis in ("xaxis", "yaxis", "yaxis2", "yaxis3"):
         assert drawn.layout[axis].range == beside.layout[axis].range
@@ -48,7 +48,7 @@ def test_another_method_of_the_same_seed_stands_beside_it_on_the_same_axes(api):
 def test_what_was_not_recorded_invites_to_a_replay(api, monkeypatch):
     nothing = RecordingRead(trial_id=27, state="none")
     monkeypatch.setattr("tests.dashboard.fake_api.recording", lambda _found: nothing)
-    story, _, place, *_, label, _, _ = run(trial.explain(None, 0, "weights", None, "light", 27))
+    story, _, place, *_, label, _, _ = run(trial.explained(27, "weights", None, "light"))
     assert "A replay trains it again alone" in text_of(story[0])
     assert place == {"display": "none"}
     assert label == "Replay"
@@ -57,6 +57,6 @@ def test_what_was_not_recorded_invites_to_a_replay(api, monkeypatch):
 def test_a_replay_under_way_is_followed(api, monkeypatch):
     running = RecordingRead(trial_id=27, state="running", progress=0.42)
     monkeypatch.setattr("tests.dashboard.fake_api.recording", lambda _found: running)
-    story, *_, waiting, paused = run(trial.explain(None, 0, "weights", None, "light", 27))
+    story, *_, waiting, paused = run(trial.explained(27, "weights", None, "light"))
     assert "42 % done" in text_of(story[0])
     assert (waiting, paused) == (True, False)
