@@ -103,6 +103,8 @@ NOUNS = frozenset(
         "illustrations",
         "paper",
         "people",
+        "recordings",
+        "replay",
         "progress",
         "reproduction",
         "sensitivity",
