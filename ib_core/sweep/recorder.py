@@ -224,7 +224,7 @@ class Recorder:
             ):
                 losses = self.workload.sampled_losses(self.model, SAMPLE_ROWS)
                 found, self._vectors = largest_curvature(losses, parameters, self._vectors)
-        except (RuntimeError, NotImplementedError) as error:
+        except RuntimeError as error:
             self.note = f"Sharpness could not be taken: {str(error).splitlines()[0]}"
             self.sharpness = False
             return
