@@ -215,8 +215,10 @@ def recording_answer(recording: Recording) -> dict[str, Any]:
     """Return a recording as plain lists, None where there is no finite number."""
 
     def plain(numbers: Floats) -> list[Any]:
-        listed: list[Any] = np.where(np.isfinite(numbers), numbers, None).tolist()
-        return listed
+        listed = numbers.astype(object)
+        listed[~np.isfinite(numbers)] = None
+        found: list[Any] = listed.tolist()
+        return found
 
     layered: Mapping[str, Any] = {
         what: plain(recording.of_layers(what).T) for what in OF_LAYER if recording.layers
