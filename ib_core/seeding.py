@@ -64,4 +64,5 @@ def tensor_hash(*tensors: Tensor) -> str:
 
 def evenly(rows: int, most: int) -> Tensor:
     """Return at most so many of the rows, evenly chosen, the first and the last among them."""
-    return torch.linspace(0, rows - 1, min(rows, most)).round().long().unique()
+    found: Tensor = torch.linspace(0, rows - 1, min(rows, most)).round().long().unique()
+    return found

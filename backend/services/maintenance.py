@@ -128,7 +128,7 @@ def _damaged_recordings(session: Session) -> Sequence[int]:
     """Return the trials whose recording cannot be unpacked."""
     query = select(RecordingRow.trial_id, RecordingRow.data).where(RecordingRow.data.is_not(None))
     found = session.execute(query.execution_options(yield_per=CHUNK))
-    return [id for id, data in found if not _unpacks(data)]
+    return [id for id, data in found if data is not None and not _unpacks(data)]
 
 
 def _unpacks(data: bytes) -> bool:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
@@ -12,7 +12,6 @@ from backend.schemas import RecordingRead, TrialRead
 from dashboard.formats import number
 from dashboard.theme import PALETTE, Scheme, method_style, template
 
-Quantity = Literal["weights", "gradients", "moves", "damping"]
 #: What is drawn of the layers, and the words for it.
 WORDS: dict[str, str] = {
     "weights": "norm of weights",
@@ -39,7 +38,7 @@ class Ways:
     sharp: Range | None
 
 
-def shared_ranges(recordings: Sequence[RecordingRead], quantity: Quantity) -> Ways:
+def shared_ranges(recordings: Sequence[RecordingRead], quantity: str) -> Ways:
     """Return axes on which these recordings can be compared."""
     inside = [(one, _shown(one)) for one in recordings]
     first = min(low for _, (low, _) in inside)
@@ -83,7 +82,7 @@ def way_figure(
     recording: RecordingRead,
     ranges: Ways,
     *,
-    quantity: Quantity = "weights",
+    quantity: str = "weights",
     scheme: Scheme = "light",
 ) -> go.Figure:
     """Return three panels over the steps; the break is a line through all of them."""
@@ -156,7 +155,7 @@ def _loss(trial: TrialRead, one: RecordingRead) -> Iterator[Any]:
     )
 
 
-def _layers(one: RecordingRead, quantity: Quantity, scheme: Scheme) -> Iterator[Any]:
+def _layers(one: RecordingRead, quantity: str, scheme: Scheme) -> Iterator[Any]:
     count = len(one.layers)
     low, high = (0.0, 0.8) if scheme == "light" else (0.35, 1.0)
     places = [low + (high - low) * place / max(1, count - 1) for place in range(count)]

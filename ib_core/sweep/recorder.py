@@ -106,10 +106,9 @@ class Recorder:
     def keep(self, kept: Tensor) -> None:
         """Keep only these members (indices, rising)."""
         rows = kept.tolist()
-        self.wanted, self._rows, self._sharp = (
-            [listed[row] for row in rows]  # type: ignore[index]
-            for listed in (self.wanted, self._rows, self._sharp)
-        )
+        self.wanted = [self.wanted[row] for row in rows]
+        self._rows = [self._rows[row] for row in rows]
+        self._sharp = [self._sharp[row] for row in rows]
         self._before = [before[kept] for before in self._before]
         self._vectors = [vector[kept] for vector in self._vectors]
         self.mu = self.mu[kept.cpu()]
@@ -339,7 +338,8 @@ def _explicit(layer: ImplicitLayer, record: Record) -> Tensor:
 
 def _norm(rows: Tensor) -> Tensor:
     """Return the norm of every member's row, [members]; float64 holds squares of large floats."""
-    return torch.linalg.vector_norm(rows.detach(), dim=1, dtype=torch.float64)
+    norms: Tensor = torch.linalg.vector_norm(rows.detach(), dim=1, dtype=torch.float64)
+    return norms
 
 
 def layer_of(parameter: str) -> str:
