@@ -343,8 +343,8 @@ def _norm(rows: Tensor) -> Tensor:
 
 
 def layer_of(parameter: str) -> str:
-    """Return `layers.2` for `layers.2.weight`."""
-    return parameter.rpartition(".")[0]
+    """Return `layers.2` for `layers.2.weight`, and a name alone as it is."""
+    return parameter.rpartition(".")[0] or parameter
 
 
 def first_bad_layer(slots: Slots, row: int) -> tuple[str, str | None]:

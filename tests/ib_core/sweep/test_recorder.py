@@ -10,9 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from ib_core.layers import ImplicitLinear, ImplicitRNN, twice_differentiable
+from ib_core.own import enter_task
 from ib_core.sweep import TrialSpec, Wish, fingerprint, run_trials, specs_of
 from ib_core.sweep.recorder import largest_curvature
 from ib_core.tasks import LOSSES
+from tests.ib_core.own.models import task_of
 
 IRIS = {"task": "bundled/iris", "epochs": 2, "batch_size": 25, "seeds": [1, 2]}
 
@@ -194,3 +196,30 @@ def test_a_sweep_says_what_to_record(words) -> None:
     (spec,) = specs_of({**IRIS, "record": words})
     assert spec.record == ("norms", "sharpness")
     assert all(trial.wish == Wish(("norms", "sharpness")) for trial in spec.expand())
+
+
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        ("batch norm", "torch.optim.SGD"),
+        ("attention", "eb"),
+        ("lstm", "torch.optim.Adam"),
+        ("implicit rnn", "ib"),
+        ("tied", "eb"),
+        ("convolution", "ib"),
+        ("dropout", "adam"),
+    ],
+)
+def test_anybodys_model_is_recorded_alone_as_in_a_stack_and_not_disturbed(model, method) -> None:
+    name = enter_task(task_of(model), f"recorded:{model}", "code", {}).name
+    body = {"task": name, "methods": [method], "learning_rates": [0.05], "seeds": 2, "epochs": 1}
+    plain = [trial for spec in specs_of(body) for trial in spec.expand()]
+    given = watched(plain, "norms", "sharpness")
+    together = run_trials(given)
+    assert [repr(one.curve) for one in together] == [repr(one.curve) for one in run_trials(plain)]
+    alone = run_trials(given[:1])[0].recording
+    member = together[0].recording
+    assert member.note == alone.note == ""
+    np.testing.assert_allclose(member.rows, alone.rows, rtol=1e-2, atol=1e-4)
+    np.testing.assert_allclose(member.sharp, alone.sharp, rtol=0.05)
+    assert np.isfinite(member.sharp).all()
