@@ -93,11 +93,13 @@ def way_figure(
     axis: dict[str, Any] = {"type": "log", "tickformat": "~g", "nticks": 5}
     figure.update_layout(
         height=640,
-        margin={"l": 64, "r": 12, "t": 30, "b": 96 if named else 56},
+        margin={"l": 64, "r": 12, "t": 50, "b": 96 if named else 56},
         title={
             "text": method_style(trial.method).short,
             "x": 0,
             "xref": "paper",
+            "y": 0.985,
+            "yanchor": "top",
             "font": {"size": 14},
         },
         xaxis={"title": {"text": "step"}, "range": list(ranges.steps), "anchor": "y"},
@@ -126,6 +128,7 @@ def way_figure(
             y=1,
             xref="x",
             yref="paper",
+            xanchor="left",
             yanchor="bottom",
             text=f"breaks at step {recording.broke_at}",
             showarrow=False,

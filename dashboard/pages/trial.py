@@ -77,18 +77,16 @@ async def layout(trial_id: str = "0", **query: str) -> View:
             _head(trial, name),
             html.Div(
                 [
-                    html.Div([_picture(trial, values["y"]), _settings(trial)], className="stack"),
-                    html.Div(
-                        [
-                            card(html.Div(_outcome(trial), id=ids.FACTS), title="Outcome"),
-                            card(record_facts(trial), title="Reproducibility record"),
-                        ],
-                        className="stack",
-                    ),
+                    _picture(trial, values["y"]),
+                    card(html.Div(_outcome(trial), id=ids.FACTS), title="Outcome"),
                 ],
                 className="two-thirds",
             ),
             _why(trial, values, may=may_write(visitor)),
+            html.Div(
+                [_settings(trial), card(record_facts(trial), title="Reproducibility record")],
+                className="two-thirds",
+            ),
         ],
         className="stack",
     )

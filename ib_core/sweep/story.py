@@ -1,8 +1,8 @@
 """Why a trial broke, or did not, in a few plain sentences: a function of its recording alone.
 
 What counts: the loss explodes where `Recording.break_row` says so. The first layer to explode is
-the one whose weights double first within `QUICK` rows near the break; where none does, the weights
-grew slowly, and the layer that grew most is named. Sharpness is the last one measured before the
+the one whose weights grow fivefold first, or else double, within `QUICK` rows near the break; where
+none do, they grew slowly, and the layer that grew most is named. Sharpness is the last one measured before the
 break, against 2/rate, above which plain gradient steps grow.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from ib_core.sweep.recording import EXPLODED, Floats, Recording
 
-#: Rows within which weights that double have exploded, not grown.
+#: Rows within which weights that grow so much have exploded.
 QUICK = 10
 #: Rows before and behind the break in which the first layer to explode is looked for.
 NEAR_BEFORE, NEAR_BEHIND = 40, 5
@@ -103,11 +103,11 @@ def first_to_explode(recording: Recording, row: int | None) -> Growth | None:
         return None
     end = len(weights) - 1 if row is None else min(len(weights) - 1, row + NEAR_BEHIND)
     begin = 1 if row is None else max(1, row - NEAR_BEFORE)
-    if row is not None:
+    for least in (EXPLODED, GROWN) if row is not None else ():
         for now in range(begin, end + 1):
             back = max(0, now - QUICK)
             fold = _folds(weights[back], weights[now])
-            if np.nanmax(fold, initial=0.0) >= GROWN:
+            if np.nanmax(fold, initial=0.0) >= least:
                 layer = int(np.nanargmax(fold))
                 return _growth(recording, weights[:, layer], layer, back, now, end)
     fold = _folds(weights[0], weights[end])
