@@ -12,14 +12,18 @@ from kombu.exceptions import KombuError
 
 from backend.db import transaction
 from backend.errors import Unavailable
-from backend.services import shards, timings
+from backend.services import shards
+from backend.services.errands import Errands
+from backend.services.replays import REPLAYS
 from backend.services.shards import QUEUES, Announcement
+from backend.services.timings import RACES
 from backend.settings import get_settings
 
 log = logging.getLogger(__name__)
 
 RUN_SHARD = "etascope.run_shard"
 RUN_TIMING = "etascope.run_timing"
+RUN_REPLAY = "etascope.run_replay"
 #: Keeps our keys apart when a team's Redis serves other programs too.
 KEY_PREFIX = "etascope."
 #: A request must not hang because the broker does.
@@ -42,7 +46,7 @@ SENDING: dict[str, Any] = {
 
 
 class Queue:
-    """Tells workers about shards, and about steps to be timed."""
+    """Tells workers about shards, steps to be timed, and trials to be replayed."""
 
     def __init__(self, broker_url: str) -> None:
         self._app = Celery("etascope", broker=broker_url, set_as_current=False)
@@ -87,14 +91,23 @@ class Queue:
 
     def announce_timings(self, depths: Mapping[str, int] | None = None) -> int:
         """Announce the races of steps that are due; return how many messages were sent."""
+        return self._announce_errands(RUN_TIMING, RACES, depths)
+
+    def announce_replays(self, depths: Mapping[str, int] | None = None) -> int:
+        """Announce the replays that are due; return how many messages were sent."""
+        return self._announce_errands(RUN_REPLAY, REPLAYS, depths)
+
+    def _announce_errands(
+        self, name: str, errands: Errands, depths: Mapping[str, int] | None
+    ) -> int:
         with transaction() as session:
-            found = timings.due(session, depths=depths)
+            found = errands.due(session, depths=depths)
         try:
-            self._send(RUN_TIMING, found)
+            self._send(name, found)
         except Unavailable as error:
-            log.warning("%s %d measurements stay queued.", error.message, len(found))
+            log.warning("%s %d errands stay queued.", error.message, len(found))
             with transaction() as session:
-                timings.mark_unsent(session, timing_ids=[timing_id for timing_id, _ in found])
+                errands.mark_unsent(session, ids=[id for id, _ in found])
             return 0
         return len(found)
 

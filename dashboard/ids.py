@@ -240,6 +240,17 @@ class Trial:
     INTERVAL = "trial-interval"
     FACTS = "trial-facts"
     STATE = "trial-state"
+    STORY = "trial-story"
+    REPLAY = "trial-replay"
+    REPLAY_TICK = "trial-replay-tick"
+    LAYERS = "trial-layers"
+    BESIDE = "trial-beside"
+    WAY = "trial-way"
+    WAY_DRAWN = "trial-way-drawn"
+    WAY_GRAPH = "trial-way-graph"
+    OTHER = "trial-other"
+    OTHER_DRAWN = "trial-other-drawn"
+    OTHER_GRAPH = "trial-other-graph"
 
 
 class Workers:

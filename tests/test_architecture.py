@@ -74,6 +74,12 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "ib_core.tasks",
         "ib_core.own",  # whose names a notebook's tasks are entered under
     ),
+    "ib_core.sweep.recorder": (  # looks into layers while they train
+        "ib_core.layers",
+        "ib_core.methods",
+        "ib_core.sweep",
+        "ib_core.tasks",
+    ),
     "ib_core.sweep.speed": (
         "ib_core.updates",
         "ib_core.layers",

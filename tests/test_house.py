@@ -104,6 +104,8 @@ NOUNS = frozenset(
         "illustrations",
         "paper",
         "people",
+        "recordings",
+        "replay",
         "progress",
         "reproduction",
         "sensitivity",

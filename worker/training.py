@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import TypeVar
 
@@ -15,7 +16,7 @@ from backend.services.shards import Claim
 from backend.services.workers import Worker
 from backend.settings import get_settings
 from ib_core.errors import IBError, said_where
-from ib_core.sweep import Guard, LaneDied, TrialSpec, can_fork, is_own, run_trials
+from ib_core.sweep import Guard, LaneDied, TrialSpec, Wish, can_fork, is_own, run_trials
 from worker.device import processors
 from worker.heartbeat import Heartbeat
 from worker.reporter import LeaseLost, Reporter, Stopped
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 def train(shard_id: int, *, heartbeat: Heartbeat, stopping: StopFlag) -> None:
     """Claim a shard, train it and report on it; a second delivery finds nothing to claim."""
     worker = heartbeat.worker
-    claim = _write(
+    claim = write_until_it_works(
         stopping,
         lambda session: shards.claim(
             session, shard_id=shard_id, worker=worker.name, offers=heartbeat.offers
@@ -55,7 +56,10 @@ def _work(claim: Claim, heartbeat: Heartbeat, stopping: StopFlag) -> None:
 
 
 def _train_and_report(claim: Claim, reporter: Reporter, worker: Worker, stopping: StopFlag) -> None:
-    specs = [TrialSpec.from_dict(trial.spec) for trial in claim.trials]
+    specs = [
+        replace(TrialSpec.from_dict(one.spec), wish=Wish(one.record) if one.record else None)
+        for one in claim.trials
+    ]
     device = engine_device(claim.device, worker.device)
     try:
         try:
@@ -120,7 +124,7 @@ def explain(error: BaseException) -> str:
 
 
 def _end(stopping: StopFlag, claim: Claim, write: Callable[[Session], bool]) -> None:
-    if not _write(stopping, write, what=f"end shard {claim.shard_id}"):
+    if not write_until_it_works(stopping, write, what=f"end shard {claim.shard_id}"):
         log.warning("Shard %d was taken back before it ended.", claim.shard_id)
 
 
@@ -128,10 +132,12 @@ def _credit(stopping: StopFlag, worker: str, trials: int, seconds: float) -> Non
     def write(session: Session) -> None:
         workers.credit(session, name=worker, trials=trials, seconds=seconds)
 
-    _write(stopping, write, what="count trials")
+    write_until_it_works(stopping, write, what="count trials")
 
 
-def _write(stopping: StopFlag, action: Callable[[Session], T], *, what: str) -> T:
+def write_until_it_works(stopping: StopFlag, action: Callable[[Session], T], *, what: str) -> T:
+    """Return what a transaction gives, repeated while the database is away."""
+
     def once() -> T:
         with transaction() as session:
             return action(session)

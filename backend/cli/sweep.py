@@ -47,7 +47,7 @@ def _checked(asked: dict[str, Any], files: tuple[Path | None, ...]) -> "tuple[Sw
     from ib_core.sweep import choose_device, specs_of
     from ib_core.tasks import find_task
 
-    specs = specs_of(_registered(asked), typed=True)
+    specs = specs_of(registered(asked), typed=True)
     for spec in specs:
         choose_device(spec.device)
         _check_data(find_task(spec.task))
@@ -61,7 +61,7 @@ def _checked(asked: dict[str, Any], files: tuple[Path | None, ...]) -> "tuple[Sw
     return specs
 
 
-def _registered(asked: dict[str, Any]) -> dict[str, Any]:
+def registered(asked: dict[str, Any]) -> dict[str, Any]:
     """Return what was asked after running the files it names; here that is its user's own wish."""
     from ib_core.own import register_word
     from ib_core.sweep.request import read_body

@@ -27,6 +27,7 @@ from backend.schemas import (
     QueueRead,
     RaceRead,
     ReadyRead,
+    RecordingRead,
     Reducer,
     ScorecardRead,
     SensitivityRead,
@@ -182,6 +183,16 @@ def curve(
     return Call("GET", f"/api/trials/{trial_id}/curve", CurveRead, query=query)
 
 
+def recording(trial_id: int, *, rows: int | None = None) -> Call[RecordingRead]:
+    """A trial's norms and sharpness by step, and why it broke, in words."""
+    return Call("GET", f"/api/trials/{trial_id}/recording", RecordingRead, query={"rows": rows})
+
+
+def replay(trial_id: int, *, device: str = "auto") -> Call[RecordingRead]:
+    """Have a worker train a trial again alone, recording every step around its break."""
+    return Call("POST", f"/api/trials/{trial_id}/replay", RecordingRead, json={"device": device})
+
+
 def sensitivity(
     study_id: int,
     *,
@@ -290,6 +301,8 @@ class StudyCalls(Sender):
     retry = sends(retry)
     trial = sends(trial)
     curve = sends(curve)
+    recording = sends(recording)
+    replay = sends(replay)
     sensitivity = sends(sensitivity)
     scorecard = sends(scorecard)
     measure_steps = sends(measure_steps)

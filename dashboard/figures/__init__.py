@@ -9,6 +9,7 @@
 | `across` | many tasks: ranks, performance profiles, chances, the middle half |
 | `ranks` | of these, the critical-difference diagram |
 | `curve` | a trial's losses by step |
+| `way` | its losses, norms and sharpness where they were recorded |
 | `paper` | the Paper page's own: clipped minus unclipped, the UCI tables |
 | `theorem` | what App. C's theorem bounds, against steps |
 | `thumbnails` | a study's curves in a table cell, the rates of a grid: without any script |
@@ -48,6 +49,7 @@ from dashboard.figures.thumbnails import (
     sparkline,
 )
 from dashboard.figures.traces import MOST_OPENED, NOTHING_YET
+from dashboard.figures.way import shared_ranges, way_figure
 from dashboard.figures.wording import QUANTITY, series_name
 from dashboard.theme import METHOD_STYLE, PALETTE, Scheme, template
 
@@ -75,6 +77,7 @@ __all__ = [
     "rates_words",
     "sensitivity_figure",
     "series_name",
+    "shared_ranges",
     "spark_fades",
     "spark_setting",
     "spark_words",
@@ -83,4 +86,5 @@ __all__ = [
     "template",
     "theorem_figure",
     "theorem_words",
+    "way_figure",
 ]

@@ -1,5 +1,7 @@
 """What one pass through a layer leaves behind for the implicit step, and nothing more."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -70,6 +72,7 @@ class ImplicitLayer(nn.Module):
         activation: Its `Activation`: value, slope and name.
         records: What the backward passes since the last step left.
         implicit: Whether a method has asked for records.
+        twice: Whether somebody wants second derivatives, which torch's own functions have.
     """
 
     bias: nn.Parameter | None
@@ -98,7 +101,7 @@ class ImplicitLayer(nn.Module):
         self.weight = nn.Parameter(weight)
         self.bias = nn.Parameter(torch.empty_like(weight[..., 0])) if bias else None
         self.records: list[Record] = []
-        self.implicit = False
+        self.implicit = self.twice = False
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -130,3 +133,16 @@ class ImplicitLayer(nn.Module):
             f"{self.in_features}, {self.out_features}, activation={self.activation.name!r}, "
             f"bias={self.bias is not None}{stack}"
         )
+
+
+@contextmanager
+def twice_differentiable(model: nn.Module) -> Iterator[None]:
+    """Let the model's layers be passed so that second derivatives exist; slower, no records."""
+    layers = [layer for layer in model.modules() if isinstance(layer, ImplicitLayer)]
+    try:
+        for layer in layers:
+            layer.twice = True
+        yield
+    finally:
+        for layer in layers:
+            layer.twice = False

@@ -242,6 +242,11 @@ class StackOptimizer:
         still: list[bool] = (global_norm(self.slots.theta_norms()) == 0).tolist()
         return [zero and bool(count) for zero, count in zip(still, self.restarts, strict=True)]
 
+    def solved(self, layer: ImplicitLayer, record: Record) -> Tensor:
+        """Return the alphas that a record gives at the coming step; the record stays as it is."""
+        delta = None if record.delta is None else record.delta.clone()
+        return self._alphas(layer, Record(record.z, record.s, record.b, delta), self.current_lr())
+
     def _alphas(self, layer: ImplicitLayer, record: Record, lr: Tensor) -> Tensor:
         """Return every member's alphas: explicit ones as they are, implicit ones solved."""
         if self._all_implicit:

@@ -6,6 +6,7 @@
 | `settings` | everything a sweep can say, each setting once |
 | `values` | what settings take: their limits, and how each value is read |
 | `spec` | `SweepSpec`, `TrialSpec`: validated once, frozen afterwards; `specs_of` a body |
+| `checks` | what a sweep may not ask for |
 | `grid` | rates and seeds, checked |
 | `presets` | sweeps by name: the paper's experiments, and first ones |
 | `shard` | which trials train as one stack |
@@ -13,6 +14,10 @@
 | `on_gpu` | steps on a GPU: looked at seldom, replayed as a graph where that is right |
 | `parts` | a shard cut to its device's memory |
 | `engine` | `run_trials`: a stack, trained |
+| `recorder` | norms and sharpness of a stack while it trains |
+| `recording` | what was recorded of a trial, as numbers and bytes |
+| `story` | why a trial broke, in words |
+| `replay` | a trial trained again, alone and watched |
 | `ways` | stacked or one by one: found out, with the reason |
 | `table` | `run_sweep`, `Results`: a sweep from Python or a notebook |
 | `processes` | `run_all`: stacks side by side on all cores; `Guard`: a shard in one of its own |
@@ -34,6 +39,8 @@ if TYPE_CHECKING:
     from ib_core.sweep.lanes import LaneDied, can_fork, is_own, keep_pages
     from ib_core.sweep.presets import PRESETS, Preset
     from ib_core.sweep.processes import Guard, lanes_here, run_all
+    from ib_core.sweep.recording import Recording, Wish, recording_answer
+    from ib_core.sweep.replay import Agreement, Replayed, agreement, replay_trial
     from ib_core.sweep.request import PROFILES
     from ib_core.sweep.result import (
         COLUMNS,
@@ -59,6 +66,7 @@ if TYPE_CHECKING:
         specs_of,
     )
     from ib_core.sweep.speed import calibrate
+    from ib_core.sweep.story import Story, layer_title, tell
     from ib_core.sweep.table import Results, run_sweep
     from ib_core.sweep.ways import Way, alone, choose_way, member_of
 
@@ -68,6 +76,7 @@ __all__ = [
     "PRESETS",
     "PROFILES",
     "SILENT",
+    "Agreement",
     "CurvePoint",
     "Divergence",
     "Guard",
@@ -77,11 +86,16 @@ __all__ = [
     "Outcome",
     "PlannedShard",
     "Preset",
+    "Recording",
+    "Replayed",
     "Results",
+    "Story",
     "SweepSpec",
     "TrialResult",
     "TrialSpec",
     "Way",
+    "Wish",
+    "agreement",
     "alone",
     "calibrate",
     "can_fork",
@@ -93,17 +107,21 @@ __all__ = [
     "is_own",
     "keep_pages",
     "lanes_here",
+    "layer_title",
     "log_grid",
     "member_of",
     "options_text",
     "plan_shards",
     "read_options",
+    "recording_answer",
+    "replay_trial",
     "run_all",
     "run_sweep",
     "run_trials",
     "specs_of",
     "stack_memory",
     "stack_seconds",
+    "tell",
     "write_csv",
     "write_json",
 ]
@@ -120,10 +138,13 @@ _HOMES = {
         "fingerprint finite_or_none options_text write_csv write_json"
     ),
     "shard": "PlannedShard plan_shards",
+    "recording": "Recording Wish recording_answer",
+    "replay": "Agreement Replayed agreement replay_trial",
     "request": "PROFILES",
     "grid": "count_seeds log_grid",
     "spec": "Options SweepSpec TrialSpec read_options specs_of",
     "speed": "calibrate",
+    "story": "Story layer_title tell",
     "table": "Results run_sweep",
     "ways": "Way alone choose_way member_of",
 }

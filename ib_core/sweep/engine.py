@@ -8,11 +8,13 @@ import torch
 from torch import Tensor
 
 from ib_core.errors import IBError, MisuseError, said_where
-from ib_core.methods import Member, Slots, build_optimizer, find_method
+from ib_core.methods import Member, build_optimizer, find_method
 from ib_core.seeding import tensor_hash
 from ib_core.sweep.environment import choose_device, environment
 from ib_core.sweep.on_gpu import ReplayedSteps, all_finite, graphs_wanted, look_every
 from ib_core.sweep.parts import PartObserver, Trained, room_on, train_in_parts
+from ib_core.sweep.recorder import Recorder, first_bad_layer
+from ib_core.sweep.recording import EXPLODED
 from ib_core.sweep.result import (
     ENGINE_VERSION,
     SILENT,
@@ -30,9 +32,6 @@ from ib_core.sweep.spec import TrialSpec
 from ib_core.sweep.ways import BY_HAND, Way, alone, choose_way, member_of
 from ib_core.tasks import find_task
 
-#: A trial has diverged when its loss exceeds so many times its initial value
-#: (docs/method.md, section 6).
-EXPLODED = 5.0
 #: Seconds between two calls of `Observer.progress`.
 PROGRESS_EVERY = 0.2
 
@@ -151,6 +150,13 @@ class _StackRun:
             way=way.optimizer,
         )
         self._check_layers(members)
+        self.recorder = Recorder(
+            [trials[i] for i in self.alive],
+            self.model,
+            self.optimizer,
+            self.workload,
+            self.total_steps,
+        )
         self.redraw_masks = members[0].method == "isgd" and members[0].isgd_form == "authors"
         plain = way.model == "plain"
         self.weight_hashes = {
@@ -163,7 +169,9 @@ class _StackRun:
         self.curves: dict[int, list[CurvePoint]] = {i: [] for i in self.alive}
         self.divergences: dict[int, Divergence] = {}
         self.results: Trained = [None] * len(trials) if results is None else results
-        self.look_every = look_every(device) if way is BY_HAND else 1
+        # What is noted of single steps cannot be taken back.
+        noting = any(m.restart for m in members) or any(self.recorder.wanted)
+        self.look_every = look_every(device) if way is BY_HAND and not noting else 1
         self.seconds = dict.fromkeys(self.alive, 0.0)
         self._clock = self._last_progress = time.perf_counter()
 
@@ -230,7 +238,7 @@ class _StackRun:
         self.workload.load_batch(step)
         self._first_pass = True
         if self.looking or not graphs_wanted(self.device):
-            losses = self.optimizer.step(self.forward_backward)
+            losses = self.recorder.step(self.forward_backward)
         else:
             self.replayed = self.replayed or ReplayedSteps(
                 self.workload, self.optimizer, self.forward_backward
@@ -260,6 +268,7 @@ class _StackRun:
         """Take every member's whole-set losses, note who diverged, drop who is not finite."""
         self.optimizer.evaluating(True)
         found = self.workload.evaluate(self.model)
+        self.recorder.evaluated(found.train_loss.tolist())
         self.optimizer.evaluating(False)
         columns = [
             [None] * len(self.alive) if column is None else column.tolist()
@@ -323,6 +332,7 @@ class _StackRun:
         self.replayed = None
         self.optimizer.keep(indices)
         self.workload.keep(indices)
+        self.recorder.keep(indices)
 
     def finish(self, rows: Sequence[int]) -> None:
         """Make these rows' results and hand them out."""
@@ -361,6 +371,7 @@ class _StackRun:
                 },
                 restarts=int(self.optimizer.restarts[row]),
                 at_zero=left_at_zero[row],
+                recording=self.recorder.of(row),
             )
             self.results[index] = result
             self.observer.finished(index, result)
@@ -375,24 +386,3 @@ class _StackRun:
 
 def _finite(point: CurvePoint) -> bool:
     return math.isfinite(point.train_loss) and math.isfinite(point.test_loss)
-
-
-def first_bad_layer(slots: Slots, row: int) -> tuple[str, str | None]:
-    """Return (`gradient` | `weight` | `loss`, layer).
-
-    The slots still know what made the present weights. If that is not finite,
-    the layer nearest the output is named, because gradients flow down from there; if only the
-    weights are, the lr-sized step overflowed; if both are finite, the loss itself did.
-    """
-    bad_weights = [slot.name for slot in slots if not slot.theta[row].isfinite().all()]
-    if not bad_weights:
-        return "loss", None
-    bad_gradients = [slot.name for slot in slots if not slot.has_finite_gradient(row)]
-    if bad_gradients:
-        return "gradient", _layer(bad_gradients[-1])
-    return "weight", _layer(bad_weights[0])
-
-
-def _layer(parameter: str) -> str:
-    """Return `layers.2` for `layers.2.weight`."""
-    return parameter.rpartition(".")[0]

@@ -22,6 +22,7 @@ from ib_core.sweep.values import (
     PROFILES,
     RATE,
     RATE_COUNT,
+    RECORDABLE,
     SEED,
     SEED_COUNT,
     TAU,
@@ -32,6 +33,7 @@ from ib_core.sweep.values import (
     read_methods,
     read_note,
     read_own,
+    read_record,
     read_restart,
     read_seed_list,
     read_vary,
@@ -218,6 +220,15 @@ SETTINGS: dict[str, Setting] = {
             read_vary,
             _nullable({"type": "object", "additionalProperties": _list_of({}, MOST_VALUES)}),
             "--vary",
+        ),
+        Setting(
+            "record",
+            "What to keep of every trial's way, norms and sharpness; default: nothing.",
+            read_record,
+            _nullable(
+                _list_of({"type": "string", "enum": list(RECORDABLE)}, len(RECORDABLE)), _TEXT
+            ),
+            "--record",
         ),
         Setting(
             "note", "Kept with the sweep.", read_note, {"type": "string", "maxLength": 10_000}, ""

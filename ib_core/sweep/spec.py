@@ -1,19 +1,18 @@
 """What to train: validated once, frozen afterwards. If a `SweepSpec` exists, it is runnable."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import Any
 
 from ib_core.errors import InvalidSpec, lookup
-from ib_core.methods import METHODS, find_method
+from ib_core.methods import find_method
 from ib_core.sweep import request
+from ib_core.sweep.checks import check_sweep
 from ib_core.sweep.grid import check_rates, check_seeds, count_seeds, log_grid, refuse_repeats
 from ib_core.sweep.presets import PRESETS
+from ib_core.sweep.recording import Wish
 from ib_core.tasks import TASKS, PaperTask, Task, find_task
-from ib_core.updates import SOLVABLE
-
-MOST_TRIALS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,10 @@ CODES = ("code", "method_code")
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:
-    """One training run, in normal form: what its method ignores is None."""
+    """One training run, in normal form: what its method ignores is None.
+
+    `wish` says what to keep of its way. It decides nothing and so is no part of what it is.
+    """
 
     task: str
     profile: str
@@ -88,10 +90,13 @@ class TrialSpec:
     epochs: int
     batch_size: int
     options: Options = Options()
+    wish: Wish | None = field(default=None, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON form, which is also what the fingerprint hashes."""
-        return {**asdict(self), "options": self.options.as_dict()}
+        found = {**asdict(self), "options": self.options.as_dict()}
+        del found["wish"]
+        return found
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "TrialSpec":
@@ -121,6 +126,7 @@ class SweepSpec:
     activation: str | None = None
     device: str = "auto"
     options: Options = Options()
+    record: tuple[str, ...] = ()
 
     @classmethod
     def create(
@@ -139,6 +145,7 @@ class SweepSpec:
         activation: str | None = None,
         device: str = "auto",
         options: Options | Mapping[str, Any] | None = None,
+        record: Iterable[str] = (),
     ) -> "SweepSpec":
         """Check every setting, fill in the task's defaults, and return a runnable sweep.
 
@@ -162,13 +169,15 @@ class SweepSpec:
             activation=activation,
             device=device,
             options=read_options(options),
+            record=tuple(record),
         )
-        _check(spec, found)
+        check_sweep(spec, found)
         return replace(spec, options=_of_task(spec.options, found))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {**asdict(self), "options": self.options.as_dict()}
+        """Return the JSON form; what records nothing does not say so."""
+        found = {**asdict(self), "options": self.options.as_dict()}
+        return found if self.record else {k: v for k, v in found.items() if k != "record"}
 
     @property
     def size(self) -> int:
@@ -193,6 +202,7 @@ class SweepSpec:
                 epochs=self.epochs,
                 batch_size=self.batch_size,
                 options=_options_of(method, self.options),
+                wish=Wish(self.record) if self.record else None,
             )
             for method, clip, lr, seed in grid
         ]
@@ -324,77 +334,3 @@ def _options_of(method: str, options: Options) -> Options:
         inner_steps=(options.inner_steps or 100) if exact else None,
         momentum=momentum if heavy else None,
     )
-
-
-def _check(spec: SweepSpec, task: Task) -> None:
-    _check_methods(spec, task)
-    for name in ("batch_rule", "epochs", "batch_size", "mu"):
-        request.check(name, getattr(spec, name))
-    if task.fixed_batch_size and spec.batch_size != task.fixed_batch_size:
-        raise InvalidSpec(
-            f"{task.name} trains {task.fixed_batch_size} piece at a time; "
-            f"batch_size must be {task.fixed_batch_size}, got {spec.batch_size}.",
-            field="batch_size",
-        )
-    if not spec.clips or len(set(spec.clips)) < len(spec.clips):
-        raise InvalidSpec("Give each clip once: none, a norm, or both.", field="clip")
-    request.check("clip", spec.clips)
-    if spec.activation is not None:
-        if not task.activation:
-            raise InvalidSpec(
-                f"The layers of {task.name} have activations of their own; leave activation out.",
-                field="activation",
-            )
-        lookup("activation", spec.activation, SOLVABLE)
-    _check_options(spec, task)
-    if spec.size > MOST_TRIALS:
-        raise InvalidSpec(
-            f"A sweep holds at most {MOST_TRIALS:,} trials; this one has {spec.size:,}.",
-            field="learning_rates",
-            hint="Split it into several sweeps of one study.",
-        )
-
-
-def _check_methods(spec: SweepSpec, task: Task) -> None:
-    if not spec.methods or len(set(spec.methods)) < len(spec.methods):
-        raise InvalidSpec(
-            f"Give each method once, at least one of: {', '.join(METHODS)}.", field="methods"
-        )
-    solving = any(find_method(method).implicit_output for method in spec.methods)
-    if solving and not task.linear_output:
-        ends = f"ends in {task.output}" if task.output else "has a loss it does not know"
-        raise InvalidSpec(
-            f"ib_plus solves a linear output layer, but {task.name} {ends}. "
-            "Use ib here, or a task with a linear output such as digits_mlp.",
-            field="methods",
-        )
-
-
-def _check_options(spec: SweepSpec, task: Task) -> None:
-    options = spec.options
-    for name in _COMMON:
-        of_task = name in task.options and not isinstance(task, PaperTask)
-        if not of_task:
-            value = getattr(options, name)
-            request.check(f"options.{name}", asdict(value) if name == "decay" and value else value)
-    for name, _ in options.own:
-        if name not in task.options and name not in CODES:
-            lookup("option", name, {**_COMMON, **task.options}, field="options")
-    for name in ("width", "depth"):
-        if getattr(options, name) is not None and name not in task.options:
-            raise InvalidSpec(
-                f"{task.name} has a fixed {name}; leave options.{name} out.",
-                field=f"options.{name}",
-            )
-    _check_together(spec)
-
-
-def _check_together(spec: SweepSpec) -> None:
-    """Refuse options that another setting rules out."""
-    if spec.options.validation is not None and spec.profile == "authors":
-        raise InvalidSpec(
-            "The authors trained on all rows; leave validation out, or the profile authors.",
-            field="options.validation",
-        )
-    if spec.options.restart and spec.mu <= 0:
-        raise InvalidSpec("Restarts need mu > 0 (App. C).", field="options.restart")

@@ -31,6 +31,8 @@ TAU = NumberKind("The decay’s tau", 1e-6, 1e12, needed=True)
 #: App. C needs rates whose sum diverges while that of their squares does not.
 POWER = NumberKind("The decay’s power", 0.5, 1.0, beyond=True)
 
+#: What of a trial's way can be recorded.
+RECORDABLE = ("norms", "sharpness")
 PROFILES = ("text", "authors")
 BATCH_RULES = ("own", "share")
 ISGD_FORMS = ("text", "authors")
@@ -205,6 +207,16 @@ def read_restart(value: Any, typed: bool) -> bool | None:
     if value is None or isinstance(value, bool):
         return value or None
     raise refusal("Restart", "true or false", value)
+
+
+def read_record(value: Any, typed: bool) -> list[str] | None:
+    """Read what to record of every trial's way."""
+    if value is None or value in ("", [], ()):
+        return None
+    words = re.split(r"[,;\s]+", value.strip()) if isinstance(value, str) else value
+    if not isinstance(words, list | tuple) or not set(map(str, words)) <= set(RECORDABLE):
+        raise refusal("Record", f"a list out of {' and '.join(RECORDABLE)}", value)
+    return [word for word in RECORDABLE if word in words]
 
 
 def read_note(value: Any, typed: bool) -> str | None:

@@ -91,6 +91,13 @@ class Workload(Protocol):
     def evaluate(self, model: nn.Module) -> Evaluation:
         """Return whole-set losses in evaluation mode."""
 
+    def sampled_losses(self, model: nn.Module, rows: int) -> Tensor:
+        """Return every member's mean loss over so many training rows, or all, [members].
+
+        The same rows for all, evenly chosen, in evaluation mode; the graph may be differentiated
+        twice where the model's layers are (`ib_core.layers.twice_differentiable`).
+        """
+
     def loss_at_zero(self) -> float:
         """Return the training set's data loss at theta = 0 (App. C)."""
 

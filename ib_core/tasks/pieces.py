@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ib_core.datasets import Dataset, Pieces
-from ib_core.seeding import hold_out, streams, tensor_hash
+from ib_core.seeding import evenly, hold_out, streams, tensor_hash
 from ib_core.tasks.base import EVALUATION_STATES, Evaluation, Recipe
 from ib_core.tasks.losses import LOSSES
 from ib_core.tasks.networks import StackedRNN, draw_weights, fill_weights
@@ -85,6 +85,18 @@ class PiecesWorkload:
             self._measure(model, self.test),
             validation_loss=self._measure(model, self.validation) if self.validation else None,
         )
+
+    def sampled_losses(self, model: nn.Module, rows: int) -> Tensor:
+        """Return every member's mean loss over as many whole pieces as hold so many frames."""
+        frames = sum(map(len, self.train))
+        chosen = evenly(len(self.train), max(1, rows * len(self.train) // frames))
+        losses = []
+        for piece in (self.train[place] for place in chosen.tolist()):
+            x, y = piece[:-1], piece[1:]
+            outputs = model(x.expand(len(self.seeds), 1, *x.shape)).squeeze(1)
+            weights = self._weights(torch.tensor([len(y)]), 0, len(y))[0]
+            losses.append((self.loss.plain or self.loss.per_row)(outputs, y) @ weights)
+        return torch.stack(losses).mean(0)
 
     @torch.no_grad()
     def loss_at_zero(self) -> float:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ib_core.datasets import Dataset, Split
-from ib_core.seeding import Streams, hold_out, streams, tensor_hash
+from ib_core.seeding import Streams, evenly, hold_out, streams, tensor_hash
 from ib_core.tasks.base import (
     CONV_FILTERS,
     EVALUATION_OUTPUTS,
@@ -159,6 +159,12 @@ class RowsWorkload:
         test, test_accuracy = self._measure(model, self.test)
         held = (None, None) if self.validation is None else self._measure(model, self.validation)
         return Evaluation(train, test, train_accuracy, test_accuracy, *held)
+
+    def sampled_losses(self, model: nn.Module, rows: int) -> Tensor:
+        """Return every member's mean loss over some training rows; see `Workload`."""
+        sample = self.train.rows(evenly(len(self.train.x), rows))
+        x, y = (part.expand(len(self.seeds), *part.shape) for part in (sample.x, sample.y))
+        return self.loss.twice_differentiable_mean(model(x), y)
 
     @torch.no_grad()
     def loss_at_zero(self) -> float:

@@ -32,6 +32,7 @@ from tests.dashboard.answers import (
     catalog,
     curve_at,
     paired,
+    recording,
     series,
     trial,
 )
@@ -258,6 +259,8 @@ class FakeApi(TeamAnswers, ServiceAnswers):
         found = trial(int(rest[0]))
         if len(rest) == 1:
             return found
+        if rest[1] == "recording":
+            return recording(found)
         end = found.train_loss
         points = [
             CurvePointRead(

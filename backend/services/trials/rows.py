@@ -36,7 +36,7 @@ OUTCOMES: dict[TrialState, OutcomeName] = {
 }
 
 #: What decides a trial's result, besides data and engine; `TrialSpec.from_dict` reads it.
-SETTINGS = tuple(field.name for field in fields(TrialSpec))
+SETTINGS = tuple(field.name for field in fields(TrialSpec) if field.compare)
 #: What a trial is, and where it is in its life.
 LIFE = (
     *("id", "fingerprint", "state", "shard_id", "imported", "engine_version", "data_hash"),
