@@ -7,6 +7,8 @@
 | `values` | what settings take: their limits, and how each value is read |
 | `spec` | `SweepSpec`, `TrialSpec`: validated once, frozen afterwards; `specs_of` a body |
 | `grid` | rates and seeds, checked |
+| `search` | what to find in place of rates, read; what it may take |
+| `rounds` | `next_round`: the planner of a search, and what it has found |
 | `presets` | sweeps by name: the paper's experiments, and first ones |
 | `shard` | which trials train as one stack |
 | `cost`, `speed` | what a stack will take: work counted, speeds measured on this machine |
@@ -46,6 +48,18 @@ if TYPE_CHECKING:
         write_csv,
         write_json,
     )
+    from ib_core.sweep.rounds import (
+        Book,
+        SeedEdge,
+        Seen,
+        SeriesFound,
+        next_round,
+        run_rounds,
+        series_found,
+        series_of,
+        trial_of,
+    )
+    from ib_core.sweep.search import Search
     from ib_core.sweep.shard import PlannedShard, plan_shards
     from ib_core.sweep.spec import (
         Options,
@@ -64,6 +78,7 @@ __all__ = [
     "PRESETS",
     "PROFILES",
     "SILENT",
+    "Book",
     "CurvePoint",
     "Divergence",
     "Observer",
@@ -72,6 +87,10 @@ __all__ = [
     "PlannedShard",
     "Preset",
     "Results",
+    "Search",
+    "SeedEdge",
+    "Seen",
+    "SeriesFound",
     "SweepSpec",
     "TrialResult",
     "TrialSpec",
@@ -87,15 +106,20 @@ __all__ = [
     "lanes_here",
     "log_grid",
     "member_of",
+    "next_round",
     "options_text",
     "plan_shards",
     "read_options",
     "run_all",
+    "run_rounds",
     "run_sweep",
     "run_trials",
+    "series_found",
+    "series_of",
     "specs_of",
     "stack_memory",
     "stack_seconds",
+    "trial_of",
     "write_csv",
     "write_json",
 ]
@@ -110,6 +134,10 @@ _HOMES = {
         "COLUMNS ENGINE_VERSION SILENT CurvePoint Divergence Observer Outcome TrialResult "
         "fingerprint finite_or_none options_text write_csv write_json"
     ),
+    "rounds": (
+        "Book SeedEdge Seen SeriesFound next_round run_rounds series_found series_of trial_of"
+    ),
+    "search": "Search",
     "shard": "PlannedShard plan_shards",
     "request": "PROFILES",
     "grid": "count_seeds log_grid",

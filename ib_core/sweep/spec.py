@@ -10,6 +10,7 @@ from ib_core.methods import METHODS, find_method
 from ib_core.sweep import request
 from ib_core.sweep.grid import check_rates, check_seeds, count_seeds, log_grid, refuse_repeats
 from ib_core.sweep.presets import PRESETS
+from ib_core.sweep.search import Search, searching
 from ib_core.tasks import TASKS, PaperTask, Task, find_task
 from ib_core.updates import SOLVABLE
 
@@ -120,6 +121,7 @@ class SweepSpec:
     activation: str | None = None
     device: str = "auto"
     options: Options = Options()
+    search: Search | None = None  # then the rates are those of its first round
 
     @classmethod
     def create(
@@ -138,6 +140,7 @@ class SweepSpec:
         activation: str | None = None,
         device: str = "auto",
         options: Options | Mapping[str, Any] | None = None,
+        search: Mapping[str, Any] | None = None,
     ) -> "SweepSpec":
         """Check every setting, fill in the task's defaults, and return a runnable sweep.
 
@@ -149,7 +152,7 @@ class SweepSpec:
         defaults = found.defaults(profile)
         spec = cls(
             task=task,
-            methods=_canonical(methods),
+            methods=tuple(find_method(method).name for method in methods),
             learning_rates=check_rates(learning_rates),
             seeds=check_seeds(seeds),
             epochs=defaults.epochs if epochs is None else epochs,
@@ -162,16 +165,20 @@ class SweepSpec:
             device=device,
             options=read_options(options),
         )
+        if search is not None:
+            spec = searching(spec, search, defaults.learning_rates)
         _check(spec, found)
         return replace(spec, options=_of_task(spec.options, found))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {**asdict(self), "options": self.options.as_dict()}
+        """Return the JSON form; a grid says nothing of a search."""
+        found = {**asdict(self), "options": self.options.as_dict()}
+        del found["search"]
+        return found if self.search is None else {**found, "search": self.search.as_dict()}
 
     @property
     def size(self) -> int:
-        """Number of trials."""
+        """Number of trials, of a search in its first round."""
         return len(self.methods) * len(self.learning_rates) * len(self.seeds) * len(self.clips)
 
     def expand(self) -> list[TrialSpec]:
@@ -264,7 +271,9 @@ def _spec(body: Mapping[str, Any]) -> SweepSpec:
     settings = {key: value for key, value in body.items() if key not in ("task", "clip")}
     defaults = find_task(body["task"]).defaults(settings.get("profile", "text"))
     rates = settings.get("learning_rates", defaults.learning_rates)
-    if isinstance(rates, Mapping):
+    if isinstance(rates, Mapping) and "find" in rates:
+        settings["search"], rates = rates, defaults.learning_rates
+    elif isinstance(rates, Mapping):
         rates = log_grid(rates["from"], rates["to"], rates["count"])
     seeds = settings.get("seeds", defaults.seeds)
     settings["learning_rates"] = rates
@@ -301,11 +310,6 @@ def _of_task(options: Options, task: Task) -> Options:
     codes = {} if task.code is None else {"code": task.code}
     sizes = {name: values.pop(name) for name in ("width", "depth") if name in values}
     return replace(options, **sizes, own=tuple(sorted({**values, **codes}.items())))
-
-
-def _canonical(methods: Iterable[str]) -> tuple[str, ...]:
-    """Return methods by their canonical names."""
-    return tuple(find_method(method).name for method in methods)
 
 
 def _options_of(method: str, options: Options) -> Options:
@@ -370,8 +374,7 @@ def _check_methods(spec: SweepSpec, task: Task) -> None:
 def _check_options(spec: SweepSpec, task: Task) -> None:
     options = spec.options
     for name in _COMMON:
-        of_task = name in task.options and not isinstance(task, PaperTask)
-        if not of_task:
+        if name not in task.options or isinstance(task, PaperTask):
             value = getattr(options, name)
             request.check(f"options.{name}", asdict(value) if name == "decay" and value else value)
     for name, _ in options.own:
