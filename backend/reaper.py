@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from backend.db import PASSING_FAULTS, reading, reason, transaction
 from backend.errors import Unavailable
 from backend.queue import Queue
-from backend.services import maintenance, offers, shards, timings, workers
+from backend.services import maintenance, offers, shards, sweeps, timings, workers
 from backend.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -78,8 +78,11 @@ class Reaper:
         with reading() as session:
             pending = shards.pending(session)
             untimed = timings.pending(session)
+            searching = sweeps.due_rounds(session)
         if untimed:
             self._announce_timings()
+        if searching:
+            self._queue.plan_rounds()
         if pending.expired and time.monotonic() >= self._patient_until:
             with transaction() as session:
                 lost = shards.expire(session)

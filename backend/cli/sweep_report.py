@@ -36,6 +36,7 @@ from ib_core.sweep import (
     SeriesFound,
     TrialResult,
     finite_or_none,
+    in_words,
     series_found,
 )
 from ib_core.tasks import find_task
@@ -148,10 +149,10 @@ def print_searches(books: Sequence[Book]) -> None:
             f"{search.within:g}, {search.low:g} to {search.high:g}",
             highlight=False,
         )
-        table = Table("series", "edge" if edge else "best rate", "interval", box=None)
+        table = Table("series", "edge" if edge else "best rate", box=None)
         table.add_column("seeds" if edge else "mean loss")
         for found in series_found(search, book.known):
-            table.add_row(*(escape(cell) for cell in _found_cells(found, book)))
+            table.add_row(*(escape(cell) for cell in _found_cells(found)))
         console.print(table)
         fewer = book.grid / max(1, book.trials)
         console.print(
@@ -161,30 +162,20 @@ def print_searches(books: Sequence[Book]) -> None:
         )
 
 
-def _found_cells(found: SeriesFound, book: Book) -> tuple[str, str, str, str]:
+def _found_cells(found: SeriesFound) -> tuple[str, str, str]:
     trial: Any = found.series
     clip = f", clip {trial.clip:g}" if trial.clip is not None else ""
-    value = found_text(found.value, found.where)
-    low, high = (("?" if end is None else f"{end:.4g}") for end in (found.low, found.high))
-    sure = "" if found.coverage is None else f" ({found.coverage:.0%} sure)"
     seeds = ", ".join(f"{one.seed}: {_bracket(one)}" for one in found.seeds)
     if found.loss is not None:
         seeds = f"{found.loss:.4g}"
     if not found.monotone:
         seeds += "; not monotone: a broken rate lies below a sound one"
-    return f"{trial.method}{clip}", value, f"{low} to {high}{sure}", seeds
-
-
-def found_text(value: float | None, where: str) -> str:
-    """Return a rate that was searched for in words."""
-    if value is not None:
-        return f"{value:.4g}"
-    return {"below": "below the range", "above": "above the range"}.get(where, "not found")
+    return f"{trial.method}{clip}", found.text, seeds
 
 
 def _bracket(seed: SeedEdge) -> str:
     if seed.low is None or seed.high is None:
-        return found_text(None, seed.where)
+        return in_words(None, seed.where)
     return f"{seed.low:.4g} to {seed.high:.4g}"
 
 

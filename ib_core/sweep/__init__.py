@@ -49,10 +49,12 @@ if TYPE_CHECKING:
         write_json,
     )
     from ib_core.sweep.rounds import (
+        Ask,
         Book,
         SeedEdge,
         Seen,
         SeriesFound,
+        in_words,
         next_round,
         run_rounds,
         series_found,
@@ -78,6 +80,7 @@ __all__ = [
     "PRESETS",
     "PROFILES",
     "SILENT",
+    "Ask",
     "Book",
     "CurvePoint",
     "Divergence",
@@ -102,6 +105,7 @@ __all__ = [
     "count_seeds",
     "fingerprint",
     "finite_or_none",
+    "in_words",
     "is_own",
     "lanes_here",
     "log_grid",
@@ -135,7 +139,8 @@ _HOMES = {
         "fingerprint finite_or_none options_text write_csv write_json"
     ),
     "rounds": (
-        "Book SeedEdge Seen SeriesFound next_round run_rounds series_found series_of trial_of"
+        "Ask Book SeedEdge Seen SeriesFound in_words next_round run_rounds series_found "
+        "series_of trial_of"
     ),
     "search": "Search",
     "shard": "PlannedShard plan_shards",

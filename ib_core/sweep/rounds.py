@@ -244,6 +244,23 @@ class SeriesFound:
     where: Where
     monotone: bool
 
+    @property
+    def text(self) -> str:
+        """The number with its interval in words."""
+        value = in_words(self.value, self.where)
+        if self.low is None and self.high is None:
+            return value
+        sure = "" if self.coverage is None else f", {self.coverage:.0%} sure"
+        ends = " to ".join("?" if end is None else f"{end:.4g}" for end in (self.low, self.high))
+        return f"{value} ({ends}{sure})"
+
+
+def in_words(value: float | None, where: Where) -> str:
+    """Return a rate that is searched for, or where it lies, in words."""
+    if value is not None:
+        return f"{value:.4g}"
+    return {"below": "below the range", "above": "above the range"}.get(where, "not found yet")
+
 
 def series_found(search: Search, known: Known) -> list[SeriesFound]:
     """Return what has been found so far, series by series."""
