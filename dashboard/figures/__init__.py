@@ -10,7 +10,7 @@
 | `ranks` | of these, the critical-difference diagram |
 | `curve` | a trial's losses by step |
 | `paper` | the Paper page's own: clipped minus unclipped, the UCI tables |
-| `thumbnails` | a study's curves in a table cell, the rates of a grid: without any script |
+| `thumbnails` | curves in a table cell, a grid's rates, a search's brackets: without any script |
 | `scale` | the y axis: for the runs that learn, logarithmic, or for all |
 | `panels` | how rail, curves and strip share a figure's height |
 | `series` | one curve: its band, its mean, its seeds |
@@ -38,6 +38,8 @@ from dashboard.figures.scale import ScaleName
 from dashboard.figures.sensitivity import Picture, sensitivity_figure
 from dashboard.figures.thumbnails import (
     SPARK_REACH,
+    bracket_bars,
+    bracket_words,
     rate_ticks,
     rates_words,
     spark_fades,
@@ -64,6 +66,8 @@ __all__ = [
     "across_figure",
     "agreement_figure",
     "best_of_figure",
+    "bracket_bars",
+    "bracket_words",
     "clip_figure",
     "curve_figure",
     "difference_figure",
