@@ -8,6 +8,7 @@
 | `peers` | the same grid through Optuna and Ray |
 | `growth` | how time and memory grow with trials, width and time steps |
 | `own_models` | anybody's models: our stacks against a plain loop |
+| `edges` | the edge finder against a dense grid: edges and numbers of trials |
 | `plain` | what people do today: one model, one loop, stock layers |
 
 Names are imported when first used: some contestants are installed with the extra `bench` alone.
@@ -17,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ib_core.bench.edges import EdgeResult, best_split, compare_edges
     from ib_core.bench.growth import measure_growth, measure_memory
     from ib_core.bench.measure import surroundings
     from ib_core.bench.own_models import OwnResult, race_own
@@ -26,8 +28,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PEER_CASES",
+    "EdgeResult",
     "OwnResult",
     "PeerResult",
+    "best_split",
+    "compare_edges",
     "measure_growth",
     "measure_memory",
     "race_methods",
@@ -39,6 +44,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "edges": "EdgeResult best_split compare_edges",
     "growth": "measure_growth measure_memory",
     "measure": "surroundings",
     "own_models": "OwnResult race_own",

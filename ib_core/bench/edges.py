@@ -5,18 +5,22 @@ changes nothing.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from statistics import median
+from typing import Any
 
-from ib_core.sweep import Book, Search, SeriesFound, run_all, run_rounds, series_found, specs_of
+from ib_core.sweep import Book, Seen, SeriesFound, run_all, run_rounds, series_found, specs_of
 
 #: Small tasks, and methods that differ in kind; every pair is one line.
-TASKS = ("bundled/iris", "bundled/wine", "bundled/breast_cancer", "digits_mlp")
-METHODS = ("eb", "ib", "sps", "ngn", "adam")
-#: Only solves a linear output.
-LINEAR = {"digits_mlp": ("ib_plus",)}
+CASES: tuple[tuple[str, tuple[str, ...], int | None], ...] = (
+    ("toy/quadratic", ("eb", "ib", "momentum"), None),
+    ("bundled/iris", ("eb", "ib", "sps", "momentum", "ib_momentum", "adam"), None),
+    ("bundled/wine", ("eb", "ib", "sps", "momentum", "ib_momentum", "adam"), None),
+    ("bundled/breast_cancer", ("eb", "ib", "momentum", "adam"), None),
+    ("digits_mlp", ("eb", "ib", "ib_plus", "adam"), 1),
+)
 ASKED = {"find": "edge", "from": 0.01, "to": 1000, "within": 1.1}
-SEEDS, EPOCHS = 5, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,9 @@ class EdgeResult:
         task: Which.
         method: Which.
         found: The search's median edge with its interval.
-        dense: The grid's.
+        dense: The median edge on the grid; infinite if half the seeds break nowhere.
+        ragged: Seeds that are sound above a rate at which they broke, on the grid.
+        seeds: How many there are.
         trials: What the search took.
         grid: What the grid took.
     """
@@ -35,18 +41,23 @@ class EdgeResult:
     task: str
     method: str
     found: SeriesFound
-    dense: SeriesFound
+    dense: float
+    ragged: int
+    seeds: int
     trials: int
     grid: int
 
     @property
-    def apart(self) -> float | None:
+    def apart(self) -> float:
         """The factor between the two medians; 1 if both lie beyond the same end of the range."""
-        one, two = self.found.value, self.dense.value
-        if one is None or two is None:
-            same = one is two and self.found.low == self.dense.low
-            return 1.0 if same else None
-        return max(one / two, two / one)
+        outside = {"above": math.inf, "below": 0.0}
+        mine = self.found.value
+        if mine is None:
+            ends = sorted(outside.get(seed.where, 1.0) for seed in self.found.seeds)
+            mine = ends[len(ends) // 2]
+        if mine == self.dense:
+            return 1.0
+        return max(mine / self.dense, self.dense / mine) if mine and self.dense else math.inf
 
     @property
     def fewer(self) -> float:
@@ -60,50 +71,58 @@ def compare_edges(
     """Search every pair's edges, train a grid as fine as well, and compare.
 
     Args:
-        quick: With few epochs; else with as many as each task has.
+        quick: With few seeds.
         tell: Told what is measured next.
     """
-    for task in TASKS:
-        body = {
-            "task": task,
-            "methods": [*METHODS, *LINEAR.get(task, ())],
-            "learning_rates": ASKED,
-            "seeds": SEEDS,
-            **({"epochs": EPOCHS} if quick else {}),
-        }
-        (spec,) = specs_of(body)
+    for task, methods, epochs in CASES:
+        body = {"task": task, "methods": list(methods), "seeds": 11 if quick else 31}
+        body |= {} if epochs is None else {"epochs": epochs}
+        (spec,) = specs_of({**body, "learning_rates": ASKED})
         book = Book(spec)
         tell(f"the edges on {task}, searched for")
         run_rounds([book], lambda trials: run_all(trials, device="cpu"))
         tell(f"the edges on {task}, on a grid of {book.grid} trials")
-        yield from _compared(book, _dense(body, book.search))
+        grid = {"from": ASKED["from"], "to": ASKED["to"], "count": book.search.grid}
+        (dense,) = specs_of({**body, "learning_rates": grid})
+        whole = Book(spec)
+        for result in run_all(dense.expand(), device="cpu"):
+            whole.note(result)
+        for found in series_found(book.search, book.known):
+            yield _compared(task, found, book.known[found.series], whole.known[found.series])
 
 
-def _dense(body: dict[str, object], search: Search) -> Book:
-    """Return what a grid as fine finds, read as a search reads its trials."""
-    grid = {"from": search.low, "to": search.high, "count": search.grid}
-    (searching,), (spec,) = specs_of(body), specs_of({**body, "learning_rates": grid})
-    book = Book(searching)
-    for result in run_all(spec.expand(), device="cpu"):
-        book.note(result)
-    return book
-
-
-def _compared(book: Book, dense: Book) -> Iterator[EdgeResult]:
-    both = zip(
-        series_found(book.search, book.known), series_found(dense.search, dense.known), strict=True
+def _compared(task: str, found: SeriesFound, mine: Any, dense: Any) -> EdgeResult:
+    return EdgeResult(
+        task=task,
+        method=str(getattr(found.series, "method", "")),
+        found=found,
+        dense=median(best_split(rates) for rates in dense.values()),
+        ragged=sum(_is_ragged(rates) for rates in dense.values()),
+        seeds=len(dense),
+        trials=sum(map(len, mine.values())),
+        grid=sum(map(len, dense.values())),
     )
-    for found, whole in both:
-        trial = next(one for one in book.spec.expand() if one.method == _method(found))
-        count = sum(len(rates) for rates in book.known[found.series].values())
-        grid = sum(len(rates) for rates in dense.known[whole.series].values())
-        yield EdgeResult(trial.task, trial.method, found, whole, count, grid)
 
 
-def _method(found: SeriesFound) -> str:
-    return str(getattr(found.series, "method", ""))
+def best_split(rates: Mapping[float, Seen | None]) -> float:
+    """Return a seed's edge as one reads it off a grid: few exceptions on either side.
+
+    The middle, in log rate, of the two neighbours between which the fewest rates are broken below
+    or sound above; of several such places the middle one. 0 below all rates, infinite above.
+    """
+    tried = sorted((lr, seen.broken) for lr, seen in rates.items() if seen is not None)
+    wrong = [
+        sum(broken for _, broken in tried[:cut]) + sum(not broken for _, broken in tried[cut:])
+        for cut in range(len(tried) + 1)
+    ]
+    cuts = [cut for cut, count in enumerate(wrong) if count == min(wrong)]
+    cut = cuts[len(cuts) // 2]
+    if cut in (0, len(tried)):
+        return math.inf if cut else 0.0
+    return math.sqrt(tried[cut - 1][0] * tried[cut][0])
 
 
-def worst(results: list[EdgeResult]) -> float:
-    """Return the largest factor between two medians; infinite where only one was found."""
-    return max((math.inf if one.apart is None else one.apart) for one in results)
+def _is_ragged(rates: Mapping[float, Seen | None]) -> bool:
+    seen = [rates[lr] for lr in sorted(rates)]
+    broke = [one.broken for one in seen if one is not None]
+    return broke != sorted(broke)

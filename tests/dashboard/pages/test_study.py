@@ -9,6 +9,7 @@ from dash import no_update
 
 from backend.client import ApiError
 from backend.schemas import TimingsRead
+from dashboard.components import goes_on
 from dashboard.ids import Study as ids
 from dashboard.pages import study
 from dashboard.pages.study import answer, controls, curves, header, progress, sweeps, trials
@@ -150,8 +151,8 @@ def test_a_gap_that_cannot_be_tested_says_why(api, reason):
     else:
         gaps[0] |= {"sweep": None, "imported": reason == "imported"}
     offered = run(answer.offer(gaps, 1))
-    (button,) = [one for one in names(offered) if isinstance(one, dmc.Button)]
-    assert button.disabled is True
+    buttons = [one for one in names(offered) if isinstance(one, dmc.Button)]
+    assert [one.disabled for one in buttons] == [True, True]
     words = {
         "viewer": "Only its owner",
         "running": "is running",
@@ -164,10 +165,28 @@ def test_a_gap_that_cannot_be_tested_says_why(api, reason):
 
 def test_pressing_twice_submits_once(api):
     *_, gaps = scores(api)
-    study = api.studies[1]
-    assert answer.gap_key(study, gaps[0]) == answer.gap_key(study, gaps[0])
+    study, wish = api.studies[1], gaps[0]["sweep"]
+    assert answer.gap_key(study, wish) == answer.gap_key(study, wish)
     later = study.model_copy(update={"sweep_ids": [1, 9]})
-    assert answer.gap_key(later, gaps[0]) != answer.gap_key(study, gaps[0])
+    assert answer.gap_key(later, wish) != answer.gap_key(study, wish)
+    assert answer.gap_key(study, gaps[0]["narrow"]) != answer.gap_key(study, wish)
+
+
+def test_a_gap_can_be_narrowed_with_the_same_settings(api):
+    *_, (gap,) = scores(api)
+    search = gap["narrow"]["learning_rates"]
+    assert search == {"find": "edge", "from": gap["low"], "to": gap["high"], "within": 1.1}
+    same = {name: value for name, value in gap["sweep"].items() if name != "learning_rates"}
+    assert {**same, "learning_rates": search} == gap["narrow"]
+    assert "Narrow it to within 1.1" in text_of(run(answer.offer([gap], 1)))
+    assert answer.narrowing(gap["sweep"], 1.0, 1.1) is None
+    assert answer.narrowing(None, 1.0, 3.0) is None
+
+
+def test_a_study_between_two_rounds_is_still_followed(api):
+    study = api.studies[1]
+    assert not goes_on(study)
+    assert goes_on(study.model_copy(update={"state": "running"}))
 
 
 @pytest.mark.parametrize(
