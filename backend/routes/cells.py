@@ -42,7 +42,8 @@ def claim_cell(
     return CellClaimed(
         cell=cell,
         state=sweeps.state_of(progress, cancelled=cancelled, searching=searching),
-        unfinished=progress.unfinished,
+        # Between two rounds of a search nothing is unfinished, and yet more will come.
+        unfinished=progress.unfinished or int(searching and not cancelled),
     )
 
 

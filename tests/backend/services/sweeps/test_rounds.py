@@ -8,7 +8,7 @@ from sqlalchemy import func, select
 from backend.db import get_engine, reading, transaction
 from backend.models import SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import CellReport, CellResult, SweepState
-from backend.services import shards, studies, sweeps
+from backend.services import maintenance, shards, studies, sweeps
 from backend.services.accounts import Caller
 from backend.services.submission import forecast, prepare
 from backend.services.submission import submit as submit_request
@@ -85,6 +85,7 @@ def test_rounds_follow_each_other_until_every_seed_is_bracketed(session) -> None
     rounds = run(session, id, made.shard_ids)
     assert rounds == expected()
     done = state(session, id)
+    assert maintenance.check(session) == []
     assert (done.state, done.search.done) == (SweepState.COMPLETED, True)
     assert done.search.rounds == list(map(len, rounds))
     assert done.total == done.search.trials == sum(done.progress.values()) <= SEARCH["most"]
