@@ -102,6 +102,11 @@ class SeriesKey(Output):
     options: dict[str, Any]
     imported: bool
     engine_version: str | None = None
+    settings: dict[str, Any] = Field(
+        {},
+        description="What varies between the answer's series besides the method, by name; null: "
+        "off, or of no use to this method.",
+    )
 
 
 class SeriesRead(SeriesKey):
