@@ -153,8 +153,10 @@ def _read_search(value: Mapping[str, Any], typed: bool) -> dict[str, Any]:
     for name, kind in zip(PARTS, (RATE, RATE, WITHIN, MOST), strict=True):
         given = value.get(name)
         try:
-            text = typed and isinstance(given, str)
-            number = read_number(given, kind) if text else check_number(given, kind)
+            if typed and isinstance(given, str):
+                number = read_number(given, kind)
+            else:
+                number = check_number(given, kind)
         except Unreadable as error:
             raise InPart(name, str(error)) from None
         if number is not None:

@@ -14,6 +14,7 @@ from backend.db import clock, get_engine, reading, transaction
 from backend.models import ShardRow, ShardState, TrialRow
 from backend.queue import get_queue
 from backend.reaper import Reaper
+from backend.schemas import TrialState
 from backend.services import sweeps, workers
 from backend.services.workers import Worker
 from backend.settings import get_settings
@@ -132,7 +133,7 @@ def test_a_round_whose_planner_was_killed_is_planned_by_the_reaper(reaper: Reape
         made = submit(session, search=search)
         for shard_id in made.shard_ids:
             train(session, shard_id, outcome=Outcome.DIVERGED)
-        session.execute(update(TrialRow).where(TrialRow.lr < 1).values(state="COMPLETED"))
+        session.execute(update(TrialRow).where(TrialRow.lr < 1).values(state=TrialState.COMPLETED))
     command = [sys.executable, "-c", DIES, str(made.sweep.id)]
     died = subprocess.run(command, env={**os.environ, "PYTHONPATH": os.getcwd()}, check=False)
     assert died.returncode == -signal.SIGKILL

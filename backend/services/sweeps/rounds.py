@@ -7,6 +7,7 @@ lock, which cancelling takes as well.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import exists, select, update
 from sqlalchemy.orm import Session
@@ -69,21 +70,18 @@ def _add(
 ) -> tuple[list[int], int]:
     place = Place(row.id, first=found.trials, round=len(found.sizes) + 1)
     if row.device == AGENTS:
-        cells = [(*_named(ask), ask.lr, ask.seed) for ask in asked]
-        add_cells(
-            session, rows=[shards.cell_row(row.spec, row.id, *one) for one in cells], at=place
-        )
+        named: list[tuple[Any, Ask]] = [(ask.series, ask) for ask in asked]
+        cells = [
+            shards.cell_row(row.spec, row.id, method, clip, ask.lr, ask.seed)
+            for (method, clip), ask in named
+        ]
+        add_cells(session, rows=cells, at=place)
         return [], 0
     assert found.data_hash is not None
     grid = shards.grid_of_trials([trial_of(ask) for ask in asked], found.data_hash)
     known = offers.known_again(session, [(spec, found.data_hash) for spec in found.specs])
     with known.told():
         return add_trials(session, grid=grid, at=place, device=row.device)
-
-
-def _named(ask: Ask) -> tuple[str, float | None]:
-    method, clip = ask.series  # type: ignore[misc]
-    return method, clip
 
 
 def _move_on(session: Session, row: SweepRow, asked: Sequence[Ask]) -> bool:
