@@ -5,7 +5,7 @@
 | `submitting` | what people do to a sweep: submit, forecast, cancel, retry |
 | `live` | runs that programs log as they happen, without having been submitted |
 | `searched` | what a search knows and has found |
-| `rounds` | the next round of a search, planned when the last has ended |
+| `searching` | the next round of a search, planned when the last has ended |
 | `following` | a sweep on its way: how far, until when, what happened since somebody looked |
 
 From a request's body to sweeps: `backend.services.submission`.
@@ -27,7 +27,7 @@ from backend.services.sweeps.following import (
     state_of,
 )
 from backend.services.sweeps.live import GROWS, open_run
-from backend.services.sweeps.rounds import due_rounds, end_search, plan_round
+from backend.services.sweeps.searching import due_rounds, end_search, plan_round
 from backend.services.sweeps.submitting import (
     Submitted,
     cancel,

@@ -86,7 +86,12 @@ def searched(search: SearchRead) -> Component:
     ]
     return html.Div(
         [
-            html.Img(src=bracket_bars(search), alt=bracket_words(search), className="rate-ticks"),
+            # Half a page is narrow, too.
+            html.Img(
+                src=bracket_bars(search, narrow=True),
+                alt=bracket_words(search),
+                className="rate-ticks",
+            ),
             html.Div(words if search.done else used, className="history-meta"),
             *rough,
         ],

@@ -9,7 +9,6 @@ from dash import no_update
 
 from backend.client import ApiError
 from backend.schemas import TimingsRead
-from dashboard.components import goes_on
 from dashboard.ids import Study as ids
 from dashboard.pages import study
 from dashboard.pages.study import answer, controls, curves, header, progress, sweeps, trials
@@ -170,23 +169,6 @@ def test_pressing_twice_submits_once(api):
     later = study.model_copy(update={"sweep_ids": [1, 9]})
     assert answer.gap_key(later, wish) != answer.gap_key(study, wish)
     assert answer.gap_key(study, gaps[0]["narrow"]) != answer.gap_key(study, wish)
-
-
-def test_a_gap_can_be_narrowed_with_the_same_settings(api):
-    *_, (gap,) = scores(api)
-    search = gap["narrow"]["learning_rates"]
-    assert search == {"find": "edge", "from": gap["low"], "to": gap["high"], "within": 1.1}
-    same = {name: value for name, value in gap["sweep"].items() if name != "learning_rates"}
-    assert {**same, "learning_rates": search} == gap["narrow"]
-    assert "Narrow it to within 1.1" in text_of(run(answer.offer([gap], 1)))
-    assert answer.narrowing(gap["sweep"], 1.0, 1.1) is None
-    assert answer.narrowing(None, 1.0, 3.0) is None
-
-
-def test_a_study_between_two_rounds_is_still_followed(api):
-    study = api.studies[1]
-    assert not goes_on(study)
-    assert goes_on(study.model_copy(update={"state": "running"}))
 
 
 @pytest.mark.parametrize(
