@@ -12,7 +12,7 @@
 | `way` | its losses, norms and sharpness where they were recorded |
 | `paper` | the Paper page's own: clipped minus unclipped, the UCI tables |
 | `theorem` | what App. C's theorem bounds, against steps |
-| `thumbnails` | a study's curves in a table cell, the rates of a grid: without any script |
+| `thumbnails` | curves in a table cell, a grid's rates, a search's brackets: without any script |
 | `scale` | the y axis: for the runs that learn, logarithmic, or for all |
 | `panels` | how rail, curves and strip share a figure's height |
 | `series` | one curve: its band, its mean, its seeds |
@@ -41,6 +41,8 @@ from dashboard.figures.sensitivity import Picture, sensitivity_figure
 from dashboard.figures.theorem import theorem_figure, theorem_words
 from dashboard.figures.thumbnails import (
     SPARK_REACH,
+    bracket_bars,
+    bracket_words,
     rate_ticks,
     rates_words,
     spark_fades,
@@ -68,6 +70,8 @@ __all__ = [
     "across_figure",
     "agreement_figure",
     "best_of_figure",
+    "bracket_bars",
+    "bracket_words",
     "clip_figure",
     "curve_figure",
     "difference_figure",

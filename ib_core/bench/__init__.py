@@ -10,6 +10,7 @@
 | `launches` | what a step asks of a GPU, counted without one, and its budget |
 | `gpu` | what needs a real GPU to be known |
 | `own_models` | anybody's models: our stacks against a plain loop |
+| `edges` | the edge finder against a dense grid: edges and numbers of trials |
 | `plain` | what people do today: one model, one loop, stock layers |
 
 Names are imported when first used: some contestants are installed with the extra `bench` alone.
@@ -19,6 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ib_core.bench.edges import EdgeResult, best_split, compare_edges
     from ib_core.bench.gpu import measure_gpu
     from ib_core.bench.growth import measure_growth, measure_memory
     from ib_core.bench.launches import LAUNCH_BUDGET, count_steps
@@ -31,8 +33,11 @@ if TYPE_CHECKING:
 __all__ = [
     "LAUNCH_BUDGET",
     "PEER_CASES",
+    "EdgeResult",
     "OwnResult",
     "PeerResult",
+    "best_split",
+    "compare_edges",
     "count_steps",
     "measure_gpu",
     "measure_growth",
@@ -46,6 +51,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "edges": "EdgeResult best_split compare_edges",
     "gpu": "measure_gpu",
     "launches": "LAUNCH_BUDGET count_steps",
     "growth": "measure_growth measure_memory",

@@ -8,6 +8,8 @@
 | `spec` | `SweepSpec`, `TrialSpec`: validated once, frozen afterwards; `specs_of` a body |
 | `checks` | what a sweep may not ask for |
 | `grid` | rates and seeds, checked |
+| `search` | what to find in place of rates, read; what it may take |
+| `rounds` | `next_round`: the planner of a search, and what it has found |
 | `presets` | sweeps by name: the paper's experiments, and first ones |
 | `shard` | which trials train as one stack |
 | `cost`, `speed` | what a stack will take: work counted, speeds measured on this machine |
@@ -57,6 +59,20 @@ if TYPE_CHECKING:
         write_csv,
         write_json,
     )
+    from ib_core.sweep.rounds import (
+        Ask,
+        Book,
+        SeedEdge,
+        Seen,
+        SeriesFound,
+        in_words,
+        next_round,
+        run_rounds,
+        series_found,
+        series_of,
+        trial_of,
+    )
+    from ib_core.sweep.search import Search
     from ib_core.sweep.shard import PlannedShard, plan_shards
     from ib_core.sweep.spec import (
         Options,
@@ -77,6 +93,8 @@ __all__ = [
     "PROFILES",
     "SILENT",
     "Agreement",
+    "Ask",
+    "Book",
     "CurvePoint",
     "Divergence",
     "Guard",
@@ -89,6 +107,10 @@ __all__ = [
     "Recording",
     "Replayed",
     "Results",
+    "Search",
+    "SeedEdge",
+    "Seen",
+    "SeriesFound",
     "Story",
     "SweepSpec",
     "TrialResult",
@@ -104,24 +126,30 @@ __all__ = [
     "count_seeds",
     "fingerprint",
     "finite_or_none",
+    "in_words",
     "is_own",
     "keep_pages",
     "lanes_here",
     "layer_title",
     "log_grid",
     "member_of",
+    "next_round",
     "options_text",
     "plan_shards",
     "read_options",
     "recording_answer",
     "replay_trial",
     "run_all",
+    "run_rounds",
     "run_sweep",
     "run_trials",
+    "series_found",
+    "series_of",
     "specs_of",
     "stack_memory",
     "stack_seconds",
     "tell",
+    "trial_of",
     "write_csv",
     "write_json",
 ]
@@ -137,6 +165,11 @@ _HOMES = {
         "COLUMNS ENGINE_VERSION SILENT CurvePoint Divergence Observer Outcome TrialResult "
         "fingerprint finite_or_none options_text write_csv write_json"
     ),
+    "rounds": (
+        "Ask Book SeedEdge Seen SeriesFound in_words next_round run_rounds series_found "
+        "series_of trial_of"
+    ),
+    "search": "Search",
     "shard": "PlannedShard plan_shards",
     "recording": "Recording Wish recording_answer",
     "replay": "Agreement Replayed agreement replay_trial",

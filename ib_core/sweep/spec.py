@@ -12,6 +12,7 @@ from ib_core.sweep.checks import check_sweep
 from ib_core.sweep.grid import check_rates, check_seeds, count_seeds, log_grid, refuse_repeats
 from ib_core.sweep.presets import PRESETS
 from ib_core.sweep.recording import Wish
+from ib_core.sweep.search import Search, searching
 from ib_core.tasks import TASKS, PaperTask, Task, find_task
 
 
@@ -127,6 +128,7 @@ class SweepSpec:
     device: str = "auto"
     options: Options = Options()
     record: tuple[str, ...] = ()
+    search: Search | None = None  # then the rates are those of its first round
 
     @classmethod
     def create(
@@ -146,6 +148,7 @@ class SweepSpec:
         device: str = "auto",
         options: Options | Mapping[str, Any] | None = None,
         record: Iterable[str] = (),
+        search: Mapping[str, Any] | None = None,
     ) -> "SweepSpec":
         """Check every setting, fill in the task's defaults, and return a runnable sweep.
 
@@ -157,7 +160,7 @@ class SweepSpec:
         defaults = found.defaults(profile)
         spec = cls(
             task=task,
-            methods=_canonical(methods),
+            methods=tuple(find_method(method).name for method in methods),
             learning_rates=check_rates(learning_rates),
             seeds=check_seeds(seeds),
             epochs=defaults.epochs if epochs is None else epochs,
@@ -171,17 +174,21 @@ class SweepSpec:
             options=read_options(options),
             record=tuple(record),
         )
+        if search is not None:
+            spec = searching(spec, search, defaults.learning_rates)
         check_sweep(spec, found)
         return replace(spec, options=_of_task(spec.options, found))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the JSON form; what records nothing does not say so."""
-        found = {**asdict(self), "options": self.options.as_dict()}
-        return found if self.record else {k: v for k, v in found.items() if k != "record"}
+        """Return the JSON form; what records or searches nothing does not say so."""
+        found = {**asdict(self), "options": self.options.as_dict(), "search": self.search}
+        if self.search is not None:
+            found["search"] = self.search.as_dict()
+        return {key: one for key, one in found.items() if one or key not in ("record", "search")}
 
     @property
     def size(self) -> int:
-        """Number of trials."""
+        """Number of trials, of a search in its first round."""
         return len(self.methods) * len(self.learning_rates) * len(self.seeds) * len(self.clips)
 
     def expand(self) -> list[TrialSpec]:
@@ -275,7 +282,9 @@ def _spec(body: Mapping[str, Any]) -> SweepSpec:
     settings = {key: value for key, value in body.items() if key not in ("task", "clip")}
     defaults = find_task(body["task"]).defaults(settings.get("profile", "text"))
     rates = settings.get("learning_rates", defaults.learning_rates)
-    if isinstance(rates, Mapping):
+    if isinstance(rates, Mapping) and "find" in rates:
+        settings["search"], rates = rates, defaults.learning_rates
+    elif isinstance(rates, Mapping):
         rates = log_grid(rates["from"], rates["to"], rates["count"])
     seeds = settings.get("seeds", defaults.seeds)
     settings["learning_rates"] = rates
@@ -312,11 +321,6 @@ def _of_task(options: Options, task: Task) -> Options:
     codes = {} if task.code is None else {"code": task.code}
     sizes = {name: values.pop(name) for name in ("width", "depth") if name in values}
     return replace(options, **sizes, own=tuple(sorted({**values, **codes}.items())))
-
-
-def _canonical(methods: Iterable[str]) -> tuple[str, ...]:
-    """Return methods by their canonical names."""
-    return tuple(find_method(method).name for method in methods)
 
 
 def _options_of(method: str, options: Options) -> Options:

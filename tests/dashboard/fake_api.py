@@ -205,6 +205,7 @@ class FakeApi(TeamAnswers, ServiceAnswers):
             learning_rates=list(RATES),
             seeds=list(SEEDS),
             messages=[],
+            at_most="find" in str((call.json or {}).get("learning_rates")),
         )
 
     def _get_sweeps(self, call: Any, rest: list[str]) -> Any:

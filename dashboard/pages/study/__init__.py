@@ -27,12 +27,12 @@ from dashboard.components import (
     button_link,
     card,
     empty_state,
+    goes_on,
     link,
     more_numbers,
     plain_elements,
     read_controls,
     tick_stores,
-    unfinished,
 )
 from dashboard.ids import Study as ids
 from dashboard.markup import Component, dcc, html
@@ -139,9 +139,7 @@ def _stores(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) -
         dcc.Store(id=ids.DONE),
         dcc.Store(id=ids.ZOOM, data=values["zoom"]),
         dcc.Store(id=ids.SELECTED, data=values["trials"]),
-        dcc.Interval(
-            id=ids.INTERVAL, interval=INTERVAL_MS, disabled=not unfinished(study.progress)
-        ),
+        dcc.Interval(id=ids.INTERVAL, interval=INTERVAL_MS, disabled=not goes_on(study)),
     ]
 
 

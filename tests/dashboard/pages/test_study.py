@@ -150,8 +150,8 @@ def test_a_gap_that_cannot_be_tested_says_why(api, reason):
     else:
         gaps[0] |= {"sweep": None, "imported": reason == "imported"}
     offered = run(answer.offer(gaps, 1))
-    (button,) = [one for one in names(offered) if isinstance(one, dmc.Button)]
-    assert button.disabled is True
+    buttons = [one for one in names(offered) if isinstance(one, dmc.Button)]
+    assert [one.disabled for one in buttons] == [True, True]
     words = {
         "viewer": "Only its owner",
         "running": "is running",
@@ -164,10 +164,11 @@ def test_a_gap_that_cannot_be_tested_says_why(api, reason):
 
 def test_pressing_twice_submits_once(api):
     *_, gaps = scores(api)
-    study = api.studies[1]
-    assert answer.gap_key(study, gaps[0]) == answer.gap_key(study, gaps[0])
+    study, wish = api.studies[1], gaps[0]["sweep"]
+    assert answer.gap_key(study, wish) == answer.gap_key(study, wish)
     later = study.model_copy(update={"sweep_ids": [1, 9]})
-    assert answer.gap_key(later, gaps[0]) != answer.gap_key(study, gaps[0])
+    assert answer.gap_key(later, wish) != answer.gap_key(study, wish)
+    assert answer.gap_key(study, gaps[0]["narrow"]) != answer.gap_key(study, wish)
 
 
 @pytest.mark.parametrize(
