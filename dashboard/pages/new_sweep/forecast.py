@@ -23,6 +23,7 @@ from dashboard.pages.new_sweep.body import (
     LABELS,
     LISTS,
     TYPED,
+    UNDERSTOOD,
     WITH_ERRORS,
     Refused,
     body_from,
@@ -70,8 +71,7 @@ browser_callback(
     Output(ids.ERROR, "children"),
     *[Output(FIELDS[name], "error") for name in WITH_ERRORS],
     *[Output(FIELDS[name], "answers") for name in LISTS],
-    Output(ids.SEEDS, "understood"),
-    Output(FIELDS["clip"], "understood"),
+    *[Output(FIELDS[name], "understood") for name in UNDERSTOOD],
     Input(ids.ASKED, "data"),
     State(shared.NARROW, "data"),
     prevent_initial_call=True,
@@ -94,7 +94,7 @@ async def forecast(filled: list[Any], narrow: bool) -> tuple[Any, ...]:
     read = understood(body)
     answered = {"form": filled, "ready": True}
     clean = [None] * len(WITH_ERRORS)
-    told = (*_answers(filled), read["seeds"], read["clip"])
+    told = (*_answers(filled), *(read[name] for name in UNDERSTOOD))
     return (_facts(found), preview, answered, None, *clean, *told)
 
 
@@ -102,7 +102,7 @@ def _refused(words: str, where: str | None, filled: list[Any]) -> tuple[Any, ...
     errors = [words if name == where else None for name in WITH_ERRORS]
     panel = None if where else _alert(words)
     note = html.P(f"Not ready: see {LABELS[where]}.", className="muted") if where else None
-    told = (*_answers(filled), None, None)
+    told = (*_answers(filled), *[None] * len(UNDERSTOOD))
     return (note, None, {"form": filled, "ready": False}, panel, *errors, *told)
 
 
