@@ -281,6 +281,9 @@ def _of_task(options: Options, task: Task) -> Options:
     values = task.read(options.of_task)
     codes = {} if task.code is None else {"code": task.code}
     sizes = {name: values.pop(name) for name in ("width", "depth") if name in values}
+    for name, option in task.options.items():
+        if option.later and values.get(name) == option.default:
+            del values[name]
     return replace(options, **sizes, own=tuple(sorted({**values, **codes}.items())))
 
 
