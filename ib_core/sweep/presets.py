@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ib_core.datasets import UCI_NAMES
+from ib_core.sweep.named_studies import STUDIES
 from ib_core.tasks import MUSIC_RATES, UCI_RATES
 
 Body = dict[str, Any]
@@ -25,6 +26,7 @@ class Preset:
         summary: What it asks.
         text: Bodies of its sweeps in the text profile, as the API takes them.
         authors: The same for the authors profile; empty where there is none.
+        picture: The view that its study's page opens with; empty: the usual one.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Preset:
     summary: str
     text: tuple[Body, ...]
     authors: tuple[Body, ...] = ()
+    picture: str = ""
 
     def sweeps(self, profile: str = "text") -> tuple[Body, ...]:
         """Return the bodies of a profile; first studies have one profile only."""
@@ -101,6 +104,16 @@ PRESETS: dict[str, Preset] = {
                     "epochs": 10,
                 },
             ),
+        ),
+        *(
+            Preset(
+                name=f"study/{study.name}",
+                title=study.title,
+                summary=study.summary,
+                text=_bodies("text", *study.sweeps),
+                picture=study.picture,
+            )
+            for study in STUDIES
         ),
         Preset(
             name="paper/01_mnist_classification",

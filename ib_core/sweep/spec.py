@@ -228,7 +228,7 @@ def specs_of(body: Mapping[str, Any], *, typed: bool = False) -> tuple[SweepSpec
             "The paper's studies train on all rows; leave validation out, or the preset.",
             field="options.validation",
         )
-    sweeps = preset.sweeps(given.get("profile", "text"))
+    sweeps = map(request.read_body, preset.sweeps(given.get("profile", "text")))
     return tuple(spec for sweep in sweeps for spec in _varied(beside(sweep, given), typed))
 
 
