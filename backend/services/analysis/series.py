@@ -294,6 +294,9 @@ def _names(flat: Sequence[dict[str, Any]]) -> list[str]:
 def _differs(name: str, flat: Sequence[dict[str, Any]], *, own: bool) -> bool:
     """Return whether series differ in a setting; in one of a method's own, those of one method."""
     values = {repr(fields.get(name)) for fields in flat}
+    if name == "data_hash":  # other tasks have other data
+        pairs = {(fields["task"], fields.get(name)) for fields in flat}
+        return len(pairs) > len({fields["task"] for fields in flat})
     if name in METHOD_DEPENDENT:
         values.discard("None")
     if own and name.removeprefix("options.") not in OF_EVERY_METHOD:

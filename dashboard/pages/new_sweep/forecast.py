@@ -261,7 +261,14 @@ async def submit(clicks: int, *values: Any) -> tuple[Any, Any, Any]:
         return no_update, _alert(f"{LABELS[error.name]}: {error}"), study_id
     except Trouble as error:
         return no_update, _alert(in_the_forms_words(sentence(error))), study_id
-    return f"/studies/{study_id}", None, study_id
+    return f"/studies/{study_id}{await _picture(body)}", None, study_id
+
+
+async def _picture(body: dict[str, Any]) -> str:
+    """Return what of an address opens a preset's study with the picture it is made for."""
+    presets = (await get_catalog()).presets if "preset" in body else []
+    picture = next((one.picture for one in presets if one.name == body["preset"]), "")
+    return f"?view={picture}" if picture else ""
 
 
 async def _study_for(body: dict[str, Any], name: str | None) -> StudyCreate:
