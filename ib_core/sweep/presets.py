@@ -45,11 +45,11 @@ def _bodies(profile: str, *sweeps: Body) -> tuple[Body, ...]:
     return tuple({"profile": profile, **sweep} for sweep in sweeps)
 
 
-def _both(*sweeps: Body) -> dict[str, tuple[Body, ...]]:
+def _both(*sweeps: Body) -> dict[str, Any]:
     return {"text": _bodies("text", *sweeps), "authors": _bodies("authors", *sweeps)}
 
 
-def _music(task: str, clip: float | None) -> dict[str, tuple[Body, ...]]:
+def _music(task: str, clip: float | None) -> dict[str, Any]:
     sweep: Body = {"task": task, "methods": ["eb", "ib"], "clip": clip, "seeds": 5, "epochs": 5}
     return _both({**sweep, "learning_rates": list(MUSIC_RATES)})
 

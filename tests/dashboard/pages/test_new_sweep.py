@@ -312,7 +312,8 @@ def test_submitting_makes_a_named_study_and_goes_there(api, dash_app):
 
 
 def test_a_preset_s_study_can_be_found_by_its_tags(api, dash_app):
-    submitted(dash_app, GRID | {"mode": "preset", "preset": "paper/05_jsb_chorales"})
+    answer = submitted(dash_app, GRID | {"mode": "preset", "preset": "paper/05_jsb_chorales"})
+    assert answer["location"]["href"] == "/studies/3?view=across"
     assert api.studies[3].tags == ["paper", "05_jsb_chorales"]
     assert api.studies[3].name == "JSB Chorales"
 
