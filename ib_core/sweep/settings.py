@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ib_core.methods.schedules import SCHEDULES
+from ib_core.methods import OF_EVERY_METHOD
 from ib_core.sweep.values import (
     AGENTS,
     BATCH_RULES,
@@ -223,7 +223,7 @@ SETTINGS: dict[str, Setting] = {
             _choice(
                 "schedule",
                 "A schedule",
-                SCHEDULES,
+                tuple(map(str, OF_EVERY_METHOD["schedule"].choices)),
                 "How rates change: constant, linear, cosine or decay; default: constant.",
             )
         ),
