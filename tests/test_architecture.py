@@ -68,6 +68,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "ib_core.seeding",
         "ib_core.written",
         "ib_core.kernels",  # which note a step's launches
+        "ib_core.options",
         "ib_core.updates",
         "ib_core.methods",
         "ib_core.datasets",

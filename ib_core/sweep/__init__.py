@@ -10,7 +10,9 @@
 | `grid` | rates and seeds, checked |
 | `search` | what to find in place of rates, read; what it may take |
 | `rounds` | `next_round`: the planner of a search, and what it has found |
+| `families` | settings given as lists: one body for every combination |
 | `presets` | sweeps by name: the paper's experiments, and first ones |
+| `named_studies` | ten studies of the field, as presets |
 | `shard` | which trials train as one stack |
 | `cost`, `speed` | what a stack will take: work counted, speeds measured on this machine |
 | `on_gpu` | steps on a GPU: looked at seldom, replayed as a graph where that is right |

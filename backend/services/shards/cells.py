@@ -86,7 +86,8 @@ class CellGrid:
         are shared with nobody.
         """
         grid = product(self.methods, self.clips, self.learning_rates, self.seeds)
-        return [cell_row(self.as_spec(), sweep_id, *one) for one in grid]
+        spec = self.as_spec()
+        return [cell_row(spec, sweep_id, *one) for one in grid]
 
 
 def cell_row(
@@ -131,14 +132,7 @@ def read_grid(body: Mapping[str, Any]) -> CellGrid:
     Raises:
         InvalidSpec: With one sentence that names the setting.
     """
-    taken = {"task", "methods", "learning_rates", "seeds", "clip", "epochs", "batch_size"}
-    for name in body.keys() - taken - {"where", "settings", "note"}:
-        raise InvalidSpec(
-            f"{name} means nothing to an agent's program; say it in settings.", field=name
-        )
-    if "task" not in body or "learning_rates" not in body:
-        absent = "task" if "task" not in body else "learning_rates"
-        raise InvalidSpec("Cells of agents need a task and learning rates.", field=absent)
+    _check_taken(body)
     rates, seeds, search = body["learning_rates"], body.get("seeds", 3), None
     if isinstance(rates, Mapping) and "find" in rates:
         search, rates = rates, ()
@@ -164,6 +158,20 @@ def read_grid(body: Mapping[str, Any]) -> CellGrid:
     runs = len(grid.methods) * len(grid.seeds) * len(grid.clips)
     found = Search.of(search, (search["from"], search["to"]), runs)
     return replace(grid, learning_rates=found.coarse, search=found)
+
+
+def _check_taken(body: Mapping[str, Any]) -> None:
+    taken = {"task", "methods", "learning_rates", "seeds", "clip", "epochs", "batch_size"}
+    for name in body.keys() - taken - {"where", "settings", "note"}:
+        raise InvalidSpec(
+            f"{name} means nothing to an agent's program; say it in settings.", field=name
+        )
+    for name in ("epochs", "batch_size"):
+        if isinstance(body.get(name), list):
+            raise InvalidSpec(f"An agent's cells have one {name}; submit a sweep each.", field=name)
+    if "task" not in body or "learning_rates" not in body:
+        absent = "task" if "task" not in body else "learning_rates"
+        raise InvalidSpec("Cells of agents need a task and learning rates.", field=absent)
 
 
 def _word(text: str, field: str, longest: int) -> str:
