@@ -8,6 +8,7 @@ which owns every definition.
 | `series` | trials as series, and what tells these apart |
 | `rate_curves` | which number a metric means, and its curve over the learning rates |
 | `scorecards` | the numbers of every series, and the answer for every task |
+| `learning` | losses over training, by series and rate |
 | `many_tasks` | series over many tasks: ranks, profiles, chances |
 | `comparisons` | series against each other, seed by seed |
 | `step_costs` | what a step costs, from races that workers have run |
@@ -34,6 +35,7 @@ from backend.services.analysis.series import (
 )
 
 if TYPE_CHECKING:
+    from backend.services.analysis.learning import learning
     from backend.services.analysis.partners import difference_studies
     from backend.services.analysis.step_costs import method_of, name_of, network_hash, network_of
     from backend.services.analysis.stored import (
@@ -59,6 +61,7 @@ __all__ = [
     "differences",
     "key_of",
     "labels",
+    "learning",
     "method_of",
     "name_of",
     "network_hash",
@@ -89,9 +92,13 @@ _STEP_COSTS = ["method_of", "name_of", "network_hash", "network_of"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "difference_studies":
-        return getattr(import_module(f"{__name__}.partners"), name)
-    for module, names in (("stored", _STORED), ("step_costs", _STEP_COSTS)):
+    homes = (
+        ("partners", ["difference_studies"]),
+        ("learning", ["learning"]),
+        ("stored", _STORED),
+        ("step_costs", _STEP_COSTS),
+    )
+    for module, names in homes:
         if name in names:
             return getattr(import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
