@@ -14,6 +14,8 @@
 | `scale` | the y axis: for the runs that learn, logarithmic, or for all |
 | `panels` | how rail, curves and strip share a figure's height |
 | `series` | one curve: its band, its mean, its seeds |
+| `families` | many series: what tells them apart, which are wanted, colours and panels |
+| `facets` | the same curves as small multiples |
 | `divergence` | the rail above and the strip below: what diverged |
 | `references` | lines to compare with: EB's best, the threshold, the initial loss |
 | `wording` | titles, axis names, hover texts, and the same for who does not see it |
