@@ -90,6 +90,10 @@ PALETTE: dict[Scheme, Palette] = {
 }
 
 
+#: What broke, on a map as in the strip.
+BROKEN = "#D9480F"
+
+
 @dataclass(frozen=True, slots=True)
 class SeriesStyle:
     """What one curve looks like."""

@@ -5,6 +5,7 @@
 | `elements` | the small things: links, cards, badges, moments, people's own text, trouble |
 | `shell` | what surrounds every page: header, navigation, who is logged in |
 | `controls` | labelled controls, whose values live in the address |
+| `family` | controls of pictures with many series, and the rate scrubber |
 | `number_fields` | the one field for numbers, and one with a slider |
 | `browser_drawn` | a graph that keeps its zoom, and plain elements: drawn from a store |
 | `illustrated` | what the illustrated pages share: looks, sliders, places to draw in |
@@ -52,6 +53,14 @@ from dashboard.components.elements import (
     not_found,
     state_badge,
     with_code,
+)
+from dashboard.components.family import (
+    arrange_from,
+    choices_of,
+    family_controls,
+    family_of,
+    family_panel,
+    scrubber,
 )
 from dashboard.components.illustrated import (
     drawing_place,
@@ -105,11 +114,13 @@ __all__ = [
     "age",
     "answer_words",
     "answering",
+    "arrange_from",
     "at_rate",
     "breadcrumbs",
     "bundle_offer",
     "button_link",
     "card",
+    "choices_of",
     "code",
     "control_group",
     "draw_from",
@@ -119,6 +130,9 @@ __all__ = [
     "error_panel",
     "explained",
     "facts",
+    "family_controls",
+    "family_of",
+    "family_panel",
     "fill_from",
     "guide_link",
     "keep_in_url",
@@ -143,6 +157,7 @@ __all__ = [
     "refused",
     "retriable",
     "scorecard_table",
+    "scrubber",
     "segmented",
     "setting_pairs",
     "show_more_from",

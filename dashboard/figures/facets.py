@@ -211,8 +211,7 @@ def folded_rail(
         hovertext=[_rail_words(lr, gone[lr], seeds[lr], by_rate[lr]) for lr in rates],
         hoverinfo="text",
         customdata=[
-            OPEN_RAIL if len(lines) > 1 else opens(_lost(by_rate[lr][0][1]))
-            for lr in rates
+            OPEN_RAIL if len(lines) > 1 else opens(_lost(by_rate[lr][0][1])) for lr in rates
         ],
         showlegend=False,
         cliponaxis=False,

@@ -202,6 +202,16 @@ def arrange(lines: Sequence[AnyLine], family: Family) -> Arrangement:
     return Arrangement(colour, panel or max(rest, key=lambda one: len(one.values)))
 
 
+def setting_over(lines: Sequence[AnyLine], wanted: str) -> Setting | None:
+    """Return the setting a map or a summary is drawn against: the longest ordered one."""
+    found = varied(lines)
+    named = {one.name: one for one in found}
+    if wanted in named:
+        return named[wanted]
+    rest = [one for one in found if one.name != METHOD] or found
+    return max(rest, key=lambda one: (one.ordered, len(one.values)), default=None)
+
+
 def panels_of(lines: Sequence[Line], panel: Setting | None) -> list[tuple[str, list[Line]]]:
     """Return every panel's title and series, in order."""
     if panel is None:

@@ -220,7 +220,13 @@ class Grid:
             )
 
     def frame(
-        self, figure: go.Figure, title: str, legend: Sequence[str], *, axis: str = "", side: str = ""
+        self,
+        figure: go.Figure,
+        title: str,
+        legend: Sequence[str],
+        *,
+        axis: str = "",
+        side: str = "",
     ) -> None:
         """Set height, margins, title and legend; the latter stands below, once for all panels.
 

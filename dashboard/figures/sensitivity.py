@@ -125,8 +125,7 @@ def sensitivity_figure(
         captions=_captions(unseen, nothing=not any(rails.values())),
         legend=[trace.name for trace in figure.data if trace.showlegend is not False],
         narrow=picture.narrow,
-        crowded=not folded
-        and any(entry.crowded for found in rails.values() for entry in found),
+        crowded=not folded and any(entry.crowded for found in rails.values() for entry in found),
         title_lines=title_lines(title),
     )
     panels.lay_out(figure, palette)

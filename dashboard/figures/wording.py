@@ -23,6 +23,7 @@ BAND_WORDS = {
     "quantile": "and 10th to 90th percentile",
 }
 
+AnySeries = SeriesRead | ScorecardRow
 #: So many letters of a title fit on a phone.
 NARROW_LETTERS = 40
 #: With more curves than this a sentence names them only.
@@ -66,7 +67,7 @@ def series_name(line: SeriesKey, label: str) -> str:
     return f"{name}, {rest}" if rest else name
 
 
-def axis_title(series: Sequence[SeriesRead | ScorecardRow], metric: Metric, reducer: Reducer) -> str:
+def axis_title(series: Sequence[AnySeries], metric: Metric, reducer: Reducer) -> str:
     """Return quantity, split and after how many epochs, or how the best of them was chosen."""
     quantity = QUANTITY[metric]
     if metric == "seconds":
@@ -92,9 +93,7 @@ def seeds_words(series: Sequence[SeriesRead]) -> str:
     return counted(high, "seed") if low == high else f"{low} to {high} seeds"
 
 
-def caption_words(
-    series: Sequence[SeriesRead | ScorecardRow], metric: Metric, reducer: Reducer, title: str
-) -> str:
+def caption_words(series: Sequence[AnySeries], metric: Metric, reducer: Reducer, title: str) -> str:
     """Return what a paper's caption has to say: task, epochs, batch, seeds, grid.
 
     Args:
@@ -116,7 +115,7 @@ def caption_words(
     return " ".join(part for part in parts if part)
 
 
-def _varied_words(series: Sequence[SeriesRead | ScorecardRow]) -> list[str]:
+def _varied_words(series: Sequence[AnySeries]) -> list[str]:
     values: dict[str, dict[str, None]] = {}
     for line in series:
         for name, value in line.settings.items():
@@ -133,12 +132,9 @@ def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _grid_words(series: Sequence[SeriesRead | ScorecardRow]) -> str:
-    if isinstance(series[0], SeriesRead) if series else False:
-        cells = {(p.lr, p.n) for line in series if isinstance(line, SeriesRead) for p in line.points}
-    else:
-        cells = {(c.lr, c.n) for line in series if isinstance(line, ScorecardRow)
-                 for c in line.strip.cells}  # fmt: skip
+def _grid_words(series: Sequence[AnySeries]) -> str:
+    tested = (one.strip.cells if isinstance(one, ScorecardRow) else one.points for one in series)
+    cells = {(cell.lr, cell.n) for cells in tested for cell in cells}
     if not cells:
         return ""
     rates = sorted({lr for lr, _ in cells})

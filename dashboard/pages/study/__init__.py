@@ -31,6 +31,7 @@ from dashboard.components import (
     more_numbers,
     plain_elements,
     read_controls,
+    scrubber,
     tick_stores,
     unfinished,
 )
@@ -228,6 +229,7 @@ def _figure(lanes: int) -> Component:
             ),
             id=ids.FIGURE,
         ),
+        scrubber(ids),
         dmc.Button(
             "Show all again",
             id=ids.ZOOM_OUT,

@@ -22,8 +22,13 @@ from tests.dashboard.scored_answers import answers_of, timing
 CHOSEN = ("loss", "train", "final", "all", "curves", "std", True, "focus", "all")
 
 
+#: What the controls of families say while nobody has touched them.
+FAMILY = tuple(control.fallback for control in family_controls(Study))
+
+
 def drawn(*chosen, mark=None, study_id=1, scheme="light", narrow=False):
     values = chosen or CHOSEN
+    values = (*values, *FAMILY[len(values) - len(CHOSEN) :])
     return run(curves.draw("v", *values, scheme, narrow, study_id, mark, None))[:3]
 
 
@@ -372,7 +377,7 @@ def test_only_large_studies_at_rest_are_drawn_ahead(api, monkeypatch):
 
     async def visit(**changes):
         api.studies[1] = at_rest.model_copy(update=changes)
-        await curves.draw("v", *CHOSEN, "light", False, 1, None, None)
+        await curves.draw("v", *CHOSEN, *FAMILY, "light", False, 1, None, None)
         await asyncio.gather(*curves._running)
         new, drawn[:] = list(drawn), []
         return new
@@ -382,7 +387,7 @@ def test_only_large_studies_at_rest_are_drawn_ahead(api, monkeypatch):
     assert run(visit(total=10_000, progress={"running": 3})) == [looked_at]
     first = run(visit(total=10_000))
     assert first == [looked_at, *curves.one_control_away(looked_at)]
-    assert len(set(first)) == 9
+    assert len(set(first)) == 10
     scored = [call.path for call in api.sent if call.path.endswith("scorecard")]
     assert len(scored) == 4  # a scorecard a metric and reducer
     assert run(visit(total=10_000)) == []  # nothing is drawn twice
