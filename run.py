@@ -6,7 +6,8 @@
 
 Everything is installed into .venv beside this file. A stamp in there remembers what was installed,
 so the next start installs nothing, and an interrupted installation is completed. `--full` adds the
-long tests: chaos, load, reproduction. With pytest arguments, `test` runs pytest alone.
+long tests: chaos, load, reproduction. With pytest arguments, `test` runs pytest alone. Without, a
+few failed tests are run once more when all others have ended, and named if they pass then.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "etascope-installed"
 RUNNING = sys.version_info[:2]
 TRIES = 3
+UNSTEADY = 8  # more failures than this are no accident of a busy machine
 
 
 class Stop(Exception):
@@ -187,7 +189,7 @@ def steps(chosen: list[str], full: bool) -> dict[str, list[str]]:
     if full:
         pytest += ["-m", "" if shutil.which("nvidia-smi") else "not gpu"]
     if chosen:
-        return {"pytest": pytest + chosen}
+        return {"chosen tests": pytest + chosen}
     return {
         "ruff check": [*tool, "ruff", "check", "."],
         "ruff format": [*tool, "ruff", "format", "--check", "."],
@@ -202,11 +204,30 @@ def run_steps(commands: dict[str, list[str]], environment: dict[str, str]) -> li
     for name, command in commands.items():
         say(name)
         start = time.monotonic()
-        code = subprocess.call(command, cwd=ROOT, env=environment)
+        if name == "pytest":
+            code = run_tests(command, environment)
+        else:
+            code = subprocess.call(command, cwd=ROOT, env=environment)
         if code != 0:
             failed.append(name)
         say(f"{name} {'FAILED' if code else 'passed'} in {time.monotonic() - start:.0f} s")
     return failed
+
+
+def run_tests(command: list[str], environment: dict[str, str]) -> int:
+    """Run pytest; run a few failed tests again, alone; return 0 only if each test passed once."""
+    remembered = ROOT / ".pytest_cache" / "v" / "cache" / "lastfailed"
+    remembered.unlink(missing_ok=True)
+    code = subprocess.call(command, cwd=ROOT, env=environment)
+    names = list(json.loads(remembered.read_text())) if remembered.exists() else []
+    # Code 1 means that every test was run; a file that could not be collected has no "::".
+    if code != 1 or not 0 < len(names) <= UNSTEADY or not all("::" in name for name in names):
+        return code
+    say(f"{len(names)} failed, as shown above; once more, alone: {', '.join(names)}")
+    code = subprocess.call([*command, "-n", "0", *names], cwd=ROOT, env=environment)
+    if code == 0:
+        say(f"Passed only at the second try: {', '.join(names)}")
+    return code
 
 
 def test_environment(home: str, full: bool) -> dict[str, str]:

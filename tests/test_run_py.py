@@ -202,6 +202,96 @@ def test_one_failing_step_fails_the_run_and_the_others_still_run(
     assert "still ran" in capfd.readouterr().out
 
 
+@dataclass
+class Checked:
+    """A small project and `run.py`, which runs its tests as it runs Etascope's."""
+
+    root: Path
+    run_py: ModuleType
+
+    def fail(self, **files: str) -> list[str]:
+        """Write the files, run them all; return the failed steps."""
+        for name, text in files.items():
+            (self.root / f"{name}.py").write_text(text)
+        (self.root / "test_steady.py").write_text("def test_steady(): pass\n")
+        bare = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": "-p xdist.plugin -q"}
+        command = self.run_py.steps([], full=False)["pytest"]
+        return list(self.run_py.run_steps({"pytest": command}, {**os.environ, **bare}))
+
+
+@pytest.fixture
+def tests(run_py: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checked:
+    monkeypatch.setattr(run_py, "ROOT", tmp_path)
+    monkeypatch.setattr(run_py, "PYTHON", sys.executable)
+    monkeypatch.setattr(run_py.os, "cpu_count", lambda: 1)
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
+    return Checked(tmp_path, run_py)
+
+
+UNSTEADY = """
+import pathlib, pytest
+
+@pytest.mark.parametrize("name", ["a b", "[c]"])
+def test_unsteady(name):
+    seen = pathlib.Path(__file__).parent / name
+    first = not seen.exists()
+    seen.touch()
+    assert not first, "the first failure"
+"""
+
+
+def test_unsteady_tests_pass_at_the_second_try_and_are_named(
+    tests: Checked, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert tests.fail(test_unsteady=UNSTEADY) == []
+
+    said = capfd.readouterr().out
+    assert "AssertionError: the first failure" in said
+    names = "test_unsteady.py::test_unsteady[a b], test_unsteady.py::test_unsteady[[c]]"
+    [named] = [line for line in said.splitlines() if "Passed only at the second try" in line]
+    assert sorted(named.split(": ", 1)[1].split(", ")) == sorted(names.split(", "))
+    assert "3 passed" not in said  # the second try runs those and no other
+    assert "2 passed" in said
+
+
+def test_test_that_fails_twice_fails_the_run(
+    tests: Checked, capfd: pytest.CaptureFixture[str]
+) -> None:
+    always = "def test_always(): raise ValueError('always')\n"
+
+    assert tests.fail(test_unsteady=UNSTEADY, test_always=always) == ["pytest"]
+
+    said = capfd.readouterr().out
+    assert "1 failed, 2 passed" in said
+    assert "Passed only" not in said
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        UNSTEADY.replace('["a b", "[c]"]', "list('0123456789')"),
+        UNSTEADY.replace("import pathlib", "import pathlib, nothing_of_this_name"),
+    ],
+    ids=["ten that fail", "a file that cannot be read"],
+)
+def test_many_failures_and_unreadable_files_get_no_second_try(
+    tests: Checked, broken: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert tests.fail(test_broken=broken) == ["pytest"]
+    assert "once more" not in capfd.readouterr().out
+
+
+def test_failure_of_an_earlier_run_is_not_taken_for_one_of_this_run(
+    tests: Checked, capfd: pytest.CaptureFixture[str]
+) -> None:
+    kept = tests.root / ".pytest_cache" / "v" / "cache" / "lastfailed"
+    kept.parent.mkdir(parents=True)
+    kept.write_text('{"test_old.py::test_old": true}')
+
+    assert tests.fail(test_unsteady=UNSTEADY) == []
+    assert "test_old" not in capfd.readouterr().out
+
+
 def test_debian_root_fails_the_run_if_a_server_cannot_be_installed(
     run_py: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

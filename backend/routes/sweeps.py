@@ -29,6 +29,7 @@ from backend.schemas import (
 )
 from backend.services import (
     accounts,
+    analysis,
     importing,
     offers,
     studies,
@@ -289,7 +290,7 @@ def list_trials(
     _: CallerDep,
 ) -> Page[TrialRead]:
     """Return a sweep's trials in the order of its grid."""
-    return trials.page(
+    found = trials.page(
         session,
         sweep_id=sweep_id,
         method=query.method,
@@ -299,6 +300,13 @@ def list_trials(
         limit=min(query.limit, settings.page_limit),
         cursor=query.cursor,
     )
+    study_id, _owner = studies.of_sweep(session, sweep_id=sweep_id)
+    varied = analysis.settings_of(session, study_id=study_id)(
+        session, [trial.id for trial in found.items]
+    )
+    for trial in found.items:
+        trial.settings = varied[trial.id]
+    return found
 
 
 trials_router = APIRouter(prefix="/api/trials", tags=["trials"])

@@ -41,6 +41,11 @@ class TrialRead(Output):
     epochs: int
     batch_size: int | None
     options: dict[str, Any]
+    settings: dict[str, Any] = Field(
+        {},
+        description="What varies between the series of the study it was asked for with; empty "
+        "where it was asked for by itself.",
+    )
     outcome: OutcomeName | None = Field(description="Null until it has ended.")
     initial_loss: Number
     train_loss: Number

@@ -32,7 +32,7 @@ from ib_core.methods.base import (
     Method,
     place,
 )
-from ib_core.methods.names import find_method, method_of_class, torch_optimizers
+from ib_core.methods.names import find_method, method_of_class, split_name, torch_optimizers
 from ib_core.methods.schedules import OF_EVERY_METHOD, Schedule
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ __all__ = [
     "method_of_class",
     "place",
     "probe",
+    "split_name",
     "torch_optimizers",
 ]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -57,6 +58,27 @@ def _found(name: str, _count: int, _own: Method | None) -> Method:
     said = {name: value for name, value in values.items() if value != taken[name].default}
     schedule, rest = split_schedule(values)
     return method.saying(rest, schedule, canonical_name(match["base"], said))
+
+
+def split_name(name: str) -> tuple[str, dict[str, Value]]:
+    """Return a name's method and the options it says, numbers as numbers; knows no method."""
+    base, _, options = name.partition("(")
+    said: dict[str, Value] = {}
+    for part in filter(None, options.removesuffix(")").split(",")):
+        option, _, text = part.partition("=")
+        said[option] = _value(text)
+    return base, said
+
+
+def _value(text: str) -> Value:
+    """Return what `_text` wrote."""
+    words: dict[str, Value] = {"true": True, "false": False, "none": None}
+    if text in words:
+        return words[text]
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def canonical_name(base: str, said: Mapping[str, Value]) -> str:

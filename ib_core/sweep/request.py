@@ -154,7 +154,7 @@ def typed_form(name: str, value: Any) -> str:
     if name == "learning_rates" and isinstance(value, Mapping):
         return ":".join(written(value[part]) for part in ("from", "to", "count"))
     if name == "options.decay":
-        return ":".join(written(part) for part in value.values())
+        return ":".join(written(value[part]) for part in ("tau", "power") if part in value)
     if name == "vary":
         return ";".join(f"{key}={','.join(map(_one, one))}" for key, one in value.items())
     if isinstance(value, list | tuple):

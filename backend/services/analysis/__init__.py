@@ -32,6 +32,7 @@ from backend.services.analysis.series import (
     canonical,
     labels,
     series_order,
+    varied,
 )
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         key_of,
         scorecard,
         sensitivity,
+        settings_of,
         studies_version,
     )
 
@@ -71,12 +73,14 @@ __all__ = [
     "scorecard_csv",
     "sensitivity",
     "series_order",
+    "settings_of",
     "studies_version",
     "to_across",
     "to_answers",
     "to_plots",
     "to_rows",
     "to_series",
+    "varied",
 ]
 
 _STORED = [
@@ -86,6 +90,7 @@ _STORED = [
     "key_of",
     "scorecard",
     "sensitivity",
+    "settings_of",
     "studies_version",
 ]
 _STEP_COSTS = ["method_of", "name_of", "network_hash", "network_of"]
