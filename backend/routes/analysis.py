@@ -152,7 +152,7 @@ def get_learning(
     return answer_by_version(
         request,
         version,
-        lambda: analysis.learning(
+        lambda: analysis.learning_curves(
             session,
             study_id=study_id,
             metric=query.metric,

@@ -19,6 +19,8 @@ from dashboard.theme import Palette, SeriesStyle
 #: Share of a panel's height that its rail takes.
 RAIL = 0.11
 PANEL, NARROW_PANEL = 250, 190
+#: One row of panels has the height of a picture.
+TALL_PANEL = 330
 #: With more curves than this in a panel bands would be one grey; the hover has them.
 MOST_BANDS = 3
 #: So many curves are named at one mark of a folded rail.
@@ -53,7 +55,7 @@ def facets(
     panels = panels_of(series, arrangement.panel)
     grid = Grid(
         [f"<b>{literal(title)}</b>" for title, _ in panels],
-        NARROW_PANEL if narrow else PANEL,
+        NARROW_PANEL if narrow else TALL_PANEL if len(panels) <= 2 else PANEL,
         columns_for(len(panels), narrow=narrow),
         narrow=narrow,
     )
@@ -170,7 +172,7 @@ def optimum(
             x=[point.lr for _, point in best],
             y=[point.mean for _, point in best],
             mode="lines+markers" if joined else "markers",
-            line={"color": palette.text, "width": 1.2, "dash": "dash"},
+            line={"color": palette.text, "width": 1.4, "dash": "dot"},
             marker={
                 "symbol": "circle-open",
                 "size": 11,

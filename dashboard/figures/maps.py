@@ -31,13 +31,15 @@ from dashboard.figures.wording import (
     title_words,
 )
 from dashboard.formats import number
-from dashboard.theme import BROKEN, PALETTE, Palette, template
+from dashboard.theme import BROKEN, PALETTE, template
 
 EPOCH = "epoch"
 #: Pixels: a row of a map of settings, a map over epochs, and its legend of colours.
-ROW, LEAST, TALL, BAR = 26, 96, 220, 64
-#: With more rows than this a line has no marks and no intervals.
-MOST_MARKED = 30
+ROW, LEAST, TALL, BAR = 34, 150, 220, 64
+#: What is drawn on any cell: white, on black.
+ON_CELLS, UNDER = "#FFFFFF", "rgba(0,0,0,0.55)"
+#: Share of broken seeds from which a rate is broken, as in the strip.
+BROKEN_FROM = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +113,11 @@ def map_figure(
     for place, (_, levels, found) in enumerate(panels):
         axes = {"xaxis": f"x{grid.suffix(place)}", "yaxis": f"y{grid.suffix(place)}"}
         figure.add_traces(_cells(levels, found, scale, picture, axes, axis=name))
-        figure.add_traces(_lines(levels, found, palette, axes))
+        figure.add_traces(_lines(levels, found, axes, bars=learning is None))
     grid.lay_out(
         figure,
         rate_axis([p.lr for line in drawn for p in line.points], narrow=grid.columns > 2),
-        {"showgrid": False, "zeroline": False}
+        {"showgrid": False, "zeroline": False, "range": _reach(panels)}
         | ({"tickvals": list(range(len(ticks))), "ticktext": ticks} if ticks else {}),
         palette,
     )
@@ -142,6 +144,11 @@ def map_figure(
 
 
 Panel = tuple[str, list[float], list[Row]]
+
+
+def _reach(panels: Sequence[Panel]) -> list[float]:
+    ends = [end for _, places, _ in panels for end in _bounds(places)]
+    return [min(ends), max(ends)]
 
 
 def _tick(over: Setting, value: Any) -> str:
@@ -241,8 +248,7 @@ def _cells(
         cells = [_cell_at(row, own, lr) for lr in middles]
         share = picture.family.cell == "broken"
         colours.append([_colour(cell, scale, share=share) for cell in cells])
-        gone = [cell is not None and cell.value is None and not share for cell in cells]
-        lost.append([1.0 if one else None for one in gone])
+        lost.append([1.0 if _is_broken(cell) and not share else None for cell in cells])
         told.append([_told(cell) for cell in cells])
     common = {"x": across, "y": _bounds(places), "customdata": told, **axes}
     hover = (
@@ -268,8 +274,12 @@ def _cell_at(row: Row, edges: Sequence[float], lr: float) -> Cell | None:
     return row.cells[place] if 0 <= place < len(row.cells) else None
 
 
+def _is_broken(cell: Cell | None) -> bool:
+    return cell is not None and (cell.value is None or cell.broken >= BROKEN_FROM)
+
+
 def _colour(cell: Cell | None, scale: Scale, *, share: bool) -> float | None:
-    if cell is None or (cell.value is None and not share):
+    if cell is None or (_is_broken(cell) and not share):
         return None
     if share:
         return cell.broken
@@ -285,53 +295,38 @@ def _told(cell: Cell | None) -> list[Any]:
 
 
 def _lines(
-    places: Sequence[float], rows: Sequence[Row], palette: Palette, axes: dict[str, str]
+    places: Sequence[float], rows: Sequence[Row], axes: dict[str, str], *, bars: bool
 ) -> list[Trace]:
-    """Return the optimum's line, and the edge's with its intervals.
-
-    Under each is one of the page's colour, so that it is seen on any cell.
-    """
+    """Return the optimum's line, and the edge's, which is dashed, perhaps with its intervals."""
     best = [(row.best, place) for place, row in zip(places, rows, strict=True) if row.best]
     edge = [(row.edge, place) for place, row in zip(places, rows, strict=True) if row.edge]
-    marked = len(places) <= MOST_MARKED
     look = {"hoverinfo": "skip", "showlegend": False, **axes}
-    found = []
-    for colour, wider in ((palette.paper, 3), (palette.text, 0)):
-        line = {"color": colour, "width": 2 + wider}
-        found.append(
-            scatter(
-                x=[lr for lr, _ in best],
-                y=[place for _, place in best],
-                mode="lines+markers" if marked else "lines",
-                line=line,
-                marker={"size": 7 + wider, "color": colour},
-                meta="best",
-                **look,
-            )
-        )
-        if edge:
-            bars = {
-                "type": "data",
-                "symmetric": False,
-                "array": [(high or at) - at for (at, _, high), _ in edge],
-                "arrayminus": [at - (low or at) for (at, low, _), _ in edge],
-                "color": colour,
-                "thickness": 1.4 + wider,
-                "width": 4,
-                "visible": marked,
-            }
-            found.append(
-                scatter(
-                    x=[at for (at, _, _), _ in edge],
-                    y=[place for _, place in edge],
-                    mode="lines",
-                    line={**line, "dash": "dash"},
-                    error_x=bars,
-                    meta="edge",
-                    **look,
-                )
-            )
-    return found
+    xs, ys = [at for (at, _, _), _ in edge], [place for _, place in edge]
+    whiskers = {
+        "type": "data",
+        "symmetric": False,
+        "array": [(high or at) - at for (at, _, high), _ in edge],
+        "arrayminus": [at - (low or at) for (at, low, _), _ in edge],
+        "color": ON_CELLS,
+        "thickness": 1.4,
+        "width": 4,
+        "visible": bars,
+    }
+    wide, thin = {"color": UNDER, "width": 5}, {"color": ON_CELLS, "width": 2}
+    found = [
+        scatter(x=xs, y=ys, mode="lines", line=wide, meta="edge ground", **look),
+        scatter(
+            x=xs, y=ys, mode="lines", line={**thin, "dash": "dot"}, error_x=whiskers, meta="edge",
+            **look,
+        ),
+    ]  # fmt: skip
+    xs, ys = [lr for lr, _ in best], [place for _, place in best]
+    mark = {"size": 8, "color": ON_CELLS, "line": {"color": "#000000", "width": 1}}
+    return [
+        *(found if edge else []),
+        scatter(x=xs, y=ys, mode="lines", line=wide, meta="best ground", **look),
+        scatter(x=xs, y=ys, mode="lines+markers", line=thin, marker=mark, meta="best", **look),
+    ]
 
 
 def _add_legend(
@@ -374,7 +369,7 @@ def _add_legend(
     )
     if not share:
         figure.add_annotation(
-            text=f"<span style='color:{BROKEN}'>■</span> a seed is not finite",
+            text=f"<span style='color:{BROKEN}'>■</span> broken: half its seeds, or no mean",
             showarrow=False,
             xref="paper",
             yref="paper",

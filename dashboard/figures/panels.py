@@ -239,7 +239,9 @@ class Grid:
         """
         rows = LEGEND_ROW * legend_rows(legend, narrow=self.narrow) if legend else 0
         top = TITLE + TITLE_LINE * title.count("<br>")
-        bottom = AXIS + rows
+        # Panels apart have the room for their ticks and the axis' title within.
+        foot = 4 if self.apart else AXIS - BETWEEN
+        bottom = (16 if self.apart else AXIS) + rows
         figure.update_layout(
             height=self.inner + top + bottom,
             margin={"l": 60 if self.narrow else 72, "r": 16, "t": top, "b": bottom},
@@ -250,7 +252,7 @@ class Grid:
                 "orientation": "h",
                 "x": 0,
                 "xanchor": "left",
-                "y": -(AXIS - BETWEEN) / self.inner,
+                "y": -foot / self.inner,
                 "yanchor": "top",
                 "itemdoubleclick": "toggleothers",
             },
@@ -259,7 +261,7 @@ class Grid:
         )
         words = {"showarrow": False, "xref": "paper", "yref": "paper", "font": {"size": 14}}
         if axis:
-            under = (BETWEEN - TICKS) / self.inner
+            under = (22 if self.apart else BETWEEN - TICKS) / self.inner
             figure.add_annotation(
                 text=axis, x=0.5, y=under, xanchor="center", yanchor="top", **words
             )

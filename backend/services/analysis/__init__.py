@@ -36,7 +36,7 @@ from backend.services.analysis.series import (
 )
 
 if TYPE_CHECKING:
-    from backend.services.analysis.learning import learning
+    from backend.services.analysis.learning import learning_curves
     from backend.services.analysis.partners import difference_studies
     from backend.services.analysis.step_costs import method_of, name_of, network_hash, network_of
     from backend.services.analysis.stored import (
@@ -63,7 +63,7 @@ __all__ = [
     "differences",
     "key_of",
     "labels",
-    "learning",
+    "learning_curves",
     "method_of",
     "name_of",
     "network_hash",
@@ -99,7 +99,7 @@ _STEP_COSTS = ["method_of", "name_of", "network_hash", "network_of"]
 def __getattr__(name: str) -> Any:
     homes = (
         ("partners", ["difference_studies"]),
-        ("learning", ["learning"]),
+        ("learning", ["learning_curves"]),
         ("stored", _STORED),
         ("step_costs", _STEP_COSTS),
     )

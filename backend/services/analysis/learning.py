@@ -22,7 +22,7 @@ STEP, EPOCH = COLUMNS.index("step"), COLUMNS.index("epoch")
 MOST_TRIALS = 1500
 
 
-def learning(
+def learning_curves(
     session: Session,
     *,
     study_id: int,

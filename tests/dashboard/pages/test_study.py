@@ -9,6 +9,7 @@ from dash import no_update
 
 from backend.client import ApiError
 from backend.schemas import TimingsRead
+from dashboard.components import family_controls
 from dashboard.ids import Study as ids
 from dashboard.pages import study
 from dashboard.pages.study import answer, controls, curves, header, progress, sweeps, trials
@@ -23,7 +24,7 @@ CHOSEN = ("loss", "train", "final", "all", "curves", "std", True, "focus", "all"
 
 
 #: What the controls of families say while nobody has touched them.
-FAMILY = tuple(control.fallback for control in family_controls(Study))
+FAMILY = tuple(control.fallback for control in family_controls(ids))
 
 
 def drawn(*chosen, mark=None, study_id=1, scheme="light", narrow=False):
@@ -110,7 +111,7 @@ def test_time_is_one_metric_and_is_scored_by_its_loss():
     view = StudyView("seconds", *CHOSEN[1:])
     assert view.scored == "train_loss"
     assert view.both_splits == ("train_loss", "test_loss")
-    assert replace(view, view="method").shows_curves
+    assert replace(view, view="method").picture == "curves"
     assert not replace(view, quantity="loss", view="method").shows_curves
 
 
