@@ -34,6 +34,8 @@ NUMBERS: tuple[tuple[str, bool], ...] = (
     ("lr_sensitivity", False),
 )
 PANEL, NARROW_PANEL = 210, 180
+#: Factor between neighbouring lines at one value.
+APART = 1.06
 
 
 def against_figure(rows: Sequence[ScorecardRow], picture: Picture) -> go.Figure | None:
@@ -61,8 +63,8 @@ def against_figure(rows: Sequence[ScorecardRow], picture: Picture) -> go.Figure 
     x = _x_axis(over)
     for place, (name, _) in enumerate(NUMBERS):
         axes = {"xaxis": f"x{grid.suffix(place)}", "yaxis": f"y{grid.suffix(place)}"}
-        for group in join_order(rows, over):
-            figure.add_traces(list(_line(group, name, over, looks, naming, axes, told)))
+        for shift, group in enumerate(join_order(rows, over)):
+            figure.add_traces(list(_line(group, name, over, looks, naming, axes, told, shift)))
     grid.lay_out(figure, x, {"nticks": 6}, PALETTE[picture.scheme])
     for place, (name, log) in enumerate(NUMBERS):
         if log and any(_number(row, name) for row in rows):
@@ -130,10 +132,11 @@ def _logarithmic(over: Setting) -> bool:
     return over.ordered and len(values) == len(over.values) and max(values) >= 4 * min(values)
 
 
-def _place(row: ScorecardRow, over: Setting) -> float:
+def _place(row: ScorecardRow, over: Setting, shift: int) -> float:
+    """Return where a number stands; lines are a little apart, so that no bar hides another."""
     if _logarithmic(over):
-        return float(settings_of(row)[over.name])
-    return float(over.place(row))
+        return float(settings_of(row)[over.name]) * APART ** (shift % 5)
+    return float(over.place(row)) + 0.05 * (shift % 5)
 
 
 def _number(row: ScorecardRow, name: str) -> NumberRead | None:
@@ -149,6 +152,7 @@ def _line(
     naming: Naming,
     axes: dict[str, str],
     told: set[str],
+    shift: int,
 ) -> Iterator[Trace]:
     found = [(row, one) for row in group if (one := _number(row, name)) is not None]
     if not found:
@@ -157,7 +161,7 @@ def _line(
     words = literal(naming.of(group[0]))
     symbols = {"above": "triangle-up-open", "below": "triangle-down-open", "none": look.marker}
     yield scatter(
-        x=[_place(row, over) for row, _ in found],
+        x=[_place(row, over, shift) for row, _ in found],
         y=[one.value for _, one in found],
         mode="lines+markers",
         name=words,

@@ -1,5 +1,6 @@
 """Box plot: every series' seeds at one learning rate, what broke counted beside them."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import plotly.graph_objects as go
@@ -31,15 +32,16 @@ RAIL = 0.12
 def rate_shown(series: Sequence[SeriesRead], picture: Picture) -> float | None:
     """Return the rate a box plot shows: the tested one nearest to what was asked for.
 
-    Without a wish, the first series' best rate.
+    Without a wish, the rate that is the best of most series.
     """
     rates = sorted({point.lr for line in series for point in line.points})
     if not rates:
         return None
     wanted = picture.family.rate
     if wanted is None or wanted <= 0:
-        best = best_point(series[0], higher_is_better=picture.upwards)
-        wanted = best.lr if best else rates[len(rates) // 2]
+        found = [best_point(line, higher_is_better=picture.upwards) for line in series]
+        best = Counter(point.lr for point in found if point is not None)
+        wanted = min(best, key=lambda lr: (-best[lr], lr), default=rates[len(rates) // 2])
     return min(
         rates, key=lambda rate: abs(rate / wanted - 1) if rate > wanted else wanted / rate - 1
     )
@@ -57,11 +59,7 @@ def box_figure(series: Sequence[SeriesRead], picture: Picture) -> go.Figure:
     at = [(line, next((p for p in line.points if p.lr == rate), None)) for line in drawn]
     found = [(line, point) for line, point in at if point is not None]
     palette = PALETTE[picture.scheme]
-    scale = choose_scale(
-        [line.model_copy(update={"points": [point]}) for line, point in found],
-        picture.metric,
-        picture.scale,
-    )
+    scale = _scale(choose_scale(drawn, picture.metric, picture.scale), [p for _, p in found])
     looks = styles(drawn, arrange(drawn, picture.family), picture.scheme)
     naming = Naming(varied(drawn))
     traces: list[Trace] = []
@@ -93,6 +91,19 @@ def box_figure(series: Sequence[SeriesRead], picture: Picture) -> go.Figure:
         uirevision=picture.revision or "same",
     )
     return figure
+
+
+def _scale(whole: Scale, points: Sequence[RatePointRead]) -> Scale:
+    """Return an axis for the seeds at one rate, none of them beyond that of all rates."""
+    values = [s.value for point in points for s in point.seeds if s.value is not None]
+    held = [value for value in values if whole.holds(value)]
+    if not held:
+        return whole
+    low, high = min(held), max(held)
+    if whole.log:
+        return Scale(max(low, 1e-300) / 1.2, max(high, 1e-300) * 1.2, log=True)
+    margin = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
+    return Scale(low - margin, high + margin)
 
 
 def _box(place: int, point: RatePointRead, name: str, look: SeriesStyle) -> list[Trace]:

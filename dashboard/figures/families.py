@@ -222,11 +222,11 @@ def panels_of(lines: Sequence[Line], panel: Setting | None) -> list[tuple[str, l
     return [(say(panel.name, panel.values[place]), by_place[place]) for place in sorted(by_place)]
 
 
-def ramp(count: int, scheme: Scheme) -> list[str]:
-    """Return so many colours of viridis, evenly, as far from the page's as they must be."""
+def ramp(count: int, scheme: Scheme, name: str = "Viridis") -> list[str]:
+    """Return so many colours of a ramp, evenly, as far from the page's as they must be."""
     low, high = RAMP_ENDS[scheme]
     places = [low + (high - low) * i / max(count - 1, 1) for i in range(count)]
-    return [_hex(colour) for colour in sample_colorscale("Viridis", places)]
+    return [_hex(colour) for colour in sample_colorscale(name, places)]
 
 
 def _hex(colour: str) -> str:

@@ -46,7 +46,7 @@ def learning_figure(
     settings = varied(drawn)
     naming = Naming(settings)
     rates = sorted({rate.lr for line in shown for rate in learning[line.id].rates})
-    colours = dict(zip(rates, ramp(len(rates), picture.scheme), strict=True))
+    colours = dict(zip(rates, ramp(len(rates), picture.scheme, "Plasma"), strict=True))
     grid = Grid(
         [f"<b>{literal(naming.of(line))}</b>" for line in shown],
         NARROW_PANEL if picture.narrow else PANEL,
@@ -56,7 +56,7 @@ def learning_figure(
         above=OVERVIEW + BELOW,
     )
     scale = choose_scale(drawn, picture.metric, picture.scale, initial)
-    traces = list(_overview(drawn, picture, naming))
+    traces = list(_overview(drawn, picture, naming, colours))
     for place, line in enumerate(shown):
         axes = {"xaxis": f"x{grid.suffix(place)}", "yaxis": f"y{grid.suffix(place)}"}
         traces += [_rate(rate, colours[rate.lr], axes) for rate in learning[line.id].rates]
@@ -82,7 +82,10 @@ def learning_figure(
     return figure
 
 
-def _overview(series: Sequence[SeriesRead], picture: Picture, naming: Naming) -> Iterator[Trace]:
+def _overview(
+    series: Sequence[SeriesRead], picture: Picture, naming: Naming, colours: Mapping[float, str]
+) -> Iterator[Trace]:
+    """Yield loss against rate; its dots have the rates' colours, and so are their legend."""
     looks: dict[str, SeriesStyle] = styles(series, arrange(series, picture.family), picture.scheme)
     for line in series:
         look = looks[line.id]
@@ -90,8 +93,12 @@ def _overview(series: Sequence[SeriesRead], picture: Picture, naming: Naming) ->
             x=[point.lr for point in line.points],
             y=[point.mean for point in line.points],
             mode="lines+markers",
-            line={"color": look.colour, "dash": look.dash, "width": 1.6},
-            marker={"size": 4, "color": look.colour, "symbol": look.marker},
+            line={"color": PALETTE[picture.scheme].muted, "dash": look.dash, "width": 1},
+            marker={
+                "size": 7,
+                "symbol": look.marker,
+                "color": [colours.get(point.lr, look.colour) for point in line.points],
+            },
             name=literal(naming.of(line)),
             hoverinfo="skip",
             xaxis="x",
@@ -127,7 +134,7 @@ def _lit(axes: dict[str, str]) -> Trace:
         x=[],
         y=[],
         mode="lines+markers",
-        line={"width": 3},
+        line={"width": 2.6},
         marker={"size": 5},
         connectgaps=False,
         hoverinfo="skip",
