@@ -14,6 +14,7 @@
 | `strip` | what was tested of every series, on the axis of a picture |
 | `scorecard` | the robustness numbers |
 | `trial_words` | a trial's settings, its outcome and its record |
+| `paper_figure` | a picture made ready for a paper |
 | `people` | what somebody did, and what is shown only once |
 | `bundle` | the offer to load the paper's reproduction |
 """
@@ -35,6 +36,7 @@ from dashboard.components.controls import (
     segmented,
     switch,
     values_of,
+    view_control,
 )
 from dashboard.components.elements import (
     STATE_COLOUR,
@@ -69,6 +71,7 @@ from dashboard.components.illustrated import (
     sliders_for_browser,
 )
 from dashboard.components.number_fields import NumberSlider, number_field
+from dashboard.components.paper_figure import figure_dialog, figure_from
 from dashboard.components.people import activity, refused, shown_once
 from dashboard.components.progress import (
     STATES,
@@ -133,6 +136,8 @@ __all__ = [
     "family_controls",
     "family_of",
     "family_panel",
+    "figure_dialog",
+    "figure_from",
     "fill_from",
     "guide_link",
     "keep_in_url",
@@ -172,5 +177,6 @@ __all__ = [
     "trial_facts",
     "unfinished",
     "values_of",
+    "view_control",
     "with_code",
 ]

@@ -176,7 +176,7 @@ def _lay_out(
             "domain": [0, 1],
             "anchor": "y",
             "fixedrange": True,
-            "title": {"text": "learning rate: drag, or use the slider below"},
+            "title": {"text": "learning rate (drag the line)"},
         },
         yaxis={
             **ticks,

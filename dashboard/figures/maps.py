@@ -92,6 +92,7 @@ def map_figure(
     drawn = [line for line in series if line.points]
     known = {row.id: row for row in rows}
     scale = choose_scale(drawn, picture.metric, picture.scale, initial)
+    over = None
     if learning is None:
         over = setting_over(drawn, picture.family.over)
         panels = _over_setting(drawn, known, over, picture)
@@ -128,7 +129,8 @@ def map_figure(
         title_words(picture.title, about, narrow=picture.narrow),
         [],
         axis="learning rate",
-        side=name,
+        # Names are long and speak for themselves; the title says what they are.
+        side=name if learning is not None or (over and over.ordered) else "",
     )
     _add_legend(figure, grid, drawn, scale, picture)
     figure.update_layout(
@@ -344,9 +346,10 @@ def _add_legend(
     palette = PALETTE[picture.scheme]
     turned = not picture.upwards
     colours = [[0, palette.rail], [1, BROKEN]] if share else "Viridis"
-    margin = figure.layout.margin.b + BAR
+    room = BAR + (18 if picture.narrow else 0)
+    margin = figure.layout.margin.b + room
     figure.update_layout(
-        height=figure.layout.height + BAR,
+        height=figure.layout.height + room,
         margin={"b": margin},
         coloraxis={
             "colorscale": colours,
@@ -359,7 +362,7 @@ def _add_legend(
                 "len": 0.9 if picture.narrow else 0.55,
                 "x": 0,
                 "xanchor": "left",
-                "y": -(margin - BAR + 4) / grid.inner,
+                "y": -(margin - room + 4) / grid.inner,
                 "yanchor": "top",
                 "title": {"text": title, "side": "bottom", "font": {"size": 12}},
                 "outlinewidth": 0,
@@ -375,9 +378,9 @@ def _add_legend(
             yref="paper",
             x=1,
             xanchor="right",
-            y=-(margin - BAR + 4) / grid.inner,
+            y=-(margin - room + 4) / grid.inner,
             yanchor="top",
-            yshift=-26 if picture.narrow else 0,
+            yshift=-52 if picture.narrow else 0,
             font={"size": 12},
         )
 

@@ -8,7 +8,15 @@ from typing import Any, Literal, TypeVar, cast
 import dash_mantine_components as dmc
 from dash import Input, Output
 
-from backend.schemas import Band, Metric, PairedRead, Reducer, ScorecardRow, SeriesRead, SweepRead
+from backend.schemas import (
+    Band,
+    Metric,
+    PairedRead,
+    Reducer,
+    ScorecardRow,
+    SeriesRead,
+    SweepRead,
+)
 from dashboard.callbacks import browser_callback
 from dashboard.components import (
     BANDS,
@@ -28,6 +36,7 @@ from dashboard.components import (
     segmented,
     switch,
     values_of,
+    view_control,
 )
 from dashboard.figures import Family, ScaleName
 from dashboard.ids import Study as ids
@@ -37,8 +46,6 @@ from dashboard.markup import Component, html
 MOST_TOGETHER = 4
 #: Fewer tasks are not compared as a whole.
 LEAST_TASKS = 3
-#: More choices than this do not fit beside each other.
-MOST_BESIDE = 4
 #: What the control says while nobody has chosen.
 ANY = "all"
 
@@ -215,7 +222,7 @@ def control_panel(
         control_group("Data", *data, clipping),
         control_group(
             "View",
-            _view_control(views, values["view"]),
+            view_control(ids.VIEW, views, values["view"]),
             segmented("Band", ids.BAND, BANDS, values["band"]),
             switch("Seeds", ids.SEEDS, values["seeds"]),
         ),
@@ -230,26 +237,6 @@ def _may_hold_out(spec: Mapping[str, Any]) -> bool:
     options = spec.get("options") or {}
     own = "code" in options or spec.get("where") == "agents" or spec.get("imported")
     return bool("validation" in options or own)
-
-
-def _view_control(views: Sequence[Choice], value: str) -> Component:
-    """Return the choice of a picture: all visible if they fit, else one below the other."""
-    if len(views) <= MOST_BESIDE:
-        return segmented("Picture", ids.VIEW, views, value)
-    return html.Div(
-        [
-            html.Span("Picture", id=f"{ids.VIEW}-label"),
-            dmc.Select(
-                id=ids.VIEW,
-                data=[{"value": name, "label": words} for name, words in views],
-                value=value,
-                allowDeselect=False,
-                size="xs",
-                **{"aria-labelledby": f"{ids.VIEW}-label"},
-            ),
-        ],
-        className="control",
-    )
 
 
 Line = TypeVar("Line", SeriesRead, ScorecardRow)

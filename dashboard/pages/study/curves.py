@@ -13,9 +13,9 @@ from dash import Input, Output, State, no_update
 from pydantic import BaseModel
 
 from backend.client import calls
-from backend.schemas import DifferenceKind, LearningRead, SensitivityRead, SeriesRead, StudyRead
+from backend.schemas import DifferenceKind, SensitivityRead, StudyRead
 from dashboard import ids as shared
-from dashboard.api_client import Trouble, ask, asked_client, task_title
+from dashboard.api_client import Trouble, ask, asked_client, learning_of, task_title
 from dashboard.cache import Cache
 from dashboard.callbacks import callback
 from dashboard.components import choices_of, draw_from, unfinished
@@ -60,8 +60,6 @@ LARGE = 1000
 PAUSE_SECONDS = 1.0
 #: Those of a large study take megabytes each; one has a dozen views that are a control apart.
 MOST_PICTURES = 24
-#: More series than this are not asked for by name.
-MOST_NAMED = 60
 #: Studies whose initial loss is remembered: a number each.
 MOST_LOSSES = 1000
 
@@ -148,7 +146,9 @@ async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     series = named_apart(shown_only(every, only))
     rows = [row for row in of_task(scored.rows, task) if view.shows(row)] if scored else []
     learning = (
-        await _learning(study, view, series) if needs_learning(view.picture, picture) else None
+        await learning_of(series, view.metric, view.family.smooth)
+        if needs_learning(view.picture, picture)
+        else {}
     )
     caption, choices = _caption(found), choices_of(every)
     if not any(line.points for line in series):
@@ -159,7 +159,7 @@ async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     answers = Answers(
         series,
         rows=shown_only(rows, only),
-        learning={one.id: one for one in learning.series} if learning else {},
+        learning=learning,
         threshold=next((line.threshold for line in series if line.threshold is not None), None),
         initial=initial,
     )
@@ -170,15 +170,6 @@ async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
 def _drawn_or_said(view: str, answers: Answers, picture: Picture) -> go.Figure:
     made = view_figure(view, answers, picture)
     return blank(made, picture.scheme) if isinstance(made, str) else made
-
-
-async def _learning(
-    study: StudyRead, view: StudyView, series: Sequence[SeriesRead]
-) -> LearningRead:
-    """Ask for losses over training, of few series by name, else of all."""
-    wanted = [line.id for line in series] if len(series) <= MOST_NAMED else []
-    call = calls.learning(study.id, metric=view.scored, smooth=view.family.smooth, series=wanted)
-    return await ask(call)
 
 
 def _why_empty(found: SensitivityRead, view: StudyView) -> str:

@@ -9,7 +9,7 @@ from dash import no_update
 
 from backend.client import ApiError
 from backend.schemas import TimingsRead
-from dashboard.components import family_controls
+from dashboard.components import family_controls, read_controls
 from dashboard.ids import Study as ids
 from dashboard.pages import study
 from dashboard.pages.study import answer, controls, curves, header, progress, sweeps, trials
@@ -112,7 +112,7 @@ def test_time_is_one_metric_and_is_scored_by_its_loss():
     assert view.scored == "train_loss"
     assert view.both_splits == ("train_loss", "test_loss")
     assert replace(view, view="method").picture == "curves"
-    assert not replace(view, quantity="loss", view="method").shows_curves
+    assert replace(view, quantity="loss", view="method").picture == "method"
 
 
 def scores(api, study_id=1):
@@ -338,13 +338,14 @@ def test_only_pictures_that_would_show_something_are_offered(api):
     def offered(*sweeps, tasks=("digits_mlp",)):
         values = {"view": "curves"} | dict.fromkeys(("quantity", "split", "reducer"), "x")
         values |= dict.fromkeys(("clipping", "band", "seeds", "y", "task"), "x")
+        values |= read_controls(family_controls(ids), {})
         panel = controls.control_panel(values, sweeps, tasks)
         return [one["value"] for one in by_id(panel, ids.VIEW).data]
 
     new = api.sweep(1)
     old = new.model_copy(update={"engine_version": "0"})
     clipped = new.model_copy(update={"spec": {**new.spec, "clips": [None, 1.0]}})
-    always = ["curves", "best_of", "method"]
+    always = ["curves", "map", "against", "learning", "box", "best_of", "method"]
     assert offered(new) == always
     assert offered(new, clipped) == [*always, "clip"]
     assert offered(new, old) == [*always, "engine"]
