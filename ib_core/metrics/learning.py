@@ -62,13 +62,11 @@ def running_mean(losses: Floats, over: int) -> Floats:
     if over <= 1:
         return losses
     finite = np.isfinite(losses)
-    sums = np.cumsum(np.where(finite, losses, 0.0))
-    counts = np.cumsum(finite)
-    before = np.arange(len(losses)) - over
-    inside = before >= 0
-    sums = sums - np.where(inside, sums[before], 0.0)
-    counts = counts - np.where(inside, counts[before], 0)
-    return np.where(finite, sums / np.maximum(counts, 1), losses)
+    known = np.concatenate([np.full(over - 1, np.nan), np.where(finite, losses, np.nan)])
+    # Window by window: running sums would lose small losses behind a huge one.
+    windows = np.lib.stride_tricks.sliding_window_view(known, over)
+    counts = np.isfinite(windows).sum(axis=1)
+    return np.where(finite, np.nansum(windows, axis=1) / np.maximum(counts, 1), losses)
 
 
 def learning_curve(
