@@ -68,9 +68,9 @@ def _rates(
 ) -> list[LearningRateRead]:
     found = []
     for lr, group in groupby(rows, key=attrgetter("lr")):
-        members = [(row, curve) for row in group if (curve := _seed_curve(row, measure))]
+        members = [(row, own) for row in group if (own := _seed_curve(row, measure))]
         if members:
-            curve = learning_curve([one for _, one in members], smooth=smooth, points=points)
+            curve = learning_curve([own for _, own in members], smooth=smooth, points=points)
             found.append(_to_read(lr, [row for row, _ in members], curve, measure, whole=whole))
     return found
 

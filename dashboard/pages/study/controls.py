@@ -134,12 +134,20 @@ browser_callback(
 )
 
 
+# fmt: off
 ViewName = Literal[
-    *("curves", "map", "against", "learning", "box"),
-    *("best_of", "across", "method", "clip", "engine"),
+    "curves", "map", "against", "learning", "box", "best_of", "across", "method", "clip", "engine"
 ]
+# fmt: on
 #: How many of them are no controls of families.
 OWN = len(DRAWN_BY) - len(family_controls(ids))
+
+
+#: Their names below.
+FIELDS = (
+    *("quantity", "split", "reducer", "clipping", "view"),
+    *("band", "seeds", "scale", "task"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +168,8 @@ class StudyView:
     @classmethod
     def of(cls, values: Sequence[Any]) -> "StudyView":
         """Return what the controls in `DRAWN_BY` say."""
-        own, family = values[:OWN], values[OWN:]
-        return cls(*own, family=family_of(family, own[4]))
+        own = dict(zip(FIELDS, values[:OWN], strict=True))
+        return cls(**own, family=family_of(values[OWN:], own["view"]))
 
     @property
     def picture(self) -> str:

@@ -4,33 +4,14 @@ import math
 
 import pytest
 
-from backend.schemas import LearningRateRead, LearningSeriesRead, RateCellRead
+from backend.schemas import RateCellRead
 from dashboard.figures import Answers, Family, Picture, view_figure
 from dashboard.theme import BROKEN
-from tests.dashboard.answers import INITIAL, RATES, SEEDS
+from tests.dashboard.answers import INITIAL, RATES, SEEDS, learnt
 from tests.dashboard.figures.test_families import line, traces
 from tests.dashboard.scored_answers import rows as scored_rows
 
 WIDTHS = (8, 32, 128)
-
-
-def learnt(one):
-    rates = [
-        LearningRateRead(
-            lr=point.lr,
-            n=point.n,
-            steps=[0, 10, 20],
-            epochs=[0.0, 1.0, 2.0],
-            mean=[INITIAL, 1.0 if point.mean else None, point.mean],
-            broken=[0, point.diverged, point.diverged],
-            seeds=[
-                {"trial_id": s.trial_id, "seed": s.seed, "values": [INITIAL, 1.0, s.value]}
-                for s in point.seeds
-            ],
-        )
-        for point in one.points
-    ]
-    return LearningSeriesRead(id=one.id, rates=rates)
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ FAMILY = tuple(control.fallback for control in family_controls(ids))
 
 def drawn(*chosen, mark=None, study_id=1, scheme="light", narrow=False):
     values = chosen or CHOSEN
-    values = (*values, *FAMILY[len(values) - len(CHOSEN) :])
+    values = (*values, *FAMILY) if len(values) == len(CHOSEN) else values
     return run(curves.draw("v", *values, scheme, narrow, study_id, mark, None))[:3]
 
 
@@ -37,6 +37,26 @@ def test_the_picture_asks_for_what_the_controls_say(api):
     drawn("accuracy", "test", "best", "all", "curves", "se", True, "focus", "all")
     asked = next(call for call in api.sent if call.path.endswith("sensitivity"))
     assert asked.parameters == {"metric": "test_accuracy", "reducer": "best", "band": "se"}
+
+
+@pytest.mark.parametrize("view", ["curves", "map", "against", "learning", "box", "best_of"])
+def test_every_picture_of_series_is_drawn_from_what_the_api_says(api, view):
+    chosen = (*CHOSEN[:4], view, *CHOSEN[5:])
+    only = {"only": ["method:ib"]}
+    family = tuple(only.get(one.name, one.fallback) for one in family_controls(ids))
+    figure, *_ = drawn(*chosen, *FAMILY)
+    alone, *_ = drawn(*chosen, *family)
+    assert len(figure.data) > 1
+    assert "caption" in figure.layout.meta or view == "best_of"
+    if view != "against":  # which one series has nothing to be drawn for
+        assert 0 < len(alone.data) < len(figure.data)
+
+
+def test_what_can_be_chosen_are_the_settings_that_vary(api):
+    found = run(curves.draw("v", *CHOSEN, *FAMILY, "light", False, 1, None, None))[4]
+    assert [one["value"] for one in found["panel"]] == ["auto", "none", "method"]
+    (methods,) = found["only"]
+    assert [one["value"] for one in methods["items"]] == ["method:eb", "method:ib"]
 
 
 def test_a_figure_that_did_not_change_is_not_sent_again(api):
