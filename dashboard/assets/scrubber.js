@@ -91,6 +91,13 @@
       if (!found) {
         return;
       }
+      /* Lighting up changes the figure, of which Dash tells again. */
+      const key = [plot.layout.uirevision, found.rates.length, plot.data.length, rate].join(" ");
+      const dark = plot.data.some((trace) => trace.meta && trace.meta.lit && !trace.x.length);
+      if (chosen[graph].key === key && !dark) {
+        return;
+      }
+      chosen[graph].key = key;
       const slider = box.querySelector("input");
       slider.max = found.rates.length - 1;
       const wanted = Number(rate) > 0 ? Number(rate) : found.chosen || found.rates[Math.floor(found.rates.length / 2)];

@@ -76,7 +76,7 @@ def _rates(
 
 
 def _seed_curve(row: Finished, measure: Measure) -> SeedCurve | None:
-    """Return a trial's curve, an accuracy as an error; None if it has none, or never recorded the metric."""
+    """Return a trial's curve, an accuracy as an error; None if it never recorded the metric."""
     if not row.curve:
         return None
     columns = unpack(row.curve, row.validation_curve)
