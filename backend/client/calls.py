@@ -20,6 +20,8 @@ from backend.schemas import (
     DryRunRead,
     FirstStudyRead,
     HealthRead,
+    LearningRead,
+    LossMetric,
     Metric,
     Page,
     PaperRead,
@@ -213,6 +215,19 @@ def scorecard(
     return Call("GET", f"/api/studies/{study_id}/scorecard", ScorecardRead, query=query)
 
 
+def learning(
+    study_id: int,
+    *,
+    metric: LossMetric = "train_loss",
+    smooth: int = 1,
+    points: int | None = None,
+    series: Iterable[str] = (),
+) -> Call[LearningRead]:
+    """A study's losses over training; of the series named, or of all."""
+    query = {"metric": metric, "smooth": smooth, "points": points, "series": list(series)}
+    return Call("GET", f"/api/studies/{study_id}/learning", LearningRead, query=query)
+
+
 def measure_steps(study_id: int, *, device: str = "auto") -> Call[TimingsRead]:
     """Have a worker measure what a step of every method costs on a study's networks."""
     return Call("POST", f"/api/studies/{study_id}/timing", TimingsRead, json={"device": device})
@@ -305,6 +320,7 @@ class StudyCalls(Sender):
     replay = sends(replay)
     sensitivity = sends(sensitivity)
     scorecard = sends(scorecard)
+    learning = sends(learning)
     measure_steps = sends(measure_steps)
     step_timing = sends(step_timing)
     differences = sends(differences)

@@ -16,6 +16,13 @@
 | `scale` | the y axis: for the runs that learn, logarithmic, or for all |
 | `panels` | how rail, curves and strip share a figure's height |
 | `series` | one curve: its band, its mean, its seeds |
+| `families` | many series: what tells them apart, which are wanted, colours and panels |
+| `facets` | the same curves as small multiples |
+| `maps` | heat maps: rate and a setting, rate and epoch |
+| `against` | the scorecard's numbers against a setting |
+| `learning` | losses over training, one rate lit |
+| `boxes` | the seeds at one rate |
+| `views` | these pictures by name, and what each needs |
 | `divergence` | the rail above and the strip below: what diverged |
 | `references` | lines to compare with: EB's best, the threshold, the initial loss |
 | `wording` | titles, axis names, hover texts, and the same for who does not see it |
@@ -28,6 +35,18 @@ from dashboard.figures.across import across_figure
 from dashboard.figures.best_of import best_of_figure
 from dashboard.figures.curve import TrialCurve, curve_figure
 from dashboard.figures.difference import difference_figure
+from dashboard.figures.families import (
+    AUTO,
+    NONE,
+    AnyLine,
+    Family,
+    Setting,
+    say,
+    shown_only,
+    token,
+    varied,
+)
+from dashboard.figures.maps import EPOCH
 from dashboard.figures.paper import (
     accuracy_figure,
     agreement_figure,
@@ -51,20 +70,35 @@ from dashboard.figures.thumbnails import (
     sparkline,
 )
 from dashboard.figures.traces import MOST_OPENED, NOTHING_YET
+from dashboard.figures.views import (
+    FAMILY_VIEWS,
+    Answers,
+    needs_learning,
+    needs_rows,
+    view_figure,
+)
 from dashboard.figures.way import shared_ranges, way_figure
 from dashboard.figures.wording import QUANTITY, series_name
 from dashboard.theme import METHOD_STYLE, PALETTE, Scheme, template
 
 __all__ = [
+    "AUTO",
+    "EPOCH",
+    "FAMILY_VIEWS",
     "METHOD_STYLE",
     "MOST_OPENED",
+    "NONE",
     "NOTHING_YET",
     "PALETTE",
     "QUANTITY",
     "SPARK_REACH",
+    "Answers",
+    "AnyLine",
+    "Family",
     "Picture",
     "ScaleName",
     "Scheme",
+    "Setting",
     "TrialCurve",
     "accuracy_figure",
     "across_figure",
@@ -76,12 +110,16 @@ __all__ = [
     "curve_figure",
     "difference_figure",
     "edge_lines",
+    "needs_learning",
+    "needs_rows",
     "rank_words",
     "rate_ticks",
     "rates_words",
+    "say",
     "sensitivity_figure",
     "series_name",
     "shared_ranges",
+    "shown_only",
     "spark_fades",
     "spark_setting",
     "spark_words",
@@ -90,5 +128,8 @@ __all__ = [
     "template",
     "theorem_figure",
     "theorem_words",
+    "token",
+    "varied",
+    "view_figure",
     "way_figure",
 ]

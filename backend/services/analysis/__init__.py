@@ -8,6 +8,7 @@ which owns every definition.
 | `series` | trials as series, and what tells these apart |
 | `rate_curves` | which number a metric means, and its curve over the learning rates |
 | `scorecards` | the numbers of every series, and the answer for every task |
+| `learning` | losses over training, by series and rate |
 | `many_tasks` | series over many tasks: ranks, profiles, chances |
 | `comparisons` | series against each other, seed by seed |
 | `step_costs` | what a step costs, from races that workers have run |
@@ -36,6 +37,7 @@ from backend.services.analysis.series import (
 )
 
 if TYPE_CHECKING:
+    from backend.services.analysis.learning import learning_curves
     from backend.services.analysis.partners import difference_studies
     from backend.services.analysis.step_costs import method_of, name_of, network_hash, network_of
     from backend.services.analysis.stored import (
@@ -63,6 +65,7 @@ __all__ = [
     "differences",
     "key_of",
     "labels",
+    "learning_curves",
     "method_of",
     "name_of",
     "network_hash",
@@ -93,7 +96,11 @@ _STORED = [
     "settings_of",
     "studies_version",
 ]
-_ALONE = {"difference_studies": "partners", "theorem": "theorem_lines"}
+_ALONE = {
+    "difference_studies": "partners",
+    "learning_curves": "learning",
+    "theorem": "theorem_lines",
+}
 _STEP_COSTS = ["method_of", "name_of", "network_hash", "network_of"]
 
 
