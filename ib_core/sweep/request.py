@@ -165,15 +165,14 @@ def typed_form(name: str, value: Any) -> str:
         if "find" in value:
             return search_text(value)
         return ":".join(written(value[part]) for part in ("from", "to", "count"))
-    if isinstance(value, list | tuple) and name != "seeds":
-        return ",".join(typed_form(name, part) or "none" for part in value)
+    if isinstance(value, list | tuple):
+        # A number of seeds alone would mean 1 to that number.
+        alone = "," if name == "seeds" and len(value) == 1 else ""
+        return ",".join(typed_form(name, part) or "none" for part in value) + alone
     if name == "options.decay":
         return ":".join(written(value[part]) for part in ("tau", "power") if part in value)
     if name == "vary":
         return ";".join(f"{key}={','.join(map(_one, one))}" for key, one in value.items())
-    if isinstance(value, list | tuple):
-        # A number of seeds alone would mean 1 to that number.
-        return ",".join(_one(part) for part in value) + ("," if len(value) == 1 else "")
     return _one(value)
 
 
