@@ -2,8 +2,8 @@
 
 What counts: the loss explodes where `Recording.break_row` says so. The first layer to explode is
 the one whose weights grow fivefold first, or else double, within `QUICK` rows near the break; where
-none do, they grew slowly, and the layer that grew most is named. Sharpness is the last one measured before the
-break, against 2/rate, above which plain gradient steps grow.
+none do, they grew slowly, and the layer that grew most is named. Sharpness is the last one measured
+before the break, against 2/rate, above which plain gradient steps grow.
 """
 
 import math
