@@ -294,6 +294,7 @@ class StudyCalls(Sender):
     scorecard = sends(scorecard)
     measure_steps = sends(measure_steps)
     step_timing = sends(step_timing)
+    theorem = sends(theorem)
     differences = sends(differences)
     compare = sends(compare)
     workers = sends(workers)
