@@ -17,7 +17,7 @@ import httpx
 from playwright.sync_api import Browser, BrowserContext
 
 from tests.e2e.accessibility import barriers
-from tests.e2e.browser import open_browser, settled, watch
+from tests.e2e.browser import open_browser, patient, settled, watch
 from tests.e2e.installation import begin_first_study, installation, submit, wait_for_study
 
 WIDTHS = (1280, 390)
@@ -57,7 +57,9 @@ def pages_of(url: str) -> dict[str, str]:
 @contextmanager
 def window(browser: Browser, *, width: int, scheme: str) -> Iterator[BrowserContext]:
     """Open a window whose pages share a cache."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context = patient(
+        browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    )
     yield context
     context.close()
 
