@@ -323,6 +323,7 @@ class StudyCalls(Sender):
     learning = sends(learning)
     measure_steps = sends(measure_steps)
     step_timing = sends(step_timing)
+    theorem = sends(theorem)
     differences = sends(differences)
     compare = sends(compare)
     workers = sends(workers)

@@ -11,7 +11,7 @@ from typing import Any
 from dash import Input, Output, State
 
 from backend.client import calls
-from backend.schemas import BundleRead, NumberRead, RanksRead, ScorecardRead, StudyRead
+from backend.schemas import BundleRead, Metric, NumberRead, RanksRead, ScorecardRead, StudyRead
 from dashboard import ids as shared
 from dashboard.api_client import ask, get_visitor, may_write
 from dashboard.callbacks import browser_callback, callback
@@ -39,7 +39,7 @@ from ib_core.metrics import which_method
 TAGS = ("compare", "methods")
 PRESET = "compare/methods"
 #: Losses on rows that no method has seen; rates are chosen on others.
-METRIC = "test_loss"
+METRIC: Metric = "test_loss"
 #: Who competes: IB, those that cut their rate by the loss, those with a rate a weight, the rest.
 FAMILIES = {
     "IB": ("ib", "ib_plus", "ib_momentum"),

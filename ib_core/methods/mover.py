@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from itertools import groupby
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -120,8 +120,8 @@ def column(like: Rows, values: Sequence[float]) -> Tensor:
 
 def said(like: Rows, members: Sequence[Member], option: str) -> Tensor:
     """Return an option of the method's, its default where a member's name does not say it."""
-    default = METHODS[members[0].method].options[option].default
-    return column(like, [dict(member.options).get(option, default) for member in members])
+    default: Any = METHODS[members[0].method].options[option].default
+    return column(like, [float(dict(member.options).get(option, default)) for member in members])
 
 
 def at_most(lr: Tensor, value: Tensor, square: Tensor) -> Tensor:

@@ -62,4 +62,5 @@ def orthogonal(matrix: Tensor) -> Tensor:
     for _ in range(ITERATIONS):
         gram = x @ x.mT
         x = A * x + (B * gram + C * gram @ gram) @ x
-    return x.mT if tall else x
+    found: Tensor = x.mT if tall else x
+    return found

@@ -105,8 +105,8 @@ class TrialSpec:
         """Rebuild a trial from `as_dict`."""
         trial = cls(**{**data, "options": read_options(data.get("options"))})
         task = TASKS.get(trial.task)
-        for name in dict(trial.options.own) if isinstance(task, PaperTask) else ():
-            if name not in (*CODES, *task.options):
+        if isinstance(task, PaperTask):
+            for name in sorted({*dict(trial.options.own)} - {*CODES, *task.options}):
                 lookup("option", name, _COMMON, field="options")
         return trial
 

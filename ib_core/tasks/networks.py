@@ -125,7 +125,8 @@ class ImplicitStackedConv(ImplicitConv2d):
     def forward(self, x: Tensor) -> Tensor:
         """Map [members, rows, channels, height, width] to the filters' responses."""
         maps = super().forward(x)
-        return F.max_pool2d(maps.flatten(0, 1), 2).unflatten(0, maps.shape[:2])
+        halved: Tensor = F.max_pool2d(maps.flatten(0, 1), 2).unflatten(0, maps.shape[:2])
+        return halved
 
 
 def _channels_last(images: Tensor) -> Tensor:
@@ -192,8 +193,10 @@ def draw_weights(model: nn.Module, generator: torch.Generator, *, authors: bool)
         fan_out = weight.shape[0] * weight[0, 0].numel()
         bound = math.sqrt(6.0 / (fan_in + fan_out))
         if authors:
-            convolution = isinstance(module, StackedConv | ImplicitConv2d)
-            default = convolution or module.activation.name == "linear"
+            default = (
+                isinstance(module, StackedConv | ImplicitConv2d)
+                or module.activation.name == "linear"
+            )
             bound = 1 / math.sqrt(fan_in) if default else 0.1
         drawn.append(torch.empty(weight.shape).uniform_(-bound, bound, generator=generator))
         if bias is not None:
