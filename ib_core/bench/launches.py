@@ -23,7 +23,8 @@ FEW, MANY = 4, 40
 def count_launches(step: Callable[[], object]) -> Launches:
     """Return the torch calls of a step, after one that is not counted: it fills what is kept."""
     step()
-    with Launches() as found:
+    found = Launches()
+    with found:
         step()
     return found
 

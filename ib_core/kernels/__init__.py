@@ -91,7 +91,7 @@ def solved(rule: str, s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar
     """
     if isinstance(mu, Tensor) or mu != 0:
         return None
-    there = on_device(s) if s.shape == b.shape else None
+    there: Any = on_device(s) if s.shape == b.shape else None
     kernel = _kernel_for(rule, s, b, z_sq) if there is None else None
     if kernel is None and (there is None or not there.has_rule(rule)):
         return None

@@ -18,7 +18,7 @@ class Launches(TorchDispatchMode):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.names: Counter[str] = Counter()
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.at_host: list[str] = []

@@ -78,6 +78,9 @@ class StackOptimizer:
         self.output_loss, self.loss_at_zero = output_loss, loss_at_zero
         self.steps = 0
         self.given_lr: Tensor | None = None  # rates that somebody else keeps up to date
+        self._ahead: tuple[int, Tensor] | None = None
+        self._implicit_runs: list[slice] = []
+        self._solving_runs: list[slice] = []
         self.restarts = torch.zeros(len(members), dtype=torch.int64, device=self.slots.like.device)
         self.averages = Averages(self.slots, members)
         self._describe(members)
@@ -354,7 +357,7 @@ class StackOptimizer:
             and all(mover_kind(member) is Plain for member in members)
         )
         self._scheduled = any(member.schedule != CONSTANT for member in members)
-        self._ahead: tuple[int, Tensor] | None = None
+        self._ahead = None
         self._implicit = self._tensor([float(method_of(m).implicit) for m in members]) > 0
         runs = runs_of([method_of(m) for m in members])
         self._implicit_runs = [run for run, method in runs if method.implicit]
