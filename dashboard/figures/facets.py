@@ -223,7 +223,7 @@ def folded_rail(
 
 
 def _lost(entry: RailEntry) -> list[int]:
-    diverged = [seed.trial_id for seed in entry.point.seeds if seed.outcome == "diverged"]
+    diverged = [one.trial_id for one in entry.point.seeds if one.outcome == "diverged"]
     return [*diverged, *entry.off_scale]
 
 
