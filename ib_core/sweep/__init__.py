@@ -9,7 +9,9 @@
 | `grid` | rates and seeds, checked |
 | `search` | what to find in place of rates, read; what it may take |
 | `rounds` | `next_round`: the planner of a search, and what it has found |
+| `families` | settings given as lists: one body for every combination |
 | `presets` | sweeps by name: the paper's experiments, and first ones |
+| `named_studies` | ten studies of the field, as presets |
 | `shard` | which trials train as one stack |
 | `cost`, `speed` | what a stack will take: work counted, speeds measured on this machine |
 | `engine` | `run_trials`: a stack, trained |
