@@ -133,13 +133,10 @@ def read_grid(body: Mapping[str, Any]) -> CellGrid:
         InvalidSpec: With one sentence that names the setting.
     """
     _check_taken(body)
-    rates, seeds, search = body["learning_rates"], body.get("seeds", 3), None
-    if isinstance(rates, Mapping) and "find" in rates:
-        search, rates = rates, ()
-        if "from" not in search or "to" not in search:
-            raise InvalidSpec("A search of agents needs from and to.", field="learning_rates")
-    elif isinstance(rates, Mapping):
-        rates = log_grid(rates["from"], rates["to"], rates["count"])
+    rates, seeds = body["learning_rates"], body.get("seeds", 3)
+    search = rates if isinstance(rates, Mapping) and "find" in rates else None
+    if isinstance(rates, Mapping):
+        rates = () if search else log_grid(rates["from"], rates["to"], rates["count"])
     grid = CellGrid(
         task=_word(body["task"], "task", 100),
         methods=_once(
@@ -153,8 +150,13 @@ def read_grid(body: Mapping[str, Any]) -> CellGrid:
         batch_size=body.get("batch_size"),
         settings=body.get("settings", {}),
     )
-    if search is None:
-        return grid
+    return grid if search is None else _searching(grid, search)
+
+
+def _searching(grid: CellGrid, search: Mapping[str, Any]) -> CellGrid:
+    """Return the first round of a search in place of a grid."""
+    if "from" not in search or "to" not in search:
+        raise InvalidSpec("A search of agents needs from and to.", field="learning_rates")
     runs = len(grid.methods) * len(grid.seeds) * len(grid.clips)
     found = Search.of(search, (search["from"], search["to"]), runs)
     return replace(grid, learning_rates=found.coarse, search=found)
