@@ -67,6 +67,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "ib_core.errors",
         "ib_core.seeding",
         "ib_core.written",
+        "ib_core.options",
         "ib_core.updates",
         "ib_core.methods",
         "ib_core.datasets",

@@ -78,6 +78,8 @@ class SweepCreate(Input):
     clip: Annotated[JsonValue, _taken("clip")] = None
     mu: Annotated[JsonValue, _taken("mu")] = None
     batch_rule: Annotated[JsonValue, _taken("batch_rule")] = None
+    schedule: Annotated[JsonValue, _taken("schedule")] = None
+    warmup: Annotated[JsonValue, _taken("warmup")] = None
     profile: Annotated[JsonValue, _taken("profile")] = None
     activation: Annotated[JsonValue, _taken("activation")] = None
     device: Annotated[JsonValue, _taken("device")] = None

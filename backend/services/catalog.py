@@ -227,6 +227,7 @@ def _preset(preset: Preset, present: dict[str, bool]) -> PresetRead:
         name=preset.name,
         title=preset.title,
         summary=preset.summary,
+        picture=preset.picture,
         sweeps=[dict(sweep) for sweep in sweeps],
         trials=_trials(preset.name),
         present=all(present[find_task(sweep["task"]).dataset] for sweep in sweeps),

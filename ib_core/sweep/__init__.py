@@ -8,7 +8,9 @@
 | `spec` | `SweepSpec`, `TrialSpec`: validated once, frozen afterwards; `specs_of` a body |
 | `checks` | what a sweep may not ask for |
 | `grid` | rates and seeds, checked |
+| `families` | settings given as lists: one body for every combination |
 | `presets` | sweeps by name: the paper's experiments, and first ones |
+| `named_studies` | ten studies of the field, as presets |
 | `shard` | which trials train as one stack |
 | `cost`, `speed` | what a stack will take: work counted, speeds measured on this machine |
 | `engine` | `run_trials`: a stack, trained |

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ib_core.datasets import UCI_NAMES
+from ib_core.sweep.named_studies import STUDIES
 from ib_core.tasks import MUSIC_RATES, UCI_RATES
 
 Body = dict[str, Any]
@@ -25,6 +26,7 @@ class Preset:
         summary: What it asks.
         text: Bodies of its sweeps in the text profile, as the API takes them.
         authors: The same for the authors profile; empty where there is none.
+        picture: The view that its study's page opens with; empty: the usual one.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Preset:
     summary: str
     text: tuple[Body, ...]
     authors: tuple[Body, ...] = ()
+    picture: str = ""
 
     def sweeps(self, profile: str = "text") -> tuple[Body, ...]:
         """Return the bodies of a profile; first studies have one profile only."""
@@ -42,11 +45,11 @@ def _bodies(profile: str, *sweeps: Body) -> tuple[Body, ...]:
     return tuple({"profile": profile, **sweep} for sweep in sweeps)
 
 
-def _both(*sweeps: Body) -> dict[str, tuple[Body, ...]]:
+def _both(*sweeps: Body) -> dict[str, Any]:
     return {"text": _bodies("text", *sweeps), "authors": _bodies("authors", *sweeps)}
 
 
-def _music(task: str, clip: float | None) -> dict[str, tuple[Body, ...]]:
+def _music(task: str, clip: float | None) -> dict[str, Any]:
     sweep: Body = {"task": task, "methods": ["eb", "ib"], "clip": clip, "seeds": 5, "epochs": 5}
     return _both({**sweep, "learning_rates": list(MUSIC_RATES)})
 
@@ -101,6 +104,16 @@ PRESETS: dict[str, Preset] = {
                     "epochs": 10,
                 },
             ),
+        ),
+        *(
+            Preset(
+                name=f"study/{study.name}",
+                title=study.title,
+                summary=study.summary,
+                text=_bodies("text", *study.sweeps),
+                picture=study.picture,
+            )
+            for study in STUDIES
         ),
         Preset(
             name="paper/01_mnist_classification",

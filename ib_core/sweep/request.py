@@ -83,7 +83,9 @@ def read_body(body: Mapping[str, Any], *, typed: bool = False) -> dict[str, Any]
 def _flat(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in body.items():
         if name != "options":
-            yield str(name), value
+            # What is an option may be said without that word: `"width": [16, 64]`.
+            inner = f"options.{name}"
+            yield (inner if name not in SETTINGS and inner in SETTINGS else str(name)), value
         elif isinstance(value, Mapping):
             yield from ((f"options.{inner}", one) for inner, one in value.items())
         elif value is not None:
@@ -107,6 +109,8 @@ def check(name: str, value: Any) -> None:
     Raises:
         InvalidSpec: With a sentence, and the setting as its field.
     """
+    if SETTINGS[name].listed and isinstance(value, list | tuple):
+        raise InvalidSpec(f"One sweep has one {name}; got {shown(value)}.", field=name)
     read_body(dict([_nested(name, value)]))
 
 
@@ -153,14 +157,14 @@ def typed_form(name: str, value: Any) -> str:
         return ""
     if name == "learning_rates" and isinstance(value, Mapping):
         return ":".join(written(value[part]) for part in ("from", "to", "count"))
+    if isinstance(value, list | tuple):
+        # A number of seeds alone would mean 1 to that number.
+        alone = "," if name == "seeds" and len(value) == 1 else ""
+        return ",".join(typed_form(name, part) or "none" for part in value) + alone
     if name == "options.decay":
         return ":".join(written(value[part]) for part in ("tau", "power") if part in value)
     if name == "vary":
         return ";".join(f"{key}={','.join(map(_one, one))}" for key, one in value.items())
-    if isinstance(value, list | tuple):
-        # A number of seeds alone would mean 1 to that number.
-        alone = "," if name == "seeds" and len(value) == 1 else ""
-        return ",".join(_one(part) for part in value) + alone
     return _one(value)
 
 

@@ -8,8 +8,9 @@ from typing import Any
 from ib_core.errors import InvalidSpec, lookup
 from ib_core.methods import find_method
 from ib_core.sweep import request
-from ib_core.sweep.checks import check_sweep
-from ib_core.sweep.grid import check_rates, check_seeds, count_seeds, log_grid, refuse_repeats
+from ib_core.sweep.checks import MOST_TRIALS, check_sweep
+from ib_core.sweep.families import beside, expand, too_many
+from ib_core.sweep.grid import check_rates, check_seeds, count_seeds, log_grid
 from ib_core.sweep.presets import PRESETS
 from ib_core.sweep.recording import Wish
 from ib_core.tasks import TASKS, PaperTask, Task, find_task
@@ -237,40 +238,20 @@ def specs_of(body: Mapping[str, Any], *, typed: bool = False) -> tuple[SweepSpec
             "The paper's studies train on all rows; leave validation out, or the preset.",
             field="options.validation",
         )
-    sweeps = preset.sweeps(given.get("profile", "text"))
-    return tuple(spec for sweep in sweeps for spec in _varied({**sweep, **given}, typed))
+    sweeps = map(request.read_body, preset.sweeps(given.get("profile", "text")))
+    return tuple(spec for sweep in sweeps for spec in _varied(beside(sweep, given), typed))
 
 
 def _varied(body: Mapping[str, Any], typed: bool) -> tuple[SweepSpec, ...]:
-    """Return one sweep for every combination of the values that `vary` gives a task's options."""
-    settings = dict(body)
-    vary: Mapping[str, Any] = settings.pop("vary", {})
-    if not vary:
-        return (_spec(settings),)
-    if "task" not in settings:
-        raise InvalidSpec("Name a task or a preset.", field="task", hint="See /api/catalog.")
-    task = find_task(settings["task"])
-    found = {}
-    for name, values in vary.items():
-        if name not in task.options:
-            task.read({name: None})
-        # A text may stand for a number, as with rates: a command line elsewhere knows no types.
-        read = [
-            task.options[name].read(name, value, typed=typed or isinstance(value, str))
-            for value in values
-        ]
-        refuse_repeats(read, f"value of {name}", f"vary.{name}")
-        found[name] = read
-    sweeps = []
-    for values in product(*found.values()):
-        options = {**settings.get("options", {}), **dict(zip(found, values, strict=True))}
-        sweeps.append(_spec({**settings, "options": options}))
-    return tuple(sweeps)
+    """Return one sweep for every combination of the values that settings are given as lists."""
+    bodies = expand(body, most=MOST_TRIALS, typed=typed)
+    first = _spec(bodies[0])
+    if (count := first.size * len(bodies)) > MOST_TRIALS:
+        raise too_many(body, count, MOST_TRIALS)
+    return (first, *(_spec(one) for one in bodies[1:]))
 
 
 def _spec(body: Mapping[str, Any]) -> SweepSpec:
-    if "task" not in body:
-        raise InvalidSpec("Name a task or a preset.", field="task", hint="See /api/catalog.")
     settings = {key: value for key, value in body.items() if key not in ("task", "clip")}
     defaults = find_task(body["task"]).defaults(settings.get("profile", "text"))
     rates = settings.get("learning_rates", defaults.learning_rates)
@@ -310,6 +291,9 @@ def _of_task(options: Options, task: Task) -> Options:
     values = task.read(options.of_task)
     codes = {} if task.code is None else {"code": task.code}
     sizes = {name: values.pop(name) for name in ("width", "depth") if name in values}
+    for name, option in task.options.items():
+        if option.later and values.get(name) == option.default:
+            del values[name]
     return replace(options, **sizes, own=tuple(sorted({**values, **codes}.items())))
 
 
@@ -321,13 +305,17 @@ def _canonical(methods: Iterable[str]) -> tuple[str, ...]:
 def _options_of(method: str, options: Options) -> Options:
     """Drop what the method ignores, fill in what it needs: equal trials get equal addresses."""
     base = method.partition("(")[0]
+    found = find_method(method)
     exact, heavy = base == "isgd", base == "momentum"
-    code = find_method(method).code
+    # Others with a momentum say it only where it is not the usual one: so they had addresses.
+    said = None if options.momentum == 0.9 else options.momentum
+    others = said if "momentum" in found.options and found.factory is None else None
+    code = found.code
     own = options.own if code is None else tuple(sorted((*options.own, ("method_code", code))))
     return replace(
         options,
         own=own,
         isgd_form=(options.isgd_form or "text") if exact else None,
         inner_steps=(options.inner_steps or 100) if exact else None,
-        momentum=(0.9 if options.momentum is None else options.momentum) if heavy else None,
+        momentum=(0.9 if options.momentum is None else options.momentum) if heavy else others,
     )

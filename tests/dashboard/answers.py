@@ -163,6 +163,7 @@ def catalog() -> CatalogRead:
             ),
             PresetRead(
                 name="paper/05_jsb_chorales",
+                picture="across",
                 title="JSB Chorales",
                 summary="Arctan RNN.",
                 sweeps=[sweep],

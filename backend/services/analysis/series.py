@@ -11,6 +11,7 @@ from ib_core.errors import IBError
 from ib_core.methods import METHODS, OF_EVERY_METHOD, find_method, place, split_name
 from ib_core.options import Option
 from ib_core.sweep.request import typed_form
+from ib_core.tasks import find_task
 
 BASELINE = "eb"
 
@@ -209,6 +210,7 @@ def _told(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return every series' fields, and the names of those in which they differ."""
     flat = [_flat(key, study_names) for key in keys]
+    _fill_in_tasks(flat)
     said = {f"options.{name}" for key in keys for name in split_name(key.method)[1]}
     _fill_in(flat, said)
     return flat, [name for name in _names(flat) if _differs(name, flat, own=name in said)]
@@ -265,6 +267,17 @@ def _fill_in(flat: Sequence[dict[str, Any]], said: Collection[str]) -> None:
                 fields.setdefault(name, option.default)
 
 
+def _fill_in_tasks(flat: Sequence[dict[str, Any]]) -> None:
+    """Give every series the defaults of its task's options that another series says."""
+    every = {name for fields in flat for name in fields if name.startswith("options.")}
+    for fields in flat:
+        for name in every - fields.keys():
+            with suppress(IBError):  # imported runs may be of tasks that are unknown here
+                option = find_task(fields["task"]).options.get(name.removeprefix("options."))
+                if option is not None and option.later:
+                    fields[name] = option.default
+
+
 def _options(method: str) -> Mapping[str, Option]:
     """Return what can be said about a method; imported runs may be of methods unknown here."""
     with suppress(IBError):
@@ -281,6 +294,9 @@ def _names(flat: Sequence[dict[str, Any]]) -> list[str]:
 def _differs(name: str, flat: Sequence[dict[str, Any]], *, own: bool) -> bool:
     """Return whether series differ in a setting; in one of a method's own, those of one method."""
     values = {repr(fields.get(name)) for fields in flat}
+    if name == "data_hash":  # other tasks have other data
+        pairs = {(fields["task"], fields.get(name)) for fields in flat}
+        return len(pairs) > len({fields["task"] for fields in flat})
     if name in METHOD_DEPENDENT:
         values.discard("None")
     if own and name.removeprefix("options.") not in OF_EVERY_METHOD:

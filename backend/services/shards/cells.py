@@ -129,6 +129,9 @@ def read_grid(body: Mapping[str, Any]) -> CellGrid:
         raise InvalidSpec(
             f"{name} means nothing to an agent's program; say it in settings.", field=name
         )
+    for name in ("epochs", "batch_size"):
+        if isinstance(body.get(name), list):
+            raise InvalidSpec(f"An agent's cells have one {name}; submit a sweep each.", field=name)
     if "task" not in body or "learning_rates" not in body:
         absent = "task" if "task" not in body else "learning_rates"
         raise InvalidSpec("Cells of agents need a task and learning rates.", field=absent)

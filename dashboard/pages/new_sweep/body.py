@@ -50,6 +50,8 @@ LABELS: dict[str, str] = {
     "clip": "Clipping norms",
     "mu": "Ridge mu",
     "batch_rule": "Batch rule",
+    "schedule": "Schedule",
+    "warmup": "Warm-up steps",
     "activation": "Activation",
     "device": "Device",
     "width": "Width",
@@ -68,7 +70,10 @@ LABELS: dict[str, str] = {
 #: The components.
 FIELDS: dict[str, str] = {name: f"new-{name.replace('_', '-')}" for name in LABELS}
 #: Fields of the form that are fields of the body, or of its options, under the same name.
-PLAIN = ("epochs", "batch_size", "mu", "batch_rule", "activation", "device", "profile", "note")
+PLAIN = (
+    *("epochs", "batch_size", "mu", "batch_rule", "schedule", "warmup", "activation"),
+    *("device", "profile", "note"),
+)
 OPTIONS = ("isgd_form", "inner_steps", "width", "depth", "momentum", "validation")
 #: Where the body keeps what the form calls otherwise.
 PATHS: dict[str, str] = {
@@ -91,13 +96,23 @@ KINDS: dict[str, NumberKind] = {
     **{
         name: kind
         for name in LABELS
-        if (setting := SETTINGS.get(PATHS.get(name, name))) and (kind := setting.kind)
+        if (setting := SETTINGS.get(PATHS.get(name, name)))
+        and (kind := setting.kind)
+        and not setting.listed
     },
     "tau": replace(TAU, needed=False),
     "power": POWER,
 }
+#: Settings that make a family where they are given several values: typed, or chosen.
+FAMILIES = {
+    name: setting
+    for name in LABELS
+    if (setting := SETTINGS.get(PATHS.get(name, name))) and setting.listed
+}
+CHOSEN = tuple(name for name, setting in FAMILIES.items() if setting.kind is None)
 #: Fields of several numbers, which the server reads; and all whose `text` counts, as typed.
-LISTS = ("rate_list", "seeds", "clip")
+LISTS = ("rate_list", "seeds", "clip", *(name for name in FAMILIES if name not in CHOSEN))
+UNDERSTOOD = LISTS[1:]
 TYPED = (*KINDS, *LISTS)
 
 #: Components that can show an error beneath them.
@@ -177,6 +192,7 @@ def body_from(form: Mapping[str, Any]) -> dict[str, Any]:
     preset = form["mode"] == "preset"
     chosen = {"preset": form["preset"]} if preset else _chosen(form)
     decay = {name: form[name] for name in ("tau", "power") if form[name]}
+    form = {**form, **{name: form[name] or None for name in CHOSEN}}
     options = {name: form[name] for name in (*OPTIONS, "restart")} | {"decay": decay}
     said = {name: form[name] for name in ("seeds", "clip", *PLAIN)}
     try:
@@ -210,7 +226,12 @@ def read_own(text: str | None) -> dict[str, list[Any]]:
     except ValueError:
         return {}
     texts = given.items() if isinstance(given, dict) else ()
-    return {name: [_value(one)] for name, one in texts if isinstance(one, str) and one.strip()}
+    found = {name: re.split(r"\s*[,;]\s*", one.strip(" ,;")) for name, one in texts if _said(one)}
+    return {name: [_value(one) for one in words] for name, words in found.items()}
+
+
+def _said(text: Any) -> bool:
+    return isinstance(text, str) and bool(text.strip(" ,;"))
 
 
 def _value(text: str) -> Any:
@@ -225,18 +246,21 @@ def _value(text: str) -> Any:
 
 
 def written_own(vary: Mapping[str, Sequence[Any]] | None) -> str:
-    """Return what `read_own` reads as the first of each option's values."""
-    return json.dumps({name: json.dumps(values[0]) for name, values in (vary or {}).items()})
+    """Return what `read_own` reads as these values."""
+    texts = {name: ",".join(map(json.dumps, values)) for name, values in (vary or {}).items()}
+    return json.dumps(texts)
 
 
 def understood(body: Mapping[str, Any]) -> dict[str, str]:
     """Return what the fields with lists were understood as."""
-    seeds, clips = body.get("seeds"), body.get("clip") or ()
-    count = isinstance(seeds, int) and seeds > 1
-    return {
-        "seeds": f"seeds 1 to {seeds}" if count else "seed 1" if seeds == 1 else "",
-        "clip": ", ".join("none" if clip is None else written(clip) for clip in clips),
+    said = {**body, **{f"options.{name}": one for name, one in body.get("options", {}).items()}}
+    paths = {name: PATHS.get(name, name) for name in UNDERSTOOD}
+    found = {
+        name: typed_form(path, said.get(path)).replace(",", ", ") for name, path in paths.items()
     }
+    seeds = body.get("seeds")
+    count = isinstance(seeds, int) and seeds > 1
+    return found | {"seeds": f"seeds 1 to {seeds}" if count else "seed 1" if seeds == 1 else ""}
 
 
 def form_from_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -255,4 +279,6 @@ def form_from_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
         "power": decay.get("power"),
         "vary": written_own(body.get("vary")),
     }
-    return form | {name: written(form[name]) for name in KINDS if form.get(name) is not None}
+    form |= {name: [form[name]] for name in CHOSEN if form.get(name) is not None}
+    numbers = (*KINDS, *(name for name in FAMILIES if name not in CHOSEN))
+    return form | {name: written(form[name]) for name in numbers if form.get(name) is not None}

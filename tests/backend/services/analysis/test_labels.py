@@ -63,6 +63,7 @@ def test_every_other_difference_is_told() -> None:
 def test_engines_and_data_are_told_apart() -> None:
     assert labels([key(), key(engine_version="2")]) == ["eb, engine 1", "eb, engine 2"]
     assert labels([key(), key(data_hash="b" * 64)]) == ["eb, data aaaaaa", "eb, data bbbbbb"]
+    assert labels([key(), key(task="iris", data_hash="b")]) == ["eb, digits_mlp", "eb, iris"]
 
 
 def test_a_group_leaves_out_the_method_and_what_is_its_own() -> None:
