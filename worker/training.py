@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import TypeVar
 
 from sqlalchemy.orm import Session
@@ -12,9 +13,11 @@ from backend.db import transaction
 from backend.logs import process_about
 from backend.services import shards, workers
 from backend.services.shards import Claim
+from backend.services.workers import Worker
 from backend.settings import get_settings
 from ib_core.errors import IBError, said_where
-from ib_core.sweep import TrialSpec, Wish, run_trials
+from ib_core.sweep import Guard, LaneDied, TrialSpec, Wish, can_fork, is_own, run_trials
+from worker.device import processors
 from worker.heartbeat import Heartbeat
 from worker.reporter import LeaseLost, Reporter, Stopped
 from worker.stopping import STOPPING_SECONDS, StopFlag, until_it_works
@@ -47,20 +50,23 @@ def _work(claim: Claim, heartbeat: Heartbeat, stopping: StopFlag) -> None:
     began = time.monotonic()
     reporter = Reporter(claim, stopping=stopping, flush_seconds=get_settings().flush_seconds)
     with heartbeat.during(reporter):
-        _train_and_report(claim, reporter.start(), worker.device, stopping)
+        _train_and_report(claim, reporter.start(), worker, stopping)
         _credit(stopping, worker.name, len(reporter.stored), time.monotonic() - began)
     log.info("Shard %d: %d trials stored.", shard_id, len(reporter.stored))
 
 
-def _train_and_report(claim: Claim, reporter: Reporter, kind: str, stopping: StopFlag) -> None:
+def _train_and_report(claim: Claim, reporter: Reporter, worker: Worker, stopping: StopFlag) -> None:
     specs = [
         replace(TrialSpec.from_dict(one.spec), wish=Wish(one.record) if one.record else None)
         for one in claim.trials
     ]
-    device = engine_device(claim.device, kind)
+    device = engine_device(claim.device, worker.device)
     try:
         try:
-            run_trials(specs, device=device, observer=reporter)
+            if can_fork(device) and any(map(is_own, specs)):
+                guard(worker.threads).run(specs, device=device, observer=reporter)
+            else:
+                run_trials(specs, device=device, observer=reporter)
         finally:
             reporter.close()  # what is finished is kept, whatever happened to the rest
     except LeaseLost:
@@ -75,6 +81,17 @@ def _train_and_report(claim: Claim, reporter: Reporter, kind: str, stopping: Sto
         _end(stopping, claim, lambda session: shards.finish(session, claim=claim))
 
 
+@cache
+def guard(threads: int) -> Guard:
+    """Return the process beside this one in which users' code trains.
+
+    Args:
+        threads: Of this process, which tell how many others there are to share memory with.
+    """
+    shares = max(1, processors() // max(1, threads))
+    return Guard(stall=get_settings().stall_seconds, shares=shares)
+
+
 def engine_device(asked: str, kind: str) -> str:
     """Return the device a shard is trained on here."""
     return kind if asked == "auto" else asked
@@ -83,6 +100,8 @@ def engine_device(asked: str, kind: str) -> str:
 def _fail(stopping: StopFlag, claim: Claim, error: BaseException) -> None:
     # Missing data, say, are missing for every trial; other faults may be one trial's alone.
     alone = not isinstance(error, IBError)
+    if isinstance(error, LaneDied):
+        alone = error.split
     sentence = explain(error)
 
     def write(session: Session) -> bool:

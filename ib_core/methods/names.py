@@ -207,7 +207,7 @@ def _option(default: Any) -> Option | None:
         return choice(False, True, default=default)
     if isinstance(default, int) and default > 1:
         return whole(0, 10**9, default)
-    if isinstance(default, int | float):
+    if isinstance(default, int | float) and abs(default) <= LARGEST:  # some mean "none" by infinity
         return number(-LARGEST, LARGEST, float(default))
     return None
 

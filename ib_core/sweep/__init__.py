@@ -20,7 +20,8 @@
 | `replay` | a trial trained again, alone and watched |
 | `ways` | stacked or one by one: found out, with the reason |
 | `table` | `run_sweep`, `Results`: a sweep from Python or a notebook |
-| `processes` | `run_all`: stacks side by side on all cores |
+| `processes` | `run_all`: stacks side by side on all cores; `Guard`: a shard in one of its own |
+| `lanes` | training processes forked from this one, guarded where they run a user's code |
 | `environment` | devices, and what a result was made with |
 | `result` | `TrialResult`, its address and its files; `Observer` |
 
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
     from ib_core.sweep.engine import member_of, run_trials
     from ib_core.sweep.environment import choose_device
     from ib_core.sweep.grid import count_seeds, log_grid
+    from ib_core.sweep.lanes import LaneDied, can_fork, is_own, keep_pages
     from ib_core.sweep.presets import PRESETS, Preset
-    from ib_core.sweep.processes import is_own, lanes_here, run_all
+    from ib_core.sweep.processes import Guard, lanes_here, run_all
     from ib_core.sweep.recording import Recording, Wish, recording_answer
     from ib_core.sweep.replay import Agreement, Replayed, agreement, replay_trial
     from ib_core.sweep.request import PROFILES
@@ -77,6 +79,8 @@ __all__ = [
     "Agreement",
     "CurvePoint",
     "Divergence",
+    "Guard",
+    "LaneDied",
     "Observer",
     "Options",
     "Outcome",
@@ -94,12 +98,14 @@ __all__ = [
     "agreement",
     "alone",
     "calibrate",
+    "can_fork",
     "choose_device",
     "choose_way",
     "count_seeds",
     "fingerprint",
     "finite_or_none",
     "is_own",
+    "keep_pages",
     "lanes_here",
     "layer_title",
     "log_grid",
@@ -125,7 +131,8 @@ _HOMES = {
     "engine": "member_of run_trials",
     "environment": "choose_device",
     "presets": "PRESETS Preset",
-    "processes": "is_own lanes_here run_all",
+    "lanes": "LaneDied can_fork is_own keep_pages",
+    "processes": "Guard lanes_here run_all",
     "result": (
         "COLUMNS ENGINE_VERSION SILENT CurvePoint Divergence Observer Outcome TrialResult "
         "fingerprint finite_or_none options_text write_csv write_json"

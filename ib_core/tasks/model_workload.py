@@ -142,7 +142,8 @@ class ModelWorkload:
     def losses(self, model: nn.Module) -> Tensor:
         """Return every member's loss on the present batch, [members], with its graph."""
         del model  # it is `self.base`, or stands for it
-        self.base.train()
+        if not self.base.training:
+            self.base.train()
         x, y = self._batch
         if self._stack is None:
             return self._loss_alone(x, y).unsqueeze(0)

@@ -1,5 +1,6 @@
 """All pages: on a phone, by keyboard, light and dark, and without an API."""
 
+import itertools
 import re
 
 import pytest
@@ -265,9 +266,14 @@ def test_a_zoom_outlives_the_updates_and_the_end_is_told_on_other_pages(browser,
     api._sensitivity = lambda *asked: answer(*asked).model_copy(
         update={"series": answer(*asked).series[:1]}
     )
-    progress = {"completed": 30, "running": 4, "queued": 20}
-    api.studies[1] = api.studies[1].model_copy(update={"progress": progress})
-    page.wait_for_function(REVISED)
+    ended = itertools.count(30)
+
+    def go_on() -> None:
+        progress = {"completed": next(ended), "running": 4, "queued": 20}
+        api.studies[1] = api.studies[1].model_copy(update={"progress": progress})
+
+    # As a running study does: a page that had read half of the last news reads the next.
+    insist(go_on, lambda: page.evaluate(REVISED), what="the new picture")
     assert page.evaluate(f"() => {PLOT}._fullLayout.xaxis.range") == zoomed != [-2.24, 2.24]
     assert page.evaluate(f"() => window.first === {PLOT}")
 

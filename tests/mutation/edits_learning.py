@@ -180,6 +180,20 @@ METHODS = (
         "mu, mu).unsqueeze(1)",
         ("test_an_implicit_step_of_the_ridge_alone_shrinks_by_one_over_one_plus_rate",),
     ),
+    Edit(
+        "the odd end of a fused pass is rounded in another way",
+        "ib_core",
+        "return -numbers % 64",
+        "return 0 * numbers",
+        ("test_a_full_batch_is_a_plain_loop_to_the_last_bit",),
+    ),
+    Edit(
+        "an LSTM forgets what came before in its backward pass",
+        "ib_core",
+        "dc = dc * f[:, t]",
+        "dc = dc * i[:, t]",
+        ("test_an_lstms_steps_are_torchs_own",),
+    ),
 )
 
 TASKS = (

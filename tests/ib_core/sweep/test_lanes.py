@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from ib_core.sweep import processes as lanes
-from ib_core.sweep import shard
-from ib_core.sweep.processes import LaneDied, run_all
+from ib_core.sweep import lanes, shard
+from ib_core.sweep.lanes import LaneDied
+from ib_core.sweep.processes import run_all
 from ib_core.sweep.result import Observer
 from ib_core.sweep.spec import SweepSpec
 
