@@ -10,14 +10,15 @@ import redis
 from celery import Celery
 from kombu.exceptions import KombuError
 
-from backend.db import transaction
-from backend.errors import Unavailable
-from backend.services import shards
+from backend.db import reading, transaction
+from backend.errors import NotFound, Unavailable
+from backend.services import shards, sweeps
 from backend.services.errands import Errands
 from backend.services.replays import REPLAYS
 from backend.services.shards import QUEUES, Announcement
 from backend.services.timings import RACES
 from backend.settings import get_settings
+from ib_core.errors import IBError
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +89,28 @@ class Queue:
         with _reachable(), self._app.producer_pool.acquire(block=True, timeout=2) as producer:
             for number, queue in numbers:
                 self._app.send_task(name, args=[number], queue=queue, producer=producer)
+
+    def plan_rounds(self) -> int:
+        """Plan the rounds of searches that are due, and announce them; return how many shards.
+
+        One that cannot be planned ends: it would only fail again.
+        """
+        with reading() as session:
+            due = sweeps.due_rounds(session)
+        sent = 0
+        for sweep_id in due:
+            try:
+                with transaction() as session:
+                    shard_ids = sweeps.plan_round(session, sweep_id=sweep_id)
+            except NotFound:  # deleted meanwhile
+                continue
+            except IBError as error:
+                log.warning("Sweep %d searches no further: %s", sweep_id, error.message)
+                with transaction() as session:
+                    sweeps.end_search(session, sweep_id=sweep_id)
+                continue
+            sent += self.enqueue(shard_ids)
+        return sent
 
     def announce_timings(self, depths: Mapping[str, int] | None = None) -> int:
         """Announce the races of steps that are due; return how many messages were sent."""

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from backend.db import PASSING_FAULTS, reading, reason, transaction
 from backend.errors import Unavailable
 from backend.queue import Queue
-from backend.services import maintenance, offers, shards, workers
+from backend.services import maintenance, offers, shards, sweeps, workers
 from backend.services.replays import REPLAYS
 from backend.services.timings import RACES
 from backend.settings import Settings
@@ -80,8 +80,11 @@ class Reaper:
         with reading() as session:
             pending = shards.pending(session)
             errands = RACES.pending(session) or REPLAYS.pending(session)
+            searching = sweeps.due_rounds(session)
         if errands:
             self._announce_errands()
+        if searching:
+            self._queue.plan_rounds()
         if pending.expired and time.monotonic() >= self._patient_until:
             with transaction() as session:
                 lost = shards.expire(session)

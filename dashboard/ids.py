@@ -150,6 +150,17 @@ class Study:
     BAND = "study-band"
     SEEDS = "study-seeds"
     SCALE = "study-scale"
+    COLOUR = "study-colour"
+    PANEL = "study-panel"
+    ONLY = "study-only"
+    RAIL = "study-rail"
+    OVER = "study-over"
+    CELL = "study-cell"
+    SMOOTH = "study-smooth"
+    RATE = "study-rate"
+    CHOICES = "study-choices"
+    FAMILY = "study-family"
+    SCRUBBER = "study-scrubber"
     ZOOM = "study-zoom"
     ZOOM_OUT = "study-zoom-out"
     CONTROLS = "study-controls"
@@ -182,6 +193,7 @@ class Study:
     COPY_LINK = "study-copy-link"
     ACTIVITY = "study-activity"
     DELETE = "study-delete"
+    FOR_PAPER = "study-for-paper"
     DELETE_MODAL = "study-delete-modal"
     DELETE_YES = "study-delete-yes"
     DELETE_NO = "study-delete-no"
@@ -197,8 +209,20 @@ class Compare:
     BAND = "compare-band"
     SCALE = "compare-scale"
     SEEDS = "compare-seeds"
+    COLOUR = "compare-colour"
+    PANEL = "compare-panel"
+    ONLY = "compare-only"
+    RAIL = "compare-rail"
+    OVER = "compare-over"
+    CELL = "compare-cell"
+    SMOOTH = "compare-smooth"
+    RATE = "compare-rate"
+    CHOICES = "compare-choices"
+    FAMILY = "compare-family"
+    SCRUBBER = "compare-scrubber"
     GRAPH = "compare-graph"
     TABLE = "compare-table"
+    FOR_PAPER = "compare-for-paper"
     ADVICE = "compare-advice"
     MESSAGE = "compare-message"
     ANSWER = "compare-answer"
@@ -212,6 +236,9 @@ class Compare:
 class Paper:
     """The paper's experiments."""
 
+    THEOREM = "paper-theorem"
+    THEOREM_STUDY = "paper-theorem-study"
+    THEOREM_WORDS = "paper-theorem-words"
     OFFER = "paper-offer"
     PICTURE = "paper-picture"
     EXPERIMENT = "paper-experiment"
@@ -264,6 +291,14 @@ class YourModel:
     INTERVAL = "your-model-interval"
     TICK = "your-model-tick"
     BODY = "your-model-body"
+
+
+class WhichMethod:
+    """All methods compared."""
+
+    STUDY = "which-method-study"
+    OFFER = "which-method-offer"
+    GRAPH = "which-method-graph"
 
 
 LOGOUT = "logout"
@@ -367,6 +402,8 @@ class Updates:
     DOWN_WORDS = "updates-down-words"
     UP_WORDS = "updates-up-words"
     NOTE = "updates-note"
+    LIMIT = "updates-limit"
+    LIMIT_WORDS = "updates-limit-words"
 
 
 class Guide:

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import transaction
 from backend.logs import process_about
+from backend.queue import get_queue
 from backend.services import shards, workers
 from backend.services.shards import Claim
 from backend.services.workers import Worker
@@ -52,7 +53,20 @@ def _work(claim: Claim, heartbeat: Heartbeat, stopping: StopFlag) -> None:
     with heartbeat.during(reporter):
         _train_and_report(claim, reporter.start(), worker, stopping)
         _credit(stopping, worker.name, len(reporter.stored), time.monotonic() - began)
+    if reporter.stored:
+        _plan_rounds()
     log.info("Shard %d: %d trials stored.", shard_id, len(reporter.stored))
+
+
+def _plan_rounds() -> None:
+    """Plan the next round of a search that these results may have been the last for.
+
+    Only to be quick: what fails or is killed here, the next reaper does.
+    """
+    try:
+        get_queue().plan_rounds()
+    except Exception:
+        log.warning("The next round of a search is left to the reaper.", exc_info=True)
 
 
 def _train_and_report(claim: Claim, reporter: Reporter, worker: Worker, stopping: StopFlag) -> None:

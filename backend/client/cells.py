@@ -5,7 +5,7 @@ weights = start(cell.seed)
 for step in range(100):
 loss = train(weights, cell.lr)
 if not cell.log(step, train_loss=loss):
-break                                 # cancelled, or given to another
+break  # cancelled, or given to another
 else:
 cell.finish(train_loss=loss)
 """

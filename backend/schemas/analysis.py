@@ -84,6 +84,9 @@ class RatePointRead(Output):
     diverged: int = Field(description="Number of diverged seeds.")
     diverged_low: float = Field(description="Wilson interval of the divergence probability.")
     diverged_high: float
+    q1: float | None = Field(None, description="First quartile; a lost seed is above all others.")
+    median: float | None = None
+    q3: float | None = None
     seeds: list[SeedRead]
 
 

@@ -11,6 +11,10 @@ __all__ = [
     "BesideRead",
     "CurvePointRead",
     "CurveRead",
+    "LearningCurveRead",
+    "LearningRateRead",
+    "LearningRead",
+    "LearningSeriesRead",
     "OutcomeName",
     "RecordingRead",
     "ReplayCreate",
@@ -165,3 +169,41 @@ class ReplayCreate(Input):
     """Where to train a trial again."""
 
     device: Literal["auto", "cpu", "cuda"] = "auto"
+
+
+class LearningCurveRead(Output):
+    """One trial's values, at its rate's epochs."""
+
+    trial_id: int
+    seed: int
+    values: list[Number] = Field(description="Null where it is lost, or was not measured.")
+
+
+class LearningRateRead(Output):
+    """Training at one learning rate."""
+
+    lr: float
+    n: int = Field(description="Completed and diverged trials with a curve.")
+    steps: list[int]
+    epochs: list[float] = Field(description="As many, as are all that follow.")
+    mean: list[Number] = Field(description="Over all seeds; null if one is not finite.")
+    broken: list[int] = Field(description="Seeds that are lost, or above their first value.")
+    seeds: list[LearningCurveRead] = Field([], description="Empty where `whole` is false.")
+
+
+class LearningSeriesRead(Output):
+    """Training of one series; its `id` is that of the sensitivity answer."""
+
+    id: str
+    rates: list[LearningRateRead]
+
+
+class LearningRead(Output):
+    """A study's losses over training, by series and rate."""
+
+    study_id: int
+    metric: str
+    smooth: int
+    definition: str = ""
+    whole: bool = Field(description="Whether single trials are in it; too many are left out.")
+    series: list[LearningSeriesRead]

@@ -15,13 +15,16 @@ from functools import lru_cache
 from typing import Any
 
 from ib_core.errors import InvalidSpec, UnknownName
-from ib_core.methods.base import METHODS, OWN_METHODS, Method
+from ib_core.methods.base import OWN_METHODS, Method
+from ib_core.methods.catalogue import METHODS
 from ib_core.methods.schedules import OF_EVERY_METHOD, split_schedule
 from ib_core.options import Option, Value, choice, number, read_options, whole
 from ib_core.written import written
 
 #: Arguments of torch's optimizers that do not change what is computed, or not for us.
 NO_OPTIONS = frozenset(["params", "lr", "foreach", "maximize", "capturable", "differentiable"])
+#: Options of the catalogue's methods that are settings of a sweep, said beside its methods.
+OF_A_SWEEP = frozenset(["momentum", "isgd_form", "inner_steps"])
 #: How large a number of an optimizer may be.
 LARGEST = 1e12
 _SAID = re.compile(r"(?P<base>[^()\s]+)(?:\((?P<options>[^()]*)\))?")
@@ -48,7 +51,8 @@ def _found(name: str, _count: int, _own: Method | None) -> Method:
     method = _base(match["base"])
     if match["options"] is None:
         return method
-    taken = {**method.options, **OF_EVERY_METHOD} if method.factory else OF_EVERY_METHOD
+    own = {name: option for name, option in method.options.items() if name not in OF_A_SWEEP}
+    taken = {**own, **OF_EVERY_METHOD}
     given = _pairs(match["options"], name)
     try:
         values = read_options(taken, given, match["base"], typed=True)

@@ -12,6 +12,9 @@ from torch import Tensor, nn
 
 from ib_core.errors import MisuseError
 
+#: A parameter's values, its slot's g, and the alphas that g was made of.
+Saved = tuple[Tensor, Tensor, Tensor | None]
+
 
 @dataclass(slots=True)
 class Slot:
@@ -102,6 +105,16 @@ class Slots:
     def theta_norms(self) -> list[Tensor]:
         """Return every parameter's norms, [members] each."""
         return [torch.linalg.vector_norm(slot.theta, dim=1) for slot in self]
+
+    def saved(self) -> list[Saved]:
+        """Return copies of every parameter and of what its last step was made of."""
+        return [(s.parameter.data.clone(), s.grad.clone(), s.alpha) for s in self]
+
+    def rewind(self, saved: list[Saved]) -> None:
+        """Take the parameters and their last step from copies."""
+        for slot, (theta, grad, alpha) in zip(self, saved, strict=True):
+            slot.parameter.data.copy_(theta)
+            slot.parameter.grad, slot.grad, slot.alpha = None, grad, alpha
 
     def keep(self, kept: Tensor) -> None:
         """Keep only these members (indices, rising)."""

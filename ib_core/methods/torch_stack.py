@@ -134,6 +134,8 @@ class TorchStack(StackOptimizer):
     def keep(self, kept: Tensor) -> None:
         """Keep only these members, their weights and all their optimizer remembers."""
         self.slots.keep(kept)
+        self.restarts = self.restarts[kept.cpu()]
+        self.averages.keep(kept)
         self._describe([self.members[i] for i in kept.tolist()])
         for engine in self._engines:
             engine.keep(kept)

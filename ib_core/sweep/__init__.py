@@ -8,11 +8,15 @@
 | `spec` | `SweepSpec`, `TrialSpec`: validated once, frozen afterwards; `specs_of` a body |
 | `checks` | what a sweep may not ask for |
 | `grid` | rates and seeds, checked |
+| `search` | what to find in place of rates, read; what it may take |
+| `rounds` | `next_round`: the planner of a search, and what it has found |
 | `families` | settings given as lists: one body for every combination |
 | `presets` | sweeps by name: the paper's experiments, and first ones |
 | `named_studies` | ten studies of the field, as presets |
 | `shard` | which trials train as one stack |
 | `cost`, `speed` | what a stack will take: work counted, speeds measured on this machine |
+| `on_gpu` | steps on a GPU: looked at seldom, replayed as a graph where that is right |
+| `parts` | a shard cut to its device's memory |
 | `engine` | `run_trials`: a stack, trained |
 | `recorder` | norms and sharpness of a stack while it trains |
 | `recording` | what was recorded of a trial, as numbers and bytes |
@@ -33,7 +37,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ib_core.sweep.cost import stack_memory, stack_seconds
-    from ib_core.sweep.engine import member_of, run_trials
+    from ib_core.sweep.engine import run_trials
     from ib_core.sweep.environment import choose_device
     from ib_core.sweep.grid import count_seeds, log_grid
     from ib_core.sweep.lanes import LaneDied, can_fork, is_own, keep_pages
@@ -57,6 +61,20 @@ if TYPE_CHECKING:
         write_csv,
         write_json,
     )
+    from ib_core.sweep.rounds import (
+        Ask,
+        Book,
+        SeedEdge,
+        Seen,
+        SeriesFound,
+        in_words,
+        next_round,
+        run_rounds,
+        series_found,
+        series_of,
+        trial_of,
+    )
+    from ib_core.sweep.search import Search
     from ib_core.sweep.shard import PlannedShard, plan_shards
     from ib_core.sweep.spec import (
         Options,
@@ -68,7 +86,7 @@ if TYPE_CHECKING:
     from ib_core.sweep.speed import calibrate
     from ib_core.sweep.story import Story, layer_title, tell
     from ib_core.sweep.table import Results, run_sweep
-    from ib_core.sweep.ways import Way, alone, choose_way
+    from ib_core.sweep.ways import Way, alone, choose_way, member_of
 
 __all__ = [
     "COLUMNS",
@@ -77,6 +95,8 @@ __all__ = [
     "PROFILES",
     "SILENT",
     "Agreement",
+    "Ask",
+    "Book",
     "CurvePoint",
     "Divergence",
     "Guard",
@@ -89,6 +109,10 @@ __all__ = [
     "Recording",
     "Replayed",
     "Results",
+    "Search",
+    "SeedEdge",
+    "Seen",
+    "SeriesFound",
     "Story",
     "SweepSpec",
     "TrialResult",
@@ -104,31 +128,37 @@ __all__ = [
     "count_seeds",
     "fingerprint",
     "finite_or_none",
+    "in_words",
     "is_own",
     "keep_pages",
     "lanes_here",
     "layer_title",
     "log_grid",
     "member_of",
+    "next_round",
     "options_text",
     "plan_shards",
     "read_options",
     "recording_answer",
     "replay_trial",
     "run_all",
+    "run_rounds",
     "run_sweep",
     "run_trials",
+    "series_found",
+    "series_of",
     "specs_of",
     "stack_memory",
     "stack_seconds",
     "tell",
+    "trial_of",
     "write_csv",
     "write_json",
 ]
 
 _HOMES = {
     "cost": "stack_memory stack_seconds",
-    "engine": "member_of run_trials",
+    "engine": "run_trials",
     "environment": "choose_device",
     "presets": "PRESETS Preset",
     "lanes": "LaneDied can_fork is_own keep_pages",
@@ -137,6 +167,11 @@ _HOMES = {
         "COLUMNS ENGINE_VERSION SILENT CurvePoint Divergence Observer Outcome TrialResult "
         "fingerprint finite_or_none options_text write_csv write_json"
     ),
+    "rounds": (
+        "Ask Book SeedEdge Seen SeriesFound in_words next_round run_rounds series_found "
+        "series_of trial_of"
+    ),
+    "search": "Search",
     "shard": "PlannedShard plan_shards",
     "recording": "Recording Wish recording_answer",
     "replay": "Agreement Replayed agreement replay_trial",
@@ -146,7 +181,7 @@ _HOMES = {
     "speed": "calibrate",
     "story": "Story layer_title tell",
     "table": "Results run_sweep",
-    "ways": "Way alone choose_way",
+    "ways": "Way alone choose_way member_of",
 }
 
 

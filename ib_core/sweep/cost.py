@@ -94,6 +94,8 @@ def stack_seconds(members: Sequence[TrialSpec], speed: Speed) -> float:
     inner = (first.options.inner_steps or 1) if find_method(first.method).exact else 1
     dense = _step_seconds(shape, first.activation, count, implicit, speed)
     extra = _loop_seconds(task, shape, count, speed)
+    if first.options.of_task.get("convolutions") == "implicit":
+        extra *= IMPLICIT_CONVOLUTIONS
     evaluations = first.epochs + 1 + len(task.evaluate_at)
     return (
         speed.start_seconds
@@ -120,6 +122,8 @@ def _recording_steps(
     return found
 
 
+#: What unfolding patches costs, against torch's convolutions.
+IMPLICIT_CONVOLUTIONS = 3.0
 #: Numbers that are alive at the peak of a step, per output of a layer and row: measured.
 REMEMBERED, MOST_REMEMBERED = {"relu": 6.8}, 10.3
 #: Likewise, copies of the hidden states while pieces of music are evaluated.
@@ -144,6 +148,9 @@ def stack_memory(members: Sequence[TrialSpec]) -> int:
     remembered = count * rows * (shape.widths[0] + per_output * shape.outputs)
     if task.family == "conv":
         remembered += count * rows * 12_000
+        if first.options.of_task.get("convolutions") == "implicit":
+            patches, outputs = _convolutions(task)
+            remembered += count * rows * (patches / min(CONV_FILTERS) + per_output * outputs)
     if shape.longest:
         numbers = min(EVALUATION_STATES, count * shape.rows * shape.widths[1])
         evaluated = EVALUATION_COPIES * numbers

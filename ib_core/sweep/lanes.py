@@ -6,6 +6,7 @@ the trials that are to blame; a worker (`Guard`) lets its queue decide.
 """
 
 import ctypes
+import itertools
 import multiprocessing
 import os
 import resource
@@ -51,6 +52,14 @@ class LaneDied(IBError):
     code = "lane_died"
     split = True
     stalled = False
+
+
+def gpus_for(device: str) -> list[str]:
+    """Return the GPUs that lanes can have, one each; none where this process uses one itself."""
+    alike = device == "cuda" or (device == "auto" and torch.cuda.device_count() > 0)
+    if not alike or torch.cuda.is_initialized() or not sys.platform.startswith("linux"):
+        return []
+    return [f"cuda:{number}" for number in range(torch.cuda.device_count())]
 
 
 def can_fork(device: str) -> bool:
@@ -238,6 +247,7 @@ class Lanes:
         self.count, self.device, self.guarded, self.stall = count, device, guarded, stall
         self.shares = shares or count
         self._processes: dict[Connection, BaseProcess] = {}
+        self._places = itertools.cycle(gpus_for(device) or [device])
         for _ in range(count):
             self._start()
 
@@ -245,7 +255,7 @@ class Lanes:
         """Fork another lane and return this end of its pipe."""
         context = multiprocessing.get_context("fork")
         here, there = context.Pipe()
-        arguments = (there, self.device, self.shares, self.guarded)
+        arguments = (there, next(self._places), self.shares, self.guarded)
         process = context.Process(target=_work, args=arguments, daemon=True)
         with warnings.catch_warnings():
             # Python warns of threads before a fork. A lane touches nothing of theirs: it has

@@ -2,8 +2,8 @@
 
 The tensors of a sweep are too small for threads inside a torch call to help: two threads take as
 long as one. Two processes take half as long. A fork shares what is already imported and loaded,
-so a lane starts in milliseconds; where a process cannot be forked safely (macOS, GPUs) the caller
-trains its shards one after another instead.
+so a lane starts in milliseconds; where a process cannot be forked safely (macOS, one that uses a
+GPU already) the caller trains its shards one after another. With several GPUs every lane has one.
 """
 
 import os
@@ -12,7 +12,7 @@ from importlib import import_module
 
 from ib_core.methods import OWN_METHODS, find_method
 from ib_core.sweep.engine import run_trials
-from ib_core.sweep.lanes import STALL_SECONDS, Lanes, Work, can_fork, is_own
+from ib_core.sweep.lanes import STALL_SECONDS, Lanes, Work, can_fork, gpus_for, is_own
 from ib_core.sweep.result import SILENT, CurvePoint, Observer, TrialResult
 from ib_core.sweep.shard import PlannedShard, plan_shards
 from ib_core.sweep.spec import TrialSpec
@@ -21,6 +21,8 @@ from ib_core.tasks import OWN_TASKS
 
 def lanes_here(device: str) -> int:
     """Return how many shards can train side by side on this machine."""
+    if len(gpus_for(device)) > 1:
+        return len(gpus_for(device))
     return len(os.sched_getaffinity(0)) if can_fork(device) else 1
 
 

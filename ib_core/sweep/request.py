@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ib_core.errors import InvalidSpec, UnknownName
+from ib_core.sweep.search import FINDS, MOST, WITHIN, search_text
 from ib_core.sweep.settings import SETTINGS, Setting
 from ib_core.sweep.values import (
     AGENTS,
@@ -29,7 +30,9 @@ from ib_core.written import Unreadable, shown, written
 __all__ = [
     "AGENTS",
     "BATCH_RULES",
+    "FINDS",
     "ISGD_FORMS",
+    "MOST",
     "POWER",
     "PROFILES",
     "RATE",
@@ -37,6 +40,7 @@ __all__ = [
     "SEED_COUNT",
     "SETTINGS",
     "TAU",
+    "WITHIN",
     "Setting",
     "body_of",
     "check",
@@ -126,6 +130,8 @@ def body_of(spec: Mapping[str, Any]) -> dict[str, Any]:
         spec: A `SweepSpec` as the API answers it.
     """
     named = {"clip" if name == "clips" else name: value for name, value in spec.items()}
+    if spec.get("search"):
+        named["learning_rates"] = spec["search"]
     kept = {name: value for name, value in named.items() if name in SETTINGS and value != ()}
     if kept.get("clip") in ([None], (None,)):
         del kept["clip"]
@@ -156,6 +162,8 @@ def typed_form(name: str, value: Any) -> str:
     if value is None:
         return ""
     if name == "learning_rates" and isinstance(value, Mapping):
+        if "find" in value:
+            return search_text(value)
         return ":".join(written(value[part]) for part in ("from", "to", "count"))
     if isinstance(value, list | tuple):
         # A number of seeds alone would mean 1 to that number.

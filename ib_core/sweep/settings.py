@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ib_core.methods import OF_EVERY_METHOD
+from ib_core.sweep.search import FINDS, MOST, WITHIN, read_rates
 from ib_core.sweep.values import (
     AGENTS,
     BATCH_RULES,
@@ -30,7 +31,6 @@ from ib_core.sweep.values import (
     WORKERS,
     read_clip,
     read_decay,
-    read_learning_rates,
     read_methods,
     read_note,
     read_own,
@@ -154,6 +154,20 @@ _GRID: Schema = {
     "additionalProperties": False,
     "examples": [{"from": 0.01, "to": 100, "count": 13}],
 }
+_SEARCH: Schema = {
+    "type": "object",
+    "description": "Rates are found round by round: each seed's edge, or the best rate.",
+    "properties": {
+        "find": {"type": "string", "enum": list(FINDS)},
+        "from": _nullable(_schema_of(RATE)),
+        "to": _nullable(_schema_of(RATE)),
+        "within": _nullable(_schema_of(WITHIN)),
+        "most": _nullable(_schema_of(MOST)),
+    },
+    "required": ["find"],
+    "additionalProperties": False,
+    "examples": [{"find": "edge", "within": 1.1, "from": 0.01, "to": 1000, "most": 300}],
+}
 _DECAY: Schema = {
     "type": "object",
     "properties": {"tau": _schema_of(TAU), "power": _schema_of(POWER)},
@@ -187,9 +201,10 @@ SETTINGS: dict[str, Setting] = {
         ),
         Setting(
             "learning_rates",
-            "A list, as 0.1,1,10, or a grid, as from:to:count; default: the task's own.",
-            read_learning_rates,
-            _nullable(_GRID, _list_of(_schema_of(RATE), RATE_COUNT.high), _TEXT),
+            "A list, as 0.1,1,10, a grid, as from:to:count, or a search, as edge:from:to or "
+            "best:from:to:within:most; default: the task's own.",
+            read_rates,
+            _nullable(_GRID, _SEARCH, _list_of(_schema_of(RATE), RATE_COUNT.high), _TEXT),
             "--lrs",
         ),
         Setting(

@@ -13,6 +13,7 @@ from ib_core.sweep.families import beside, expand, too_many
 from ib_core.sweep.grid import check_rates, check_seeds, count_seeds, log_grid
 from ib_core.sweep.presets import PRESETS
 from ib_core.sweep.recording import Wish
+from ib_core.sweep.search import Search, searching
 from ib_core.tasks import TASKS, PaperTask, Task, find_task
 
 
@@ -103,8 +104,9 @@ class TrialSpec:
     def from_dict(cls, data: Mapping[str, Any]) -> "TrialSpec":
         """Rebuild a trial from `as_dict`."""
         trial = cls(**{**data, "options": read_options(data.get("options"))})
-        for name in dict(trial.options.own) if isinstance(TASKS.get(trial.task), PaperTask) else ():
-            if name not in CODES:
+        task = TASKS.get(trial.task)
+        if isinstance(task, PaperTask):
+            for name in sorted({*dict(trial.options.own)} - {*CODES, *task.options}):
                 lookup("option", name, _COMMON, field="options")
         return trial
 
@@ -127,6 +129,7 @@ class SweepSpec:
     device: str = "auto"
     options: Options = Options()
     record: tuple[str, ...] = ()
+    search: Search | None = None  # then the rates are those of its first round
 
     @classmethod
     def create(
@@ -146,6 +149,7 @@ class SweepSpec:
         device: str = "auto",
         options: Options | Mapping[str, Any] | None = None,
         record: Iterable[str] = (),
+        search: Mapping[str, Any] | None = None,
     ) -> "SweepSpec":
         """Check every setting, fill in the task's defaults, and return a runnable sweep.
 
@@ -157,7 +161,7 @@ class SweepSpec:
         defaults = found.defaults(profile)
         spec = cls(
             task=task,
-            methods=_canonical(methods),
+            methods=tuple(find_method(method).name for method in methods),
             learning_rates=check_rates(learning_rates),
             seeds=check_seeds(seeds),
             epochs=defaults.epochs if epochs is None else epochs,
@@ -171,17 +175,21 @@ class SweepSpec:
             options=read_options(options),
             record=tuple(record),
         )
+        if search is not None:
+            spec = searching(spec, search, defaults.learning_rates)
         check_sweep(spec, found)
         return replace(spec, options=_of_task(spec.options, found))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the JSON form; what records nothing does not say so."""
-        found = {**asdict(self), "options": self.options.as_dict()}
-        return found if self.record else {k: v for k, v in found.items() if k != "record"}
+        """Return the JSON form; what records or searches nothing does not say so."""
+        found = {**asdict(self), "options": self.options.as_dict(), "search": self.search}
+        if self.search is not None:
+            found["search"] = self.search.as_dict()
+        return {key: one for key, one in found.items() if one or key not in ("record", "search")}
 
     @property
     def size(self) -> int:
-        """Number of trials."""
+        """Number of trials, of a search in its first round."""
         return len(self.methods) * len(self.learning_rates) * len(self.seeds) * len(self.clips)
 
     def expand(self) -> list[TrialSpec]:
@@ -255,7 +263,9 @@ def _spec(body: Mapping[str, Any]) -> SweepSpec:
     settings = {key: value for key, value in body.items() if key not in ("task", "clip")}
     defaults = find_task(body["task"]).defaults(settings.get("profile", "text"))
     rates = settings.get("learning_rates", defaults.learning_rates)
-    if isinstance(rates, Mapping):
+    if isinstance(rates, Mapping) and "find" in rates:
+        settings["search"], rates = rates, defaults.learning_rates
+    elif isinstance(rates, Mapping):
         rates = log_grid(rates["from"], rates["to"], rates["count"])
     seeds = settings.get("seeds", defaults.seeds)
     settings["learning_rates"] = rates
@@ -287,7 +297,7 @@ _COMMON = {name: None for name in Options.__dataclass_fields__ if name != "own"}
 def _of_task(options: Options, task: Task) -> Options:
     """Return the options with every one of the task's own said, and the code it comes from."""
     if isinstance(task, PaperTask):
-        return options
+        return replace(options, own=task.unusual(options.own))
     values = task.read(options.of_task)
     codes = {} if task.code is None else {"code": task.code}
     sizes = {name: values.pop(name) for name in ("width", "depth") if name in values}
@@ -297,25 +307,18 @@ def _of_task(options: Options, task: Task) -> Options:
     return replace(options, **sizes, own=tuple(sorted({**values, **codes}.items())))
 
 
-def _canonical(methods: Iterable[str]) -> tuple[str, ...]:
-    """Return methods by their canonical names."""
-    return tuple(find_method(method).name for method in methods)
-
-
 def _options_of(method: str, options: Options) -> Options:
     """Drop what the method ignores, fill in what it needs: equal trials get equal addresses."""
-    base = method.partition("(")[0]
-    found = find_method(method)
-    exact, heavy = base == "isgd", base == "momentum"
-    # Others with a momentum say it only where it is not the usual one: so they had addresses.
-    said = None if options.momentum == 0.9 else options.momentum
-    others = said if "momentum" in found.options and found.factory is None else None
-    code = found.code
+    base, found = method.partition("(")[0], find_method(method)
+    exact, code = found.exact, found.code
+    heavy = "momentum" in found.options and found.factory is None
+    usual = 0.9 if base == "momentum" else None  # the others came later: unsaid is 0.9 there
+    momentum = usual if options.momentum in (None, 0.9) else options.momentum
     own = options.own if code is None else tuple(sorted((*options.own, ("method_code", code))))
     return replace(
         options,
         own=own,
         isgd_form=(options.isgd_form or "text") if exact else None,
         inner_steps=(options.inner_steps or 100) if exact else None,
-        momentum=(0.9 if options.momentum is None else options.momentum) if heavy else others,
+        momentum=momentum if heavy else None,
     )

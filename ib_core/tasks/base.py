@@ -45,6 +45,7 @@ class Recipe:
     width: int | None = None
     depth: int | None = None
     validation: float | None = None
+    implicit_convolutions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,12 @@ class Workload(Protocol):
     def model(self) -> nn.Module:
         """Return the stack with every member's initial weights."""
 
-    def begin_epoch(self) -> None:
-        """Draw the next epoch's order for every seed."""
+    def begin_epoch(self, *, ahead: bool = True) -> None:
+        """Draw the next epoch's order for every seed.
+
+        Where training waits for every copy, on a GPU, its chance is drawn as well, unless `ahead`
+        is false: then more of it will be drawn in between (`draw_masks`).
+        """
 
     def load_batch(self, step: int) -> None:
         """Make step `step` of the epoch the present batch (and draw its dropout masks)."""

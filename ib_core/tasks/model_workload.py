@@ -115,8 +115,9 @@ class ModelWorkload:
         places = {seed: place for place, seed in enumerate(dict.fromkeys(self.seeds))}
         return [places[seed] for seed in self.seeds]
 
-    def begin_epoch(self) -> None:
+    def begin_epoch(self, *, ahead: bool = True) -> None:
         """Draw the next epoch's order for every seed; all rows at once stay in theirs."""
+        del ahead
         rows = len(self.train)
         orders = {
             seed: torch.randperm(rows, generator=source) if self.shuffled else torch.arange(rows)

@@ -44,6 +44,7 @@ class PiecesWorkload:
         self.steps_per_epoch = len(self.train)
         self._hash = ""
         self._piece = self.train[0]
+        self._counts: dict[int, Tensor] = {}
 
     def model(self) -> nn.Module:
         """Return the stack with every member's initial weights."""
@@ -56,8 +57,9 @@ class PiecesWorkload:
         fill_weights(model, weights, self.seeds)
         return model.to(self.device)
 
-    def begin_epoch(self) -> None:
+    def begin_epoch(self, *, ahead: bool = True) -> None:
         """Note another pass in file order."""
+        del ahead  # nothing is drawn
         before = torch.tensor(list(self._hash.encode()))
         self._hash = tensor_hash(before, torch.arange(len(self.train)))
 
@@ -72,7 +74,7 @@ class PiecesWorkload:
         """Return every member's loss on the present piece, [members], with its graph."""
         x, y = self._piece[:-1], self._piece[1:]
         outputs = model(x.expand(len(self.seeds), 1, *x.shape)).squeeze(1)
-        return self.loss.per_row(outputs, y) @ self._weights(torch.tensor([len(y)]), 0, len(y))[0]
+        return self.loss.per_row(outputs, y) @ self._piece_weights(len(y))
 
     @torch.no_grad()
     def evaluate(self, model: nn.Module) -> Evaluation:
@@ -122,6 +124,12 @@ class PiecesWorkload:
             members,
             authors=self.authors,
         )
+
+    def _piece_weights(self, steps: int) -> Tensor:
+        """Return what the frames of a piece count, kept: made on the processor, used elsewhere."""
+        if steps not in self._counts:
+            self._counts[steps] = self._weights(torch.tensor([steps]), 0, steps)[0]
+        return self._counts[steps]
 
     def _weights(self, steps: Tensor, start: int, stop: int) -> Tensor:
         """Return what frames start .. stop - 1 count in a piece's loss, [pieces, frames].

@@ -10,6 +10,8 @@ from backend.schemas import (
     BesideRead,
     CatalogRead,
     DefaultsRead,
+    LearningRateRead,
+    LearningSeriesRead,
     MethodRead,
     PairedPointRead,
     PairedRead,
@@ -103,6 +105,26 @@ def series(
             for index, lr in enumerate(RATES)
         ],
     )
+
+
+def learnt(one: SeriesRead) -> LearningSeriesRead:
+    """Return losses over training that end as a series says."""
+    rates = [
+        LearningRateRead(
+            lr=point.lr,
+            n=point.n,
+            steps=[0, 10, 20],
+            epochs=[0.0, 1.0, 2.0],
+            mean=[INITIAL, 1.0 if point.mean else None, point.mean],
+            broken=[0, point.diverged, point.diverged],
+            seeds=[
+                {"trial_id": s.trial_id, "seed": s.seed, "values": [INITIAL, 1.0, s.value]}
+                for s in point.seeds
+            ],
+        )
+        for point in one.points
+    ]
+    return LearningSeriesRead(id=one.id, rates=rates)
 
 
 def task(name: str = "digits_mlp", *, present: bool = True) -> TaskRead:

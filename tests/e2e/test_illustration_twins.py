@@ -140,6 +140,15 @@ def question(random: Random, activation: str) -> dict[str, Any]:
     return {"activation": activation, **asked, "reach": random.choice([None, None, updates.NEAR])}
 
 
+def same_lengths(got: dict[str, Any], wanted: dict[str, Any], asked: dict[str, Any]) -> None:
+    """Hold the lengths of steps at every rate against each other."""
+    assert differing(got["rates"], wanted["rates"], 0) == []
+    longest = 1 + abs(asked["s"]) + wanted["rates"][-1] * asked["z_sq"] * asked["b"]
+    for mine, theirs in zip(got["by_rate"], wanted["by_rate"], strict=True):
+        assert (mine["method"], mine["b"]) == (theirs["method"], theirs["b"])
+        assert differing(mine["length"], theirs["length"], longest) == [], asked
+
+
 @pytest.mark.parametrize("activation", list(SOLVABLE))
 def test_the_browser_updates_a_node_as_the_api_does(scripts: Page, activation: str) -> None:
     random = Random(f"update {activation}")
@@ -163,6 +172,7 @@ def test_the_browser_updates_a_node_as_the_api_does(scripts: Page, activation: s
             for name in ("alpha", "landing", "value", "loss", "origin", "change"):
                 size = asked["b"] if name == "alpha" else scale * max(1, asked["b"])
                 assert close(mine[name], theirs[name], size), (asked, name)
+        same_lengths(got, wanted, asked)
         for mine, theirs in zip(got["sweeps"], wanted["sweeps"], strict=True):
             size = abs(wanted["s"][-1]) + scale
             for name in ("step", "landing", "loss"):

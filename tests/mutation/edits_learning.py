@@ -148,9 +148,30 @@ METHODS = (
     Edit(
         "Adam's bias correction is one step ahead",
         "ib_core/methods",
-        "lr / (1 - 0.9**self.steps)",
-        "lr / (1 - 0.9 ** (self.steps + 1))",
+        "lr = step.lr / (1 - B1**self.steps)",
+        "lr = step.lr / (1 - B1 ** (self.steps + 1))",
         ("test_explicit_methods_are_torchs_own",),
+    ),
+    Edit(
+        "Prodigy's distance shrinks",
+        "ib_core/methods",
+        "torch.maximum(d, found)",
+        "torch.minimum(d, found)",
+        ("test_an_optimizer_of_today_steps_as_its_paper_writes",),
+    ),
+    Edit(
+        "schedule-free averages forget nothing and learn nothing",
+        "ib_core/methods",
+        "torch.lerp(x, z, share, out=theta)",
+        "torch.lerp(z, x, share, out=theta)",
+        ("test_an_optimizer_of_today_steps_as_its_paper_writes",),
+    ),
+    Edit(
+        "Muon's steps are sized by the shorter side",
+        "ib_core/methods",
+        "0.2 * max(matrix.shape[1:])",
+        "0.2 * min(matrix.shape[1:])",
+        ("test_an_optimizer_of_today_steps_as_its_paper_writes",),
     ),
     Edit(
         "clipping makes short steps longer",

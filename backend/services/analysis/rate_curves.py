@@ -303,6 +303,9 @@ def _point(
     if measure.higher_is_better:
         low, high = high, low
     diverged = divergence_probability(point.n_diverged, point.n)
+    q1, median, q3 = map(measure.loss, point.quartiles)
+    if measure.higher_is_better:
+        q1, q3 = q3, q1
     return RatePointRead(
         lr=point.lr,
         mean=measure.loss(point.mean),
@@ -314,5 +317,8 @@ def _point(
         diverged=point.n_diverged,
         diverged_low=diverged.low,
         diverged_high=diverged.high,
+        q1=q1,
+        median=median,
+        q3=q3,
         seeds=seeds,  # as dicts: pydantic makes them in one go
     )

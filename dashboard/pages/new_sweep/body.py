@@ -8,11 +8,13 @@ from typing import Any
 
 from ib_core.errors import IBError
 from ib_core.sweep.request import (
+    MOST,
     POWER,
     RATE,
     RATE_COUNT,
     SETTINGS,
     TAU,
+    WITHIN,
     body_of,
     read_body,
     typed_form,
@@ -42,6 +44,8 @@ LABELS: dict[str, str] = {
     "rate_from": "From",
     "rate_to": "To",
     "rate_count": "Number of rates",
+    "rate_within": "Within a factor of",
+    "rate_most": "Trials at most",
     "rate_list": "Rates",
     "seeds": "Seeds",
     "epochs": "Epochs",
@@ -80,6 +84,8 @@ PATHS: dict[str, str] = {
     "rate_from": "learning_rates.from",
     "rate_to": "learning_rates.to",
     "rate_count": "learning_rates.count",
+    "rate_within": "learning_rates.within",
+    "rate_most": "learning_rates.most",
     "rate_list": "learning_rates",
     "tau": "options.decay.tau",
     "power": "options.decay.power",
@@ -93,6 +99,8 @@ KINDS: dict[str, NumberKind] = {
     "rate_from": replace(RATE, needed=True),
     "rate_to": replace(RATE, needed=True),
     "rate_count": replace(RATE_COUNT, what=LABELS["rate_count"], needed=True),
+    "rate_within": WITHIN,
+    "rate_most": MOST,
     **{
         name: kind
         for name in LABELS
@@ -131,7 +139,9 @@ SHOWN_AT: dict[str, str] = {
 
 
 #: Fields that say which rates, and those that a preset decides.
-RATES = ("rate_from", "rate_to", "rate_count", "rate_list")
+RATES = ("rate_from", "rate_to", "rate_count", "rate_within", "rate_most", "rate_list")
+#: What each way to give rates in fields of their own has besides from and to.
+PARTS = {"grid": ("count",), "edge": ("within", "most")}
 DECIDED_BY_PRESET = ("task", "methods", "other_methods", *RATES)
 
 
@@ -149,17 +159,19 @@ def shown_at(
     parts = (field or "").split(".")
     paths = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
     found = next((SHOWN_AT[path] for path in paths if path in SHOWN_AT), None)
-    if found in RATES and rates != "grid":
+    if found in RATES and rates not in PARTS:
         found = "rate_list" if rates == "list" else None
     elif found == "rate_list":
-        found = "rate_to" if falls else "rate_count"
+        found = "rate_to" if falls else f"rate_{PARTS[rates][-1]}"
     return None if preset and found in DECIDED_BY_PRESET else found
 
 
 def grid_falls(body: Mapping[str, Any]) -> bool:
     """Return whether a body's rates are a grid that ends at or below its start."""
     rates = body.get("learning_rates")
-    return isinstance(rates, Mapping) and rates["count"] > 1 and rates["from"] >= rates["to"]
+    if not isinstance(rates, Mapping) or not {"from", "to"} <= rates.keys():
+        return False
+    return bool(rates.get("count", 2) > 1 and rates["from"] >= rates["to"])
 
 
 def in_the_forms_words(message: str) -> str:
@@ -203,9 +215,12 @@ def body_from(form: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _chosen(form: Mapping[str, Any]) -> dict[str, Any]:
-    rates: Any = {part: form[f"rate_{part}"] for part in ("from", "to", "count")}
-    if form["rates_mode"] != "grid":
-        rates = None if form["rates_mode"] == "own" else form["rate_list"] or ""
+    mode = form["rates_mode"]
+    if mode in PARTS:
+        rates: Any = {part: form[f"rate_{part}"] for part in ("from", "to", *PARTS[mode])}
+        rates |= {"find": "edge"} if mode == "edge" else {}
+    else:
+        rates = None if mode == "own" else form["rate_list"] or ""
     other = SETTINGS["methods"].read(form["other_methods"] or "", True) or []
     return {
         "task": form["task"],
@@ -271,7 +286,7 @@ def form_from_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
     form = {
         **{name: body.get(name) for name in (*PLAIN, "task", "methods")},
         "rates_mode": "list",
-        "rate_list": ", ".join(written(rate) for rate in body.get("learning_rates", ())),
+        "rate_list": typed_form("learning_rates", body.get("learning_rates")).replace(",", ", "),
         "seeds": typed_form("seeds", body.get("seeds")).replace(",", ", ").rstrip(" "),
         "clip": typed_form("clip", body.get("clip")).replace(",", ", "),
         **{name: options.get(name) for name in (*OPTIONS, "restart")},
@@ -279,6 +294,10 @@ def form_from_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
         "power": decay.get("power"),
         "vary": written_own(body.get("vary")),
     }
+    rates = body.get("learning_rates")
+    if isinstance(rates, Mapping) and rates.get("find") == "edge":
+        form |= {"rates_mode": "edge", "rate_list": None}
+        form |= {f"rate_{part}": rates.get(part) for part in ("from", "to", *PARTS["edge"])}
     form |= {name: [form[name]] for name in CHOSEN if form.get(name) is not None}
     numbers = (*KINDS, *(name for name in FAMILIES if name not in CHOSEN))
     return form | {name: written(form[name]) for name in numbers if form.get(name) is not None}

@@ -22,6 +22,7 @@ from dashboard.pages.new_sweep.body import (
     FIELDS,
     LABELS,
     LISTS,
+    PARTS,
     TYPED,
     UNDERSTOOD,
     WITH_ERRORS,
@@ -117,10 +118,11 @@ def _alert(words: str) -> Component:
 
 
 def _facts(found: DryRunRead) -> Component:
+    most = "at most " if found.at_most else ""
     pairs = [
-        ("Trials", count(found.trials)),
+        ("Trials", f"{most}{count(found.trials)}"),
         ("Already known", count(found.reused)),
-        ("To train", count(found.trials - found.reused)),
+        ("To train", f"{most}{count(found.trials - found.reused)}"),
         ("Shards", count(found.shards)),
         ("Time of one worker", f"about {duration(found.cost_seconds)}" if found.shards else "none"),
         ("Memory at most", size(found.memory_bytes) if found.memory_bytes else None),
@@ -161,6 +163,10 @@ def grid_of(task: TaskRead | None, profile: str) -> dict[str, Any]:
     Output(ids.PRESET_PART, "style"),
     Output("new-rates-grid", "style"),
     Output("new-rates-list", "style"),
+    Output("new-rates-grid-part", "style"),
+    Output("new-rates-edge-part", "style"),
+    Output("new-rates-most-part", "style"),
+    Output("new-rates-search", "style"),
     Input(ids.MODE, "value"),
     Input(ids.RATES_MODE, "value"),
     prevent_initial_call=True,
@@ -170,8 +176,10 @@ async def show_parts(mode: str, rates_mode: str) -> tuple[Any, ...]:
     return (
         HIDDEN if mode == "preset" else None,
         None if mode == "preset" else HIDDEN,
-        None if rates_mode == "grid" else HIDDEN,
+        None if rates_mode in PARTS else HIDDEN,
         None if rates_mode == "list" else HIDDEN,
+        None if rates_mode == "grid" else HIDDEN,
+        *([None if rates_mode == "edge" else HIDDEN] * 3),
     )
 
 

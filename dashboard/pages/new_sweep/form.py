@@ -12,7 +12,7 @@ from dashboard.components import card, method_swatch, number_field
 from dashboard.formats import count, counted
 from dashboard.ids import NewSweep as ids
 from dashboard.markup import Component, html
-from dashboard.pages.new_sweep.body import FAMILIES, FIELDS, KINDS, LABELS, read_own
+from dashboard.pages.new_sweep.body import FAMILIES, FIELDS, KINDS, LABELS, PARTS, read_own
 from ib_core.written import written
 
 
@@ -144,21 +144,32 @@ def rates_card(form: Mapping[str, Any]) -> Component:
                 {"value": "grid", "label": "Log-spaced grid"},
                 {"value": "list", "label": "List"},
                 {"value": "own", "label": "The task's own"},
+                {"value": "edge", "label": "Find the edge"},
             ],
             value=mode,
             size="xs",
             mb=12,
+            style={"flexWrap": "wrap"},
             **{"aria-label": LABELS["rates_mode"]},
         ),
         html.Div(
             [
                 _number("rate_from", form),
                 _number("rate_to", form),
-                _number("rate_count", form),
+                _part("grid", mode, _number("rate_count", form)),
+                _part("edge", mode, _number("rate_within", form, "1.1")),
+                _part("edge", mode, _number("rate_most", form, "as many as it takes"), "most"),
             ],
             className="fields",
             id="new-rates-grid",
-            style=None if mode == "grid" else {"display": "none"},
+            style=None if mode in PARTS else {"display": "none"},
+        ),
+        html.Div(
+            "Every seed's edge is found in rounds: coarse over the range, then halving the "
+            "interval between its last sound and its first broken rate. No grid is needed.",
+            id="new-rates-search",
+            className="history-meta",
+            style=None if mode == "edge" else {"display": "none"},
         ),
         html.Div(
             _number("rate_list", form, "0.1, 1, 10, or a grid: 0.01:100:9"),
@@ -168,6 +179,12 @@ def rates_card(form: Mapping[str, Any]) -> Component:
         html.Div(id=ids.RATES, style={"marginTop": "8px"}),
         title="Learning rates",
     )
+
+
+def _part(of: str, mode: str, field: Component, name: str = "") -> Component:
+    """Return a field that only one way to give rates has."""
+    shown = None if mode == of else {"display": "none"}
+    return html.Div(field, id=f"new-rates-{name or of}-part", style=shown)
 
 
 def seeds_card(form: Mapping[str, Any]) -> Component:

@@ -100,6 +100,8 @@ RULES: dict[tuple[str, str], Rule] = {
     ("DELETE", "/api/studies/{study_id}"): Rule(OWNERS, 204),
     ("GET", "/api/studies/{study_id}/sensitivity"): READ,
     ("GET", "/api/studies/{study_id}/scorecard"): READ,
+    ("GET", "/api/studies/{study_id}/theorem"): READ,
+    ("GET", "/api/studies/{study_id}/learning"): READ,
     ("GET", "/api/studies/{study_id}/differences"): READ,
     ("GET", "/api/studies/{study_id}/timing"): READ,
     # Let in, and told that an empty study has no network to time.

@@ -72,6 +72,28 @@ def test_rates_can_be_a_list_or_the_task_s_own():
     assert "learning_rates" not in body_from(GRID | {"rates_mode": "own"})
 
 
+EDGE = GRID | {"rates_mode": "edge", "rate_within": "1.2", "rate_most": ""}
+
+
+def test_rates_can_be_searched_for():
+    asked = {"find": "edge", "from": 0.01, "to": 100.0, "within": 1.2}
+    assert body_from(EDGE)["learning_rates"] == asked
+    assert body_from(EDGE | {"rate_most": "300"})["learning_rates"] == {**asked, "most": 300}
+    assert shown_at("learning_rates.most", rates="edge") == "rate_most"
+    assert shown_at("learning_rates", rates="edge", falls=True) == "rate_to"
+    spec = {"task": "digits_mlp", "methods": ["eb"], "learning_rates": [1.0], "search": asked}
+    again = {k: v for k, v in form_from_spec(spec).items() if v is not None}
+    assert body_from(EMPTY | {"mode": "grid"} | again)["learning_rates"] == asked
+    best = {**spec, "search": {**asked, "find": "best"}}
+    again = {k: v for k, v in form_from_spec(best).items() if v is not None}
+    assert body_from(EMPTY | {"mode": "grid"} | again)["learning_rates"] == best["search"]
+
+
+def test_a_forecast_of_a_search_says_at_most(api):
+    shown, *_ = forecasted(api, **{k: v for k, v in EDGE.items() if v is not None})
+    assert "at most 54" in text_of(shown)
+
+
 def test_options_hold_only_what_was_set():
     texts = {"width": "32", "tau": "1e2", "power": ".75", "momentum": "0"}
     form = GRID | texts | {"restart": True}
@@ -109,8 +131,9 @@ def test_a_preset_sends_its_name_and_what_replaces_its_own():
     ],
 )
 def test_what_cannot_be_read_says_so_at_its_field(change, field):
+    form = EDGE if field in ("rate_within", "rate_most") else GRID
     with pytest.raises(Refused) as caught:
-        body_from(GRID | change)
+        body_from(form | change)
     assert caught.value.name == field
 
 
