@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Sequence
 from itertools import groupby
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -66,25 +65,32 @@ def learning_curves(
 def _rates(
     rows: Sequence[Finished], measure: Measure, *, smooth: int, points: int, whole: bool
 ) -> list[LearningRateRead]:
+    curves = [(row, own) for row in rows if (own := _seed_curve(row, measure))]
+    # As for final values: nobody's may mean that the task has no such number.
+    known = any(np.isfinite(own.losses).any() for _, own in curves)
+    if not known and not all(own.diverged for _, own in curves):
+        return []
     found = []
-    for lr, group in groupby(rows, key=attrgetter("lr")):
-        members = [(row, own) for row in group if (own := _seed_curve(row, measure))]
-        if members:
-            curve = learning_curve([own for _, own in members], smooth=smooth, points=points)
-            found.append(_to_read(lr, [row for row, _ in members], curve, measure, whole=whole))
+    for lr, group in groupby(curves, key=lambda one: one[0].lr):
+        members = list(group)
+        curve = learning_curve([own for _, own in members], smooth=smooth, points=points)
+        found.append(_to_read(lr, [row for row, _ in members], curve, measure, whole=whole))
     return found
 
 
 def _seed_curve(row: Finished, measure: Measure) -> SeedCurve | None:
-    """Return a trial's curve, an accuracy as an error; None if it never recorded the metric."""
+    """Return a trial's curve, an accuracy as an error; None if it never recorded the metric.
+
+    One that diverged before its first evaluation lost it, and that must show.
+    """
     if not row.curve:
         return None
     columns = unpack(row.curve, row.validation_curve)
     values = columns[COLUMNS.index(measure.metric)]
-    if not np.isfinite(values).any():
+    diverged = row.state == State.DIVERGED
+    if not diverged and not np.isfinite(values).any():
         return None
     losses = 1.0 - values if measure.higher_is_better else values
-    diverged = row.state == State.DIVERGED
     return SeedCurve(columns[STEP], columns[EPOCH], losses, diverged)
 
 
