@@ -302,13 +302,13 @@ def _climb(product: Callable[[Vectors], Vectors], x: Vectors) -> tuple[Tensor, V
         residual = _unit(residual)
         basis, images = (x, residual, last), (hx, product(residual), hlast)
         mix = _best_mix(basis, images)
-        moves, images = (_mixed(parts, mix, (1, 2)) for parts in (basis, images))
+        moves, moved = (_mixed(parts, mix, (1, 2)) for parts in (basis, images))
         going = ~settled.unsqueeze(1)
         first = mix[:, :1].to(x[0].dtype)
         there = [first * v + m for v, m in zip(x, moves, strict=True)]
-        image = [first * h + m for h, m in zip(hx, images, strict=True)]
+        image = [first * h + m for h, m in zip(hx, moved, strict=True)]
         x, hx = (_kept(going, new, old) for new, old in ((there, x), (image, hx)))
-        last, hlast = moves, images
+        last, hlast = moves, moved
         value = torch.where(settled, value, _inner(x, hx) / _inner(x, x))
     return torch.where(value.isfinite(), value, torch.nan).float().cpu(), _unit(x)
 
