@@ -9,10 +9,18 @@ from sqlalchemy.orm import Session
 from backend.services import replays
 from backend.services.replays import ReplayClaim
 from backend.services.workers import Worker
-from ib_core.sweep import Observer, TrialSpec, agreement, replay_trial
+from ib_core.sweep import (
+    Observer,
+    TrialSpec,
+    agreement,
+    can_fork,
+    is_own,
+    replay_trial,
+    run_trials,
+)
 from worker.reporter import LeaseLost, Stopped
 from worker.stopping import StopFlag
-from worker.training import engine_device, explain, write_until_it_works
+from worker.training import engine_device, explain, guard, write_until_it_works
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +66,13 @@ def replay(trial_id: int, *, worker: Worker, stopping: StopFlag) -> None:
     log.info("Replay of trial %d.", trial_id)
     device = engine_device(claim.device, worker.device)
     try:
+        spec = TrialSpec.from_dict(claim.spec)
+        guarded = can_fork(device) and is_own(spec)
         found = replay_trial(
-            TrialSpec.from_dict(claim.spec), device=device, observer=_Renewer(claim, stopping)
+            spec,
+            device=device,
+            observer=_Renewer(claim, stopping),
+            run=guard(worker.threads).run if guarded else run_trials,
         )
     except LeaseLost:
         log.warning("Replay of trial %d is another worker's now.", trial_id)

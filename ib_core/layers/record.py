@@ -137,12 +137,15 @@ class ImplicitLayer(nn.Module):
 
 @contextmanager
 def twice_differentiable(model: nn.Module) -> Iterator[None]:
-    """Let the model's layers be passed so that second derivatives exist; slower, no records."""
-    layers = [layer for layer in model.modules() if isinstance(layer, ImplicitLayer)]
+    """Let the model's layers be passed so that second derivatives exist; slower, no records.
+
+    Those of ours, that is, which have a `twice`: others are torch's own functions anyway.
+    """
+    layers = [layer for layer in model.modules() if hasattr(layer, "twice")]
     try:
         for layer in layers:
-            layer.twice = True
+            setattr(layer, "twice", True)  # noqa: B010  modules of several kinds have it
         yield
     finally:
         for layer in layers:
-            layer.twice = False
+            setattr(layer, "twice", False)  # noqa: B010

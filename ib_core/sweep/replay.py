@@ -5,7 +5,7 @@ and once more with rows of every step around that one. Both change nothing about
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from ib_core.errors import MisuseError
@@ -18,6 +18,8 @@ from ib_core.sweep.story import Story, brief, tell
 #: Numbers that differ by less than this share are the same up to rounding: other neighbours in a
 #: stack, or another machine, add up in another order.
 ROUNDING = 1e-3
+#: Trains trials and tells their results to an observer, as `run_trials` does.
+Run = Callable[..., object]
 #: What is compared.
 COMPARED = ("train_loss", "test_loss")
 
@@ -57,6 +59,12 @@ class _Part(Observer):
 
     def __init__(self, outer: Observer, part: int) -> None:
         self.outer, self.part = outer, part
+        self.result: TrialResult | None = None
+
+    def finished(self, index: int, result: TrialResult) -> None:
+        """Keep what came of it."""
+        del index
+        self.result = result
 
     def points(self, points: Mapping[int, CurvePoint]) -> None:
         """Pass on the second training's points."""
@@ -69,21 +77,27 @@ class _Part(Observer):
 
 
 def replay_trial(
-    trial: TrialSpec, *, device: str = "cpu", observer: Observer = SILENT
+    trial: TrialSpec, *, device: str = "cpu", observer: Observer = SILENT, run: Run = run_trials
 ) -> Replayed | None:
     """Train a trial alone and record all of it; None if the observer no longer wants it.
+
+    Args:
+        trial: What to train.
+        device: Where.
+        observer: Told about points and progress; may call it off.
+        run: Trains a list of trials and tells their results, where it is not to be done here.
 
     Raises:
         MisuseError: Its own code failed, in its words.
     """
-    scout = _train(trial, Wish((), most=None), device, _Part(observer, 0))
+    scout = _train(trial, Wish((), most=None), device, _Part(observer, 0), run)
     if scout is None:
         return None
     assert scout.recording is not None
     row = scout.recording.break_row()
     diverged_at = None if scout.divergence is None else scout.divergence.step
     around = diverged_at if row is None else max(1, int(scout.recording.steps[row]))
-    result = _train(trial, Wish(around=around), device, _Part(observer, 1))
+    result = _train(trial, Wish(around=around), device, _Part(observer, 1), run)
     if result is None:
         return None
     assert result.recording is not None
@@ -91,8 +105,9 @@ def replay_trial(
     return Replayed(replace(result, recording=None), result.recording, story)
 
 
-def _train(trial: TrialSpec, wish: Wish, device: str, observer: Observer) -> TrialResult | None:
-    result = run_trials([replace(trial, wish=wish)], device=device, observer=observer)[0]
+def _train(trial: TrialSpec, wish: Wish, device: str, part: _Part, run: Run) -> TrialResult | None:
+    run([replace(trial, wish=wish)], device=device, observer=part)
+    result = part.result
     if result is not None and result.outcome is Outcome.FAILED:
         raise MisuseError(f"The trial fails: {result.error}")
     return result

@@ -29,6 +29,8 @@ class _Loop(nn.RNNBase):
 
     #: How many tensors a state has.
     parts = 1
+    #: Whether somebody wants second derivatives (`ib_core.layers.twice_differentiable`).
+    twice = False
 
     def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Any]:
         """Return all outputs of the last layer, and the last state of every layer."""
@@ -184,7 +186,7 @@ class LoopLSTM(_Loop):
     def _unrolled(self, x: Tensor, state: State, place: str) -> tuple[Tensor, State]:
         """Return one layer's states in the order of time, and the last."""
         weight, recurrent = (getattr(self, f"weight_{kind}_{place}") for kind in ("ih", "hh"))
-        if not torch._C._functorch.is_batchedtensor(recurrent):
+        if self.twice or not torch._C._functorch.is_batchedtensor(recurrent):
             return super()._unrolled(x, state, place)
         bias = weight.new_zeros(weight.shape[0])
         if self.bias:
