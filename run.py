@@ -30,7 +30,6 @@ STAMP = VENV / "etascope-installed"
 RUNNING = sys.version_info[:2]
 TRIES = 3
 UNSTEADY = 8  # more failures than this are no accident of a busy machine
-TESTED = "server,dev,importers,optimizers"  # whose own libraries make what the tests read
 
 
 class Stop(Exception):
@@ -47,7 +46,7 @@ def main(arguments: list[str]) -> int:
             os.chdir(ROOT)
             os.execv(VENV / "bin" / "etascope", ["etascope", "up", *rest])
         if command == "test":
-            install(TESTED)
+            install("server,dev")
             return test(rest)
         print(__doc__.strip())
         return 0 if command in ("-h", "--help", "help") else 2
