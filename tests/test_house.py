@@ -131,7 +131,7 @@ EACH_ITS_OWN: dict[str, str] = {
     "app": "what a process runs: the API, the dashboard, the worker",
     "base": "what every module of its package is made of",
     "cost": "in metrics the price of an implicit step, in sweep the forecast of a stack",
-    "families": "a sweep's settings as lists, and many series in one picture",
+    "families": "settings given as lists, and how their curves are told apart",
     "learning": "losses over training, and in the guide what that is",
     "panels": "of the report, and of a figure",
     "pictures": "of the report, and of the guide",

@@ -176,7 +176,7 @@ def test_up_after_test_does_not_install_again(project: Project, run_py: ModuleTy
     stamp.write_text(stamp.read_text().replace("server,dev", "server"))
     project.run("test", "--version", PIP_FAILS="1")
     [call] = project.pip_calls()
-    assert call.endswith("-e .[server,dev]")
+    assert call.endswith(f"-e .[{run_py.TESTED}]")
 
 
 def test_old_python_can_read_run_py_and_is_refused_in_one_sentence(run_py: ModuleType) -> None:

@@ -29,7 +29,7 @@ from dashboard.components import (
     sliders_for_browser,
     values_of,
 )
-from dashboard.ids import Updates
+from dashboard.ids_of_illustrations import Updates
 from dashboard.router import Page
 
 SPANS: tuple[Choice, ...] = (("whole", "Whole step"), ("near", "Near zero"))

@@ -22,7 +22,7 @@ from ib_core.methods.catalogue import METHODS
 from ib_core.methods.mover import Mover, Plain, Step, method_of, mover_kind, runs_of
 from ib_core.methods.proxprop import solved_rows
 from ib_core.methods.schedules import CONSTANT
-from ib_core.methods.slots import Saved, Slots
+from ib_core.methods.slots import Saved, Slots, add_product
 from ib_core.methods.theorem import Averages
 from ib_core.updates import (
     OUTPUT_ALPHAS,
@@ -179,7 +179,7 @@ class StackOptimizer:
                 layer.records.clear()
                 alpha = self._alphas(layer, record, lr)
                 self.slots.of(layer.weight).alpha = alpha
-                _add_product(layer, alpha, record.z, lr)
+                add_product(layer, alpha, record.z, lr)
         ordinary = []
         for slot in self.slots:
             if slot.parameter.grad is not None:  # an explicit part: a convolution, say
@@ -389,17 +389,3 @@ class StackOptimizer:
 
     def _tensor_unless(self, values: list[float], nothing: float) -> Tensor | None:
         return None if all(value == nothing for value in values) else self._tensor(values)
-
-
-def _add_product(layer: ImplicitLayer, alpha: Tensor, z: Tensor, lr: Tensor) -> None:
-    """Add `-lr * sum_rows alpha z` to a layer's weights, and likewise to its bias."""
-    if len(lr) == 1 and lr.is_cpu:  # the product itself takes one rate, but not one a member
-        rate = float(lr)
-        layer.matrix.squeeze(0).addmm_(alpha.squeeze(0).mT, z.squeeze(0), alpha=-rate)
-        if layer.bias is not None:
-            layer.bias.sub_(alpha.sum(-2), alpha=rate)
-        return
-    step = alpha.mT * -lr.view(-1, 1, 1)
-    layer.matrix.baddbmm_(step, z)
-    if layer.bias is not None:
-        layer.bias.add_(step.sum(-1))

@@ -15,12 +15,13 @@ import sys
 import time
 import warnings
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import torch
 
@@ -224,6 +225,21 @@ class Work:
         return parts
 
 
+@contextmanager
+def _allowed_children() -> Iterator[None]:
+    """Let this process fork, though it be a daemon, as those of a worker's pool are.
+
+    Python forbids it lest children stay behind; a guarded lane ends with its parent by itself.
+    """
+    config: dict[str, Any] = multiprocessing.current_process().__dict__["_config"]
+    daemon = config.get("daemon")
+    config["daemon"] = False
+    try:
+        yield
+    finally:
+        config["daemon"] = daemon
+
+
 class Lanes:
     """A crew of forked training processes; leaving the context stops them.
 
@@ -261,7 +277,8 @@ class Lanes:
             # Python warns of threads before a fork. A lane touches nothing of theirs: it has
             # one torch thread, and no locks but its own.
             warnings.simplefilter("ignore", DeprecationWarning)
-            process.start()
+            with _allowed_children():
+                process.start()
         there.close()
         self._processes[here] = process
         return here

@@ -1,6 +1,7 @@
 """Sweeps of anybody's tasks: from a file, from Python, with code that misbehaves."""
 
 import math
+import multiprocessing
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from ib_core.methods import (
 )
 from ib_core.own import manifest, register_file, register_word
 from ib_core.seeding import tensor_hash
-from ib_core.sweep import TrialResult, run_all, run_trials, specs_of
+from ib_core.sweep import Guard, Observer, TrialResult, run_all, run_trials, specs_of
 from ib_core.tasks import OWN_TASKS, build_workload, find_task, paper_task
 from tests.ib_core.own.models import rows
 
@@ -148,6 +149,24 @@ def test_code_that_misbehaves_fails_its_own_trials_only(file: Path, what: str, s
     outcomes = [(r.outcome.value, r.error) for r in results if r]
     assert [outcome for outcome, _ in outcomes] == ["failed"] * 2 + ["completed"] * 2
     assert said in str(outcomes[0][1])
+
+
+def test_a_daemon_as_a_workers_pool_has_them_may_guard_a_users_code(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Ended(Observer):
+        def finished(self, index: int, result: TrialResult) -> None:
+            outcomes.append(result.outcome.value)
+
+    register_file(file)
+    outcomes: list[str] = []
+    monkeypatch.setitem(multiprocessing.current_process().__dict__["_config"], "daemon", True)
+    trials = trials_of(task="mine.py:task", methods=["eb"], learning_rates=[0.1], seeds=1)
+    guard = Guard()
+    guard.run(trials, device="cpu", observer=Ended())
+    guard.stop()
+    assert outcomes == ["completed"]
+    assert multiprocessing.current_process().daemon
 
 
 def test_a_loss_that_is_no_number_is_divergence_and_one_without_mean_a_sentence(
