@@ -18,7 +18,7 @@ CELLS: tuple[Choice, ...] = (("loss", "Value"), ("broken", "Share broken"))
 SMOOTHINGS: tuple[Choice, ...] = (("1", "None"), ("5", "5"), ("20", "20"))
 #: In which pictures a control does something.
 USED_IN = {
-    "colour": "curves learning box against best_of",
+    "colour": "curves box against best_of",
     "panel": "curves",
     "rail": "curves",
     "over": "map against",
