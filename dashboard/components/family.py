@@ -219,7 +219,7 @@ def arrange_from(ids: type[FamilyIds]) -> None:
     )
     names = json.dumps([ids.GRAPH, ids.SCRUBBER, ids.RATE, ids.RAIL])
     browser_callback(
-        f"function(figure, rate) {{ window.etascope.scrub(...{names}, rate); }}",
+        f"function(figure, rate) {{ window.etascope.scrub(...{names}, rate, figure); }}",
         Input(ids.GRAPH, "figure"),
         Input(ids.RATE, "data"),
     )
