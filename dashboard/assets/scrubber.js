@@ -76,33 +76,48 @@
     }
   }
 
+  /* Dash hands a figure over before plotly has drawn it, on a busy machine long before. */
+  const PAUSE = 50;
+
+  function whenDrawn(graph, figure, call, then) {
+    const plot = plotOf(graph);
+    const layout = (plot && plot.layout) || {};
+    const same = layout.uirevision === figure.layout.uirevision && plot._fullLayout;
+    if (chosen[graph].call !== call) {
+      return; // something newer is to be shown
+    }
+    if (same && plot.data.length === figure.data.length && scrubOf(plot)) {
+      then(plot, scrubOf(plot));
+    } else {
+      window.setTimeout(() => whenDrawn(graph, figure, call, then), PAUSE);
+    }
+  }
+
   /* A new figure, or another rate in the address. */
-  function scrub(graph, scrubber, store, rail, rate) {
-    chosen[graph] = Object.assign(chosen[graph] || {}, { scrubber, store, rail });
+  function scrub(graph, scrubber, store, rail, rate, figure) {
+    const call = ((chosen[graph] || {}).call || 0) + 1;
+    chosen[graph] = Object.assign(chosen[graph] || {}, { scrubber, store, rail, call });
     const box = document.getElementById(scrubber);
-    if (!box) {
+    const wanted = figure && figure.layout && figure.layout.meta && figure.layout.meta.scrub;
+    if (box) {
+      box.hidden = !wanted;
+    }
+    if (!box || !wanted) {
       return;
     }
-    /* Dash hands the figure over before plotly has drawn it. */
-    window.requestAnimationFrame(() => window.setTimeout(() => {
-      const plot = plotOf(graph);
-      const found = scrubOf(plot);
-      box.hidden = !found;
-      if (!found) {
-        return;
-      }
+    whenDrawn(graph, figure, call, (plot, found) => {
       /* Lighting up changes the figure, of which Dash tells again. */
       const key = [plot.layout.uirevision, found.rates.length, plot.data.length, rate].join(" ");
-      const dark = plot.data.some((trace) => trace.meta && trace.meta.lit && !trace.x.length);
+      const lit = plot.data.filter((trace) => trace.meta && trace.meta.lit);
+      const dark = lit.length > 0 && lit.every((trace) => !trace.x.length);
       if (chosen[graph].key === key && !dark) {
         return;
       }
       chosen[graph].key = key;
-      const slider = box.querySelector("input");
-      slider.max = found.rates.length - 1;
-      const wanted = Number(rate) > 0 ? Number(rate) : found.chosen || found.rates[Math.floor(found.rates.length / 2)];
-      tell(graph, nearest(found.rates, wanted), false);
-    }, 60));
+      box.querySelector("input").max = found.rates.length - 1;
+      const at = Number(rate) > 0 ? Number(rate) : found.chosen || found.rates[Math.floor(found.rates.length / 2)];
+      tell(graph, nearest(found.rates, at), false);
+    });
   }
 
   const graphOfSlider = (slider) => {

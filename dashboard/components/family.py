@@ -18,7 +18,7 @@ CELLS: tuple[Choice, ...] = (("loss", "Value"), ("broken", "Share broken"))
 SMOOTHINGS: tuple[Choice, ...] = (("1", "None"), ("5", "5"), ("20", "20"))
 #: In which pictures a control does something.
 USED_IN = {
-    "colour": "curves learning box against best_of",
+    "colour": "curves box against best_of",
     "panel": "curves",
     "rail": "curves",
     "over": "map against",
@@ -219,7 +219,7 @@ def arrange_from(ids: type[FamilyIds]) -> None:
     )
     names = json.dumps([ids.GRAPH, ids.SCRUBBER, ids.RATE, ids.RAIL])
     browser_callback(
-        f"function(figure, rate) {{ window.etascope.scrub(...{names}, rate); }}",
+        f"function(figure, rate) {{ window.etascope.scrub(...{names}, rate, figure); }}",
         Input(ids.GRAPH, "figure"),
         Input(ids.RATE, "data"),
     )

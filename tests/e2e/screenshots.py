@@ -47,6 +47,8 @@ def pages_of(url: str) -> dict[str, str]:
         found["study"] = f"/studies/{ids[-1]}"
         found["study-log"] = f"/studies/{ids[-1]}?y=log&band=quantile"
         found["study-difference"] = f"/studies/{ids[-1]}?view=method"
+        for view in ("map", "against", "learning", "box"):
+            found[f"study-{view}"] = f"/studies/{ids[0]}?view={view}"
         found["study-clipping"] = f"/studies/{ids[0]}?view=clip"
         found["compare"] = f"/compare?studies={','.join(map(str, ids[:3]))}"
         found["trial"] = "/trials/1"

@@ -84,6 +84,8 @@ def test_losses_over_training_are_those_of_the_trials_curves(api: TestClient, tr
     ib = next(one for one, label in ids.items() if label == "ib")
     alone = api.get(path, params={"series": ib, "smooth": 3}).json()
     assert [one["id"] for one in alone["series"]] == [ib]
+    both = api.get(path, params={"series": list(ids)}).json()  # as the pictures ask
+    assert {one["id"] for one in both["series"]} == set(ids)
     assert api.get(path, params={"smooth": 0}).status_code == 422
 
 
