@@ -1,7 +1,7 @@
 """Replays: trials trained again alone and recorded; asked for, leased to a worker, stored."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -11,7 +11,10 @@ from backend.models import RecordingRow, ShardState, TrialRow
 from backend.services import offers
 from backend.services.errands import OPEN, Errands
 from backend.services.trials import COUNTED, finite, spec_of
-from ib_core.sweep import ENGINE_VERSION, Agreement, Recording, TrialSpec
+from ib_core.sweep import ENGINE_VERSION, Recording, TrialSpec
+
+if TYPE_CHECKING:  # its module carries torch, which the web process does without
+    from ib_core.sweep import Agreement
 
 #: Long enough for a step of any trial, since it is renewed between steps.
 LEASE_SECONDS = 300.0
@@ -102,7 +105,7 @@ def renew(session: Session, *, claim: ReplayClaim, progress: float) -> bool:
 
 
 def finish(
-    session: Session, *, claim: ReplayClaim, recording: Recording, agreement: Agreement
+    session: Session, *, claim: ReplayClaim, recording: Recording, agreement: "Agreement"
 ) -> bool:
     """Store what was recorded; False if the lease was lost."""
     off = None if agreement.off is None else finite(agreement.off)

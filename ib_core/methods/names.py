@@ -51,7 +51,8 @@ def _found(name: str, _count: int, _own: Method | None) -> Method:
     method = _base(match["base"])
     if match["options"] is None:
         return method
-    own = {name: option for name, option in method.options.items() if name not in OF_A_SWEEP}
+    hidden = OF_A_SWEEP if method.factory is None else ()
+    own = {name: option for name, option in method.options.items() if name not in hidden}
     taken = {**own, **OF_EVERY_METHOD}
     given = _pairs(match["options"], name)
     try:

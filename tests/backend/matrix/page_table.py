@@ -203,6 +203,7 @@ READS: frozenset[str] = frozenset(
         "paper.tables.draw_tables",
         "paper.theory.draw_theorem",
         "trial.draw",
+        "trial.explain",  # what its button asks for, the API decides
         "updates.change_rule",
         "start.begin",  # with accounts on, the first study that it asks for is never begun
         "start.follow",
