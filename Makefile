@@ -7,7 +7,7 @@ help:  ## print this list
 up:  ## install if needed, start everything, print the address
 	python3 run.py up
 
-test:  ## lint, type-check and test, in under 15 minutes
+test:  ## lint, type-check and test
 	python3 run.py test
 
 full:  ## test, and the long ones: chaos, load, reproduction

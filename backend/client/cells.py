@@ -8,6 +8,8 @@
                 break  # cancelled, or given to another
         else:
             cell.finish(train_loss=loss)
+
+A thread keeps the cell's lease meanwhile; what is reported twice is stored once.
 """
 
 import math
