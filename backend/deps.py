@@ -47,8 +47,8 @@ def require_accounts(settings: SettingsDep) -> None:
         )
 
 
-#: Query parameters of which there may be several: the studies to compare.
-REPEATABLE = frozenset({"study"})
+#: Query parameters of which there may be several: studies to compare, series to draw.
+REPEATABLE = frozenset({"study", "series"})
 
 
 def refuse_repeated(request: Request) -> None:

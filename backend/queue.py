@@ -10,16 +10,21 @@ import redis
 from celery import Celery
 from kombu.exceptions import KombuError
 
-from backend.db import transaction
-from backend.errors import Unavailable
-from backend.services import shards, timings
+from backend.db import reading, transaction
+from backend.errors import NotFound, Unavailable
+from backend.services import shards, sweeps
+from backend.services.errands import Errands
+from backend.services.replays import REPLAYS
 from backend.services.shards import QUEUES, Announcement
+from backend.services.timings import RACES
 from backend.settings import get_settings
+from ib_core.errors import IBError
 
 log = logging.getLogger(__name__)
 
 RUN_SHARD = "etascope.run_shard"
 RUN_TIMING = "etascope.run_timing"
+RUN_REPLAY = "etascope.run_replay"
 #: Keeps our keys apart when a team's Redis serves other programs too.
 KEY_PREFIX = "etascope."
 #: A request must not hang because the broker does.
@@ -42,7 +47,7 @@ SENDING: dict[str, Any] = {
 
 
 class Queue:
-    """Tells workers about shards, and about steps to be timed."""
+    """Tells workers about shards, steps to be timed, and trials to be replayed."""
 
     def __init__(self, broker_url: str) -> None:
         self._app = Celery("etascope", broker=broker_url, set_as_current=False)
@@ -85,16 +90,47 @@ class Queue:
             for number, queue in numbers:
                 self._app.send_task(name, args=[number], queue=queue, producer=producer)
 
+    def plan_rounds(self) -> int:
+        """Plan the rounds of searches that are due, and announce them; return how many shards.
+
+        One that cannot be planned ends: it would only fail again.
+        """
+        with reading() as session:
+            due = sweeps.due_rounds(session)
+        sent = 0
+        for sweep_id in due:
+            try:
+                with transaction() as session:
+                    shard_ids = sweeps.plan_round(session, sweep_id=sweep_id)
+            except NotFound:  # deleted meanwhile
+                continue
+            except IBError as error:
+                log.warning("Sweep %d searches no further: %s", sweep_id, error.message)
+                with transaction() as session:
+                    sweeps.end_search(session, sweep_id=sweep_id)
+                continue
+            sent += self.enqueue(shard_ids)
+        return sent
+
     def announce_timings(self, depths: Mapping[str, int] | None = None) -> int:
         """Announce the races of steps that are due; return how many messages were sent."""
+        return self._announce_errands(RUN_TIMING, RACES, depths)
+
+    def announce_replays(self, depths: Mapping[str, int] | None = None) -> int:
+        """Announce the replays that are due; return how many messages were sent."""
+        return self._announce_errands(RUN_REPLAY, REPLAYS, depths)
+
+    def _announce_errands(
+        self, name: str, errands: Errands, depths: Mapping[str, int] | None
+    ) -> int:
         with transaction() as session:
-            found = timings.due(session, depths=depths)
+            found = errands.due(session, depths=depths)
         try:
-            self._send(RUN_TIMING, found)
+            self._send(name, found)
         except Unavailable as error:
-            log.warning("%s %d measurements stay queued.", error.message, len(found))
+            log.warning("%s %d errands stay queued.", error.message, len(found))
             with transaction() as session:
-                timings.mark_unsent(session, timing_ids=[timing_id for timing_id, _ in found])
+                errands.mark_unsent(session, ids=[id for id, _ in found])
             return 0
         return len(found)
 

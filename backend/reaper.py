@@ -10,7 +10,9 @@ from sqlalchemy.orm import Session
 from backend.db import PASSING_FAULTS, reading, reason, transaction
 from backend.errors import Unavailable
 from backend.queue import Queue
-from backend.services import maintenance, offers, shards, timings, workers
+from backend.services import maintenance, offers, shards, sweeps, workers
+from backend.services.replays import REPLAYS
+from backend.services.timings import RACES
 from backend.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -77,9 +79,12 @@ class Reaper:
         self._forget_workers()
         with reading() as session:
             pending = shards.pending(session)
-            untimed = timings.pending(session)
-        if untimed:
-            self._announce_timings()
+            errands = RACES.pending(session) or REPLAYS.pending(session)
+            searching = sweeps.due_rounds(session)
+        if errands:
+            self._announce_errands()
+        if searching:
+            self._queue.plan_rounds()
         if pending.expired and time.monotonic() >= self._patient_until:
             with transaction() as session:
                 lost = shards.expire(session)
@@ -100,12 +105,13 @@ class Reaper:
             due = shards.due(session, depths=depths)
         return self._queue.announce(due)
 
-    def _announce_timings(self) -> None:
+    def _announce_errands(self) -> None:
         try:
             depths = self._queue.depths()
         except Unavailable:  # said where shards are announced, and the rows stay queued
             return
         self._queue.announce_timings(depths)
+        self._queue.announce_replays(depths)
 
     def _forget_workers(self) -> None:
         with reading() as session:
@@ -125,7 +131,8 @@ class Reaper:
             log.warning("Worker %s died while it trained shard %d.", name, shard_id)
             error = f"Worker {name} died while it trained this."
             shards.abandon(session, shard_id=shard_id, worker=name, error=error)
-        timings.abandon(session, workers=dead)
+        RACES.abandon(session, workers=dead)
+        REPLAYS.abandon(session, workers=dead)
         for name in dead:
             offers.leave(session, worker=name)
             workers.remove(session, name=name)

@@ -12,7 +12,7 @@
 | `callbacks` | callbacks that can neither block the event loop nor fail in silence |
 | `dash_routes` | Dash's own routes, guarded, and their scripts packed once |
 | `theme`, `formats` | looks; numbers in words |
-| `ids`, `markup` | names of components; Dash's building blocks |
+| `ids`, `ids_of_illustrations`, `markup` | names of components; Dash's building blocks |
 | `assets` | styles, and scripts that run in the browser |
 
 Nothing is imported here: who draws a figure in a terminal needs no Dash.

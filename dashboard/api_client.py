@@ -4,6 +4,8 @@ Who that person is, and what to offer them, stands here, too: what they may real
 business, these answers only spare people buttons that would be refused.
 """
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar, cast
 
@@ -15,7 +17,11 @@ from backend.client import ApiError, AsyncClient, Call, ServerAway, calls
 from backend.schemas import (
     CSRF_HEADER,
     CatalogRead,
+    LearningSeriesRead,
+    LossMetric,
     MeRead,
+    Metric,
+    SeriesRead,
     StudyRead,
     TaskRead,
 )
@@ -27,6 +33,8 @@ T = TypeVar("T")
 #: What asking can end in besides an answer; each is a sentence for a person.
 Trouble = (ApiError, ServerAway)
 
+#: More series of a study than this are not asked for by name.
+MOST_NAMED = 60
 #: Besides cookies, what of a browser's request tells the API whose it is.
 HANDED_ON = ("Authorization", CSRF_HEADER)
 
@@ -129,3 +137,33 @@ async def task_title(names: list[str]) -> str:
 def find_task(catalog: CatalogRead, name: str | None) -> TaskRead | None:
     """Return a task by name."""
     return next((task for task in catalog.tasks if task.name == name), None)
+
+
+async def learning_of(
+    series: Sequence[SeriesRead], metric: Metric, smooth: int
+) -> dict[str, LearningSeriesRead]:
+    """Return losses over training by series' id, asked of every study once.
+
+    Args:
+        series: Whose; more than the API takes by name are asked for as a whole.
+        metric: What of them; time has no curve, and gives the training loss.
+        smooth: Over how many evaluations they are averaged.
+    """
+    wanted: dict[int, list[str]] = {}
+    for line in series:
+        wanted.setdefault(line.study_id, []).append(line.id)
+    loss: LossMetric = "train_loss" if metric == "seconds" else metric
+    answers = await asyncio.gather(
+        *(
+            ask(
+                calls.learning(
+                    study_id,
+                    metric=loss,
+                    smooth=smooth,
+                    series=names if len(names) <= MOST_NAMED else (),
+                )
+            )
+            for study_id, names in wanted.items()
+        )
+    )
+    return {one.id: one for answer in answers for one in answer.series}

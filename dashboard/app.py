@@ -15,7 +15,7 @@ from backend.schemas import CSRF_COOKIE, CSRF_HEADER
 from dashboard import pages, router
 from dashboard.api_client import Sender, connect, in_process_client
 from dashboard.callbacks import register_all, report
-from dashboard.components import page_shell, unfinished
+from dashboard.components import goes_on, page_shell
 from dashboard.dash_routes import keep_scripts_packed, put_inside
 from dashboard.markup import Dash
 
@@ -110,6 +110,6 @@ async def _ended(client: Sender, request: Request, study_id: int) -> dict[str, A
         study = await client.send(replace(call, headers={**call.headers, **cookies}))
     except ApiError:
         return {"id": study_id, "name": None, "state": None}
-    if unfinished(study.progress):
+    if goes_on(study):
         return None
     return {"id": study.id, "name": study.name, "state": str(study.state)}

@@ -150,6 +150,9 @@ class Study:
     BAND = "study-band"
     SEEDS = "study-seeds"
     SCALE = "study-scale"
+    COLOUR, PANEL, ONLY, RAIL = "study-colour", "study-panel", "study-only", "study-rail"
+    OVER, CELL, SMOOTH, RATE = "study-over", "study-cell", "study-smooth", "study-rate"
+    CHOICES, FAMILY, SCRUBBER = "study-choices", "study-family", "study-scrubber"
     ZOOM = "study-zoom"
     ZOOM_OUT = "study-zoom-out"
     CONTROLS = "study-controls"
@@ -176,12 +179,12 @@ class Study:
     CONFIRM_NO = "study-confirm-no"
     PENDING = "study-pending"
     DONE = "study-done"
-    COPY = "study-copy"
     COPY_MODAL = "study-copy-modal"
     COPY_BODY = "study-copy-body"
     COPY_LINK = "study-copy-link"
     ACTIVITY = "study-activity"
     DELETE = "study-delete"
+    FOR_PAPER = "study-for-paper"
     DELETE_MODAL = "study-delete-modal"
     DELETE_YES = "study-delete-yes"
     DELETE_NO = "study-delete-no"
@@ -197,8 +200,12 @@ class Compare:
     BAND = "compare-band"
     SCALE = "compare-scale"
     SEEDS = "compare-seeds"
+    COLOUR, PANEL, ONLY, RAIL = "compare-colour", "compare-panel", "compare-only", "compare-rail"
+    OVER, CELL, SMOOTH, RATE = "compare-over", "compare-cell", "compare-smooth", "compare-rate"
+    CHOICES, FAMILY, SCRUBBER = "compare-choices", "compare-family", "compare-scrubber"
     GRAPH = "compare-graph"
     TABLE = "compare-table"
+    FOR_PAPER = "compare-for-paper"
     ADVICE = "compare-advice"
     MESSAGE = "compare-message"
     ANSWER = "compare-answer"
@@ -212,6 +219,9 @@ class Compare:
 class Paper:
     """The paper's experiments."""
 
+    THEOREM = "paper-theorem"
+    THEOREM_STUDY = "paper-theorem-study"
+    THEOREM_WORDS = "paper-theorem-words"
     OFFER = "paper-offer"
     PICTURE = "paper-picture"
     EXPERIMENT = "paper-experiment"
@@ -237,6 +247,17 @@ class Trial:
     INTERVAL = "trial-interval"
     FACTS = "trial-facts"
     STATE = "trial-state"
+    STORY = "trial-story"
+    REPLAY = "trial-replay"
+    REPLAY_TICK = "trial-replay-tick"
+    LAYERS = "trial-layers"
+    BESIDE = "trial-beside"
+    WAY = "trial-way"
+    WAY_DRAWN = "trial-way-drawn"
+    WAY_GRAPH = "trial-way-graph"
+    OTHER = "trial-other"
+    OTHER_DRAWN = "trial-other-drawn"
+    OTHER_GRAPH = "trial-other-graph"
 
 
 class Workers:
@@ -253,6 +274,14 @@ class YourModel:
     INTERVAL = "your-model-interval"
     TICK = "your-model-tick"
     BODY = "your-model-body"
+
+
+class WhichMethod:
+    """All methods compared."""
+
+    STUDY = "which-method-study"
+    OFFER = "which-method-offer"
+    GRAPH = "which-method-graph"
 
 
 LOGOUT = "logout"
@@ -310,52 +339,6 @@ class Discussion:
     LIST = "discussion-list"
     TEXT = "discussion-text"
     ADD = "discussion-add"
-
-
-class Toy:
-    """Descent on a one-dimensional loss."""
-
-    LOSS = "toy-loss"
-    CURVATURE = "toy-curvature"
-    START = "toy-start"
-    RATE = "toy-rate"
-    RATE_MARK = "toy-rate-mark"
-    STEPS = "toy-steps"
-    LOG = "toy-log"
-    PAPER = "toy-paper"
-    FIGURES = "toy-figures"
-    LOOKS = "toy-looks"
-    EXPLICIT = "toy-explicit"
-    IMPLICIT = "toy-implicit"
-    LOSSES = "toy-losses"
-    THETAS = "toy-thetas"
-    WORDS = "toy-words"
-    AT = "toy-at"
-    AT_WORDS = "toy-at-words"
-    PLAY = "toy-play"
-    BACK = "toy-back"
-    NEXT = "toy-next"
-    TICK = "toy-tick"
-
-
-class Updates:
-    """One node's update."""
-
-    ACTIVATION = "updates-activation"
-    PUSH = "updates-push"
-    PLACE = "updates-place"
-    RATE = "updates-rate"
-    INPUT = "updates-input"
-    RIDGE = "updates-ridge"
-    SPAN = "updates-span"
-    RULE = "updates-rule"
-    LOOKS = "updates-looks"
-    PAPER = "updates-paper"
-    DOWN = "updates-down"
-    UP = "updates-up"
-    DOWN_WORDS = "updates-down-words"
-    UP_WORDS = "updates-up-words"
-    NOTE = "updates-note"
 
 
 class Guide:

@@ -90,6 +90,10 @@ PALETTE: dict[Scheme, Palette] = {
 }
 
 
+#: What broke, on a map as in the strip.
+BROKEN = "#D9480F"
+
+
 @dataclass(frozen=True, slots=True)
 class SeriesStyle:
     """What one curve looks like."""
@@ -110,6 +114,13 @@ VARIANTS: tuple[tuple[str | None, str | None], ...] = (
     ("hexagon", "longdashdot"),
     ("triangle-down", "dash"),
     ("bowtie", "dot"),
+)
+
+
+#: Colours of what is neither a method nor in any order (Okabe and Ito's, then three of Tol's).
+CATEGORY_COLOURS = (
+    *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
+    *("#AA3377", "#998800", "#777777"),
 )
 
 
@@ -136,6 +147,7 @@ def series_style(
     clipped: bool = False,
     imported: bool = False,
     variant: int = 0,
+    tone: str | None = None,
 ) -> SeriesStyle:
     """Return the style of a curve.
 
@@ -145,14 +157,15 @@ def series_style(
         clipped: Clipped curves are thinner, with open markers.
         imported: Runs made elsewhere are grey; marker and dash still tell the method.
         variant: 0 for a method's first curve in a picture, 1 for its second, ...
+        tone: Its colour where colours tell something other than the method.
     """
     base = method_style(method, imported=imported)
     own = METHOD_STYLE.get(method, base)
     marker, dash = VARIANTS[variant % len(VARIANTS)]
     shape = marker or own.marker
     return SeriesStyle(
-        colour=base.colour,
-        ink=base.ink(scheme),
+        colour=tone or base.colour,
+        ink=tone or base.ink(scheme),
         dash=dash or own.dash,
         width=1.4 if clipped else 2.6,
         marker=f"{shape}-open" if clipped else shape,

@@ -34,6 +34,8 @@ class Option:
         choices: The values of a choice.
         default: What is taken where nobody says anything.
         help: One sentence for forms and tables.
+        later: Whether it came after trials without it: its default is not said, so that they keep
+            their addresses.
     """
 
     kind: str
@@ -42,6 +44,7 @@ class Option:
     choices: tuple[Value, ...] = ()
     default: Value = None
     help: str = ""
+    later: bool = False
 
     def read(self, name: str, value: Any, *, typed: bool = False) -> Value:
         """Return the canonical value of what came, or say what would work.
@@ -93,11 +96,11 @@ def number(low: float, high: float, default: float | None = None, help: str = ""
     return Option("number", *_ends(low, high), default=default, help=help)
 
 
-def choice(*values: Value, default: Value = None, help: str = "") -> Option:
+def choice(*values: Value, default: Value = None, help: str = "", later: bool = False) -> Option:
     """Return an option that takes one of these values."""
     if len(values) < 1 or len(set(map(str, values))) < len(values):
         raise MisuseError("A choice has at least one value, and each once.")
-    return Option("choice", choices=values, default=default, help=help)
+    return Option("choice", choices=values, default=default, help=help, later=later)
 
 
 def _ends(low: float, high: float) -> tuple[float, float]:

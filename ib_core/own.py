@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -48,12 +49,14 @@ class Found:
         methods: Likewise.
         code: Hash of the code.
         versions: Of the packages it uses.
+        refused: What could not be used, a sentence each.
     """
 
     tasks: dict[str, Task] = field(default_factory=dict)
     methods: dict[str, Method] = field(default_factory=dict)
     code: str = ""
     versions: dict[str, str] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
 
 
 _files: dict[str, tuple[Path, Found]] = {}
@@ -151,7 +154,7 @@ def code_of(files: list[Path], loaded: Iterable[str] = ()) -> tuple[str, dict[st
     versions = {name: _version(name) for name in sorted((named | dynamic) - {"etascope"})}
     digest = hashlib.sha256()
     for place, file in enumerate(files):
-        told = file.relative_to(files[0].parent) if place else "module"
+        told = Path(os.path.relpath(file, files[0].parent)).as_posix() if place else "module"
         digest.update(f"{told}\n".encode())
         digest.update(hashlib.sha256(file.read_bytes()).digest())
     digest.update(repr(sorted(versions.items())).encode())
@@ -256,31 +259,42 @@ def register_class(name: str) -> Method:
 
 
 def register_packages() -> Found:
-    """Enter what installed packages announce by the entry points etascope.tasks and .methods."""
+    """Enter what installed packages announce by the entry points etascope.tasks and .methods.
+
+    What cannot be loaded is left out and told in `refused`: other packages are not to blame.
+    """
     found = Found()
     for point in (*entry_points(group=TASK_GROUP), *entry_points(group=METHOD_GROUP)):
         package = point.dist.name if point.dist is not None else point.module
         name = f"{package}:{point.name}"
         try:
             value = point.load()
-        except Exception as error:
-            raise InvalidSpec(f"{name} could not be loaded: {said_where(error)}.") from error
-        versions = {package: _version(package)}
-        place = getattr(sys.modules[point.module], "__file__", None)
-        code, used = code_of([Path(place)] if place else [])
-        if isinstance(value, Task):
-            found.tasks[name] = enter_task(value, name, code, {**used, **versions})
-        elif isinstance(value, Method):
-            found.methods[name] = enter_method(value, name, code, {**used, **versions})
-        else:
-            raise InvalidSpec(f"{name} is neither a Task nor a Method.")
+            code, used = code_of(_files_of(point.module))
+            versions = {**used, package: _version(package)}
+            if isinstance(value, Task):
+                found.tasks[name] = enter_task(value, name, code, versions)
+            elif isinstance(value, Method):
+                found.methods[name] = enter_method(value, name, code, versions)
+            else:
+                found.refused.append(f"{name} is neither a Task nor a Method.")
+        except (Exception, SystemExit) as error:
+            found.refused.append(f"{name} could not be loaded: {said_where(error)}.")
     return found
+
+
+def _files_of(module: str) -> list[Path]:
+    """Return a module's file and those of its package that are loaded with it."""
+    top = module.partition(".")[0]
+    names = [one for one in sys.modules if one == top or one.startswith(f"{top}.")]
+    places = (getattr(sys.modules[one], "__file__", None) for one in (module, *sorted(names)))
+    return list(dict.fromkeys(Path(place).resolve() for place in places if place))
 
 
 def register_word(word: str, kind: str) -> str:
     """Enter what a word on the command line says, and return the name to go on with.
 
-    `my_file.py:task` is a file's; `package.Class` a class; anything else is a name already.
+    `my_file.py:task` is a file's; `my-package:digits` an installed package's; `package.Class` a
+    class; anything else is a name already.
 
     Args:
         word: As typed; a method may say options in brackets.
@@ -298,6 +312,11 @@ def register_word(word: str, kind: str) -> str:
         if name not in known:
             raise UnknownName(f"{kind} in {Path(place).name}", attribute, _bare(known), field=kind)
         return f"{name}{bracket}{options}"
+    if colon and base not in (OWN_TASKS if kind == "task" else OWN_METHODS):
+        refused = [one for one in register_packages().refused if one.startswith(f"{base} ")]
+        if refused:
+            raise InvalidSpec(refused[0], field=kind)
+        return word
     dotted = "." in base and not base.startswith("torch.optim.") and "/" not in base
     if kind == "method" and dotted and ":" not in base:
         register_class(base)

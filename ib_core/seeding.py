@@ -60,3 +60,9 @@ def tensor_hash(*tensors: Tensor) -> str:
         digest.update(str(tuple(tensor.shape)).encode())
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()[:16]
+
+
+def evenly(rows: int, most: int) -> Tensor:
+    """Return at most so many of the rows, evenly chosen, the first and the last among them."""
+    found: Tensor = torch.linspace(0, rows - 1, min(rows, most)).round().long().unique()
+    return found

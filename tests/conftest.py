@@ -5,6 +5,7 @@ import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck
@@ -15,6 +16,7 @@ from backend.db import Base, dispose_engines, transaction
 from backend.operations.database import upgrade
 from backend.queue import get_queue
 from backend.settings import Settings, get_settings
+from tests.lanes import Lanes, place_of
 from tests.servers import BrokerServer, PostgresServer
 
 with warnings.catch_warnings():
@@ -32,6 +34,18 @@ hypothesis_settings.register_profile(
     "full", hypothesis_settings.get_profile("default"), max_examples=1000
 )
 hypothesis_settings.load_profile("full" if os.environ.get("ETASCOPE_TEST_FULL") else "default")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes:
+    """Hand out files in the order in which they are collected, not by the number of tests."""
+    config.option.loadscopereorder = False
+    return Lanes(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put what takes longest first; within that, everything stays as it was found."""
+    items.sort(key=lambda item: place_of(item.nodeid))
 
 
 @pytest.fixture(scope="session")

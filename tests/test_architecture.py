@@ -67,17 +67,27 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "ib_core.errors",
         "ib_core.seeding",
         "ib_core.written",
+        "ib_core.kernels",  # which note a step's launches
+        "ib_core.options",
         "ib_core.updates",
         "ib_core.methods",
         "ib_core.datasets",
         "ib_core.tasks",
         "ib_core.own",  # whose names a notebook's tasks are entered under
     ),
+    "ib_core.sweep.recorder": (  # looks into layers while they train
+        "ib_core.layers",
+        "ib_core.methods",
+        "ib_core.sweep",
+        "ib_core.tasks",
+    ),
     "ib_core.sweep.speed": (
         "ib_core.updates",
         "ib_core.layers",
         "ib_core.kernels",
     ),  # what it measures
+    # What is broken, the metrics say: nobody else has a word for it.
+    "ib_core.sweep.rounds": ("ib_core.sweep", "ib_core.metrics"),
     "ib_core.metrics": ("ib_core.errors", "ib_core.sweep.result"),
     "ib_core": ("ib_core",),
     "backend.schemas": ("ib_core.sweep.request",),

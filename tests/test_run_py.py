@@ -12,6 +12,8 @@ from types import ModuleType
 
 import pytest
 
+from tests.lanes import ALONE, LONGEST, place_of, scope_of
+
 ROOT = Path(__file__).resolve().parents[1]
 
 FAKE_PIP = """
@@ -354,6 +356,18 @@ def test_full_run_leaves_out_only_what_needs_a_gpu(
 
     assert list(commands) == ["ruff check", "ruff format", "mypy", "pytest"]
     assert commands["pytest"][-2:] == ["-m", "not gpu"]
+
+
+def test_lanes_begin_with_what_takes_longest_and_one_lane_has_the_site() -> None:
+    for start in LONGEST:
+        assert (ROOT / start).exists(), start
+    browser = [f"tests/e2e/{file.name}::test_it" for file in (ROOT / "tests/e2e").glob("test_*.py")]
+    assert {scope_of(one) for one in browser} == {"tests/e2e", *ALONE}
+    assert scope_of("tests/worker/test_faults.py::test_it[a::b]") == "tests/worker/test_faults.py"
+    order = ["tests/e2e/test_toy.py::a", "tests/worker/test_faults.py::a", f"{ALONE[0]}::a"]
+    order += ["tests/backend/test_db.py::a"]
+    places = [place_of(one) for one in order]
+    assert places == sorted(set(places))
 
 
 def test_constraints_pin_every_dependency_and_name_no_build_or_place() -> None:

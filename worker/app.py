@@ -148,6 +148,18 @@ class TrainingProcess:
 
         measure(timing_id, worker=self.heartbeat.worker, stopping=self.stopping)
 
+    def replay(self, trial_id: int) -> None:
+        """Train a trial again alone; a signal to end leaves it to another worker."""
+        from worker.replaying import replay  # brings torch, too
+
+        self._loaded.wait(LOADING_SECONDS)
+        before = signal.signal(signal.SIGTERM, self._on_terminate)
+        try:
+            replay(trial_id, worker=self.heartbeat.worker, stopping=self.stopping)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+            self.stopping.clear_here()
+
     def _on_terminate(self, _signal: int, _frame: FrameType | None) -> None:
         self.stopping.set_here()
 

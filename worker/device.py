@@ -111,7 +111,10 @@ def warm_up(devices: Devices) -> None:
     """Import the engine, which takes seconds, before the first shard needs it."""
     import torch
 
+    from ib_core.sweep import keep_pages
+
     torch.set_num_threads(devices.threads)
+    keep_pages()
     import_module("worker.training")
 
 

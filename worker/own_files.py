@@ -90,12 +90,11 @@ def load(words: Iterable[str], probed: Sequence[Manifest] | None = None) -> list
         else:
             methods.append(own.register_class(word).name)
     if anything_installed():
-        try:
-            installed = own.register_packages()
-            tasks += installed.tasks
-            methods += installed.methods
-        except IBError as error:
-            log.warning("Installed tasks and methods are left out: %s", error.message)
+        installed = own.register_packages()
+        tasks += installed.tasks
+        methods += installed.methods
+        for sentence in installed.refused:
+            log.warning("Left out: %s", sentence)
     told = [_told(name, "task") for name in tasks] + [_told(name, "method") for name in methods]
     if probed is None:
         return [{**one, **_measured(one)} for one in told]

@@ -1,27 +1,22 @@
 """One race of steps from claim to finish: what each method's step costs on one network."""
 
 import logging
-from collections.abc import Callable
-from typing import TypeVar
 
 from sqlalchemy.orm import Session
 
-from backend.db import transaction
 from backend.services import timings
 from backend.services.timings import BASELINE, TimingClaim
 from backend.services.workers import Worker
 from ib_core.bench import race_methods
-from worker.stopping import STOPPING_SECONDS, StopFlag, until_it_works
-from worker.training import engine_device, explain
-
-T = TypeVar("T")
+from worker.stopping import StopFlag
+from worker.training import engine_device, explain, write_until_it_works
 
 log = logging.getLogger(__name__)
 
 
 def measure(timing_id: int, *, worker: Worker, stopping: StopFlag) -> None:
     """Claim a race, run it and store its ratios; a second delivery finds nothing to claim."""
-    claim = _write(
+    claim = write_until_it_works(
         stopping,
         lambda session: timings.claim(session, timing_id=timing_id, worker=worker.name),
         what=f"claim timing {timing_id}",
@@ -47,7 +42,7 @@ def measure(timing_id: int, *, worker: Worker, stopping: StopFlag) -> None:
     def store(session: Session) -> bool:
         return timings.finish(session, claim=claim, results=results, measured_on=where)
 
-    if not _write(stopping, store, what=f"end timing {timing_id}"):
+    if not write_until_it_works(stopping, store, what=f"end timing {timing_id}"):
         log.warning("Timing %d was taken back before it ended.", timing_id)
 
 
@@ -55,14 +50,4 @@ def _fail(claim: TimingClaim, error: str, stopping: StopFlag) -> None:
     def write(session: Session) -> bool:
         return timings.fail(session, claim=claim, error=error)
 
-    _write(stopping, write, what=f"end timing {claim.timing_id}")
-
-
-def _write(stopping: StopFlag, action: Callable[[Session], T], *, what: str) -> T:
-    def once() -> T:
-        with transaction() as session:
-            return action(session)
-
-    return until_it_works(
-        once, what=what, give_up=lambda waited: stopping.is_set() and waited > STOPPING_SECONDS
-    )
+    write_until_it_works(stopping, write, what=f"end timing {claim.timing_id}")

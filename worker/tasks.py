@@ -3,7 +3,7 @@
 from celery.worker.request import Request
 from kombu.asynchronous import get_event_loop
 
-from backend.queue import RUN_SHARD, RUN_TIMING
+from backend.queue import RUN_REPLAY, RUN_SHARD, RUN_TIMING
 from worker.app import app, training_process
 
 
@@ -41,3 +41,11 @@ def run_timing(timing_id: int) -> None:
 
 
 app.task(name=RUN_TIMING, Request="worker.tasks:ShardRequest")(run_timing)
+
+
+def run_replay(trial_id: int) -> None:
+    """Train a trial again alone, and record it; a second delivery finds nothing to claim."""
+    training_process().replay(trial_id)
+
+
+app.task(name=RUN_REPLAY, Request="worker.tasks:ShardRequest")(run_replay)

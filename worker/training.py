@@ -3,17 +3,22 @@
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
 from typing import TypeVar
 
 from sqlalchemy.orm import Session
 
 from backend.db import transaction
 from backend.logs import process_about
+from backend.queue import get_queue
 from backend.services import shards, workers
 from backend.services.shards import Claim
+from backend.services.workers import Worker
 from backend.settings import get_settings
 from ib_core.errors import IBError, said_where
-from ib_core.sweep import TrialSpec, run_trials
+from ib_core.sweep import Guard, LaneDied, TrialSpec, Wish, can_fork, is_own, run_trials
+from worker.device import processors
 from worker.heartbeat import Heartbeat
 from worker.reporter import LeaseLost, Reporter, Stopped
 from worker.stopping import STOPPING_SECONDS, StopFlag, until_it_works
@@ -26,7 +31,7 @@ log = logging.getLogger(__name__)
 def train(shard_id: int, *, heartbeat: Heartbeat, stopping: StopFlag) -> None:
     """Claim a shard, train it and report on it; a second delivery finds nothing to claim."""
     worker = heartbeat.worker
-    claim = _write(
+    claim = write_until_it_works(
         stopping,
         lambda session: shards.claim(
             session, shard_id=shard_id, worker=worker.name, offers=heartbeat.offers
@@ -46,17 +51,36 @@ def _work(claim: Claim, heartbeat: Heartbeat, stopping: StopFlag) -> None:
     began = time.monotonic()
     reporter = Reporter(claim, stopping=stopping, flush_seconds=get_settings().flush_seconds)
     with heartbeat.during(reporter):
-        _train_and_report(claim, reporter.start(), worker.device, stopping)
+        _train_and_report(claim, reporter.start(), worker, stopping)
         _credit(stopping, worker.name, len(reporter.stored), time.monotonic() - began)
+    if reporter.stored:
+        _plan_rounds()
     log.info("Shard %d: %d trials stored.", shard_id, len(reporter.stored))
 
 
-def _train_and_report(claim: Claim, reporter: Reporter, kind: str, stopping: StopFlag) -> None:
-    specs = [TrialSpec.from_dict(trial.spec) for trial in claim.trials]
-    device = engine_device(claim.device, kind)
+def _plan_rounds() -> None:
+    """Plan the next round of a search that these results may have been the last for.
+
+    Only to be quick: what fails or is killed here, the next reaper does.
+    """
+    try:
+        get_queue().plan_rounds()
+    except Exception:
+        log.warning("The next round of a search is left to the reaper.", exc_info=True)
+
+
+def _train_and_report(claim: Claim, reporter: Reporter, worker: Worker, stopping: StopFlag) -> None:
+    specs = [
+        replace(TrialSpec.from_dict(one.spec), wish=Wish(one.record) if one.record else None)
+        for one in claim.trials
+    ]
+    device = engine_device(claim.device, worker.device)
     try:
         try:
-            run_trials(specs, device=device, observer=reporter)
+            if can_fork(device) and any(map(is_own, specs)):
+                guard(worker.threads).run(specs, device=device, observer=reporter)
+            else:
+                run_trials(specs, device=device, observer=reporter)
         finally:
             reporter.close()  # what is finished is kept, whatever happened to the rest
     except LeaseLost:
@@ -71,6 +95,17 @@ def _train_and_report(claim: Claim, reporter: Reporter, kind: str, stopping: Sto
         _end(stopping, claim, lambda session: shards.finish(session, claim=claim))
 
 
+@cache
+def guard(threads: int) -> Guard:
+    """Return the process beside this one in which users' code trains.
+
+    Args:
+        threads: Of this process, which tell how many others there are to share memory with.
+    """
+    shares = max(1, processors() // max(1, threads))
+    return Guard(stall=get_settings().stall_seconds, shares=shares)
+
+
 def engine_device(asked: str, kind: str) -> str:
     """Return the device a shard is trained on here."""
     return kind if asked == "auto" else asked
@@ -79,6 +114,8 @@ def engine_device(asked: str, kind: str) -> str:
 def _fail(stopping: StopFlag, claim: Claim, error: BaseException) -> None:
     # Missing data, say, are missing for every trial; other faults may be one trial's alone.
     alone = not isinstance(error, IBError)
+    if isinstance(error, LaneDied):
+        alone = error.split
     sentence = explain(error)
 
     def write(session: Session) -> bool:
@@ -101,7 +138,7 @@ def explain(error: BaseException) -> str:
 
 
 def _end(stopping: StopFlag, claim: Claim, write: Callable[[Session], bool]) -> None:
-    if not _write(stopping, write, what=f"end shard {claim.shard_id}"):
+    if not write_until_it_works(stopping, write, what=f"end shard {claim.shard_id}"):
         log.warning("Shard %d was taken back before it ended.", claim.shard_id)
 
 
@@ -109,10 +146,12 @@ def _credit(stopping: StopFlag, worker: str, trials: int, seconds: float) -> Non
     def write(session: Session) -> None:
         workers.credit(session, name=worker, trials=trials, seconds=seconds)
 
-    _write(stopping, write, what="count trials")
+    write_until_it_works(stopping, write, what="count trials")
 
 
-def _write(stopping: StopFlag, action: Callable[[Session], T], *, what: str) -> T:
+def write_until_it_works(stopping: StopFlag, action: Callable[[Session], T], *, what: str) -> T:
+    """Return what a transaction gives, repeated while the database is away."""
+
     def once() -> T:
         with transaction() as session:
             return action(session)

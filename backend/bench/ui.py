@@ -51,7 +51,12 @@ CHOOSE = """async ([id, value]) => {
   const plot = document.querySelector('#study-graph .js-plotly-plot');
   const before = plot.data;
   const start = performance.now();
-  document.querySelector(`#${id} input[value="${value}"]`).click();
+  const choice = document.querySelector(`#${id} input[value="${value}"]`);
+  if (choice) {
+    choice.click();
+  } else { // a list that has to be opened first: what its choice sets
+    window.dash_clientside.set_props(id, { value });
+  }
   while (plot.data === before) {
     if (performance.now() - start > 30000) throw new Error(`${id} ${value} changed nothing`);
     await new Promise(done => requestAnimationFrame(done));

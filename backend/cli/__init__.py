@@ -7,6 +7,7 @@ is run, not before, so that `etascope --help` answers at once.
 | --- | --- |
 | `server` | up, api, worker, dashboard |
 | `sweep`, `sweep_report` | sweep: trained here, shown on the terminal |
+| `replay` | replay: a trial trained again, and why it broke |
 | `new_task` | new-task: a file of one's own to begin with |
 | `submit` | submit, time: trained and measured by a server |
 | `agent` | agent, sync: trained elsewhere, reported here |
@@ -32,6 +33,7 @@ from backend.cli import (
     database,
     new_task,
     paper,
+    replay,
     server,
     submit,
     sweep,
@@ -61,6 +63,7 @@ app = typer.Typer(
 
 app.command()(server.up)
 app.command()(sweep.sweep)
+app.command()(replay.replay)
 app.command()(new_task.new_task)
 app.command()(submit.submit)
 app.command("time")(submit.time_steps)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def bench(
     what: Annotated[
-        str, typer.Argument(help="core, sweep, own, service, ui, crowd or history")
+        str,
+        typer.Argument(help="core, sweep, edge, own, launches, gpu, service, ui, crowd or history"),
     ] = "sweep",
     full: Annotated[bool, typer.Option(help="More rounds and longer sweeps.")] = False,
     json: Annotated[Path | None, typer.Option(help="Write the numbers.")] = None,
@@ -125,6 +126,26 @@ def _sweep(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
     return {"benchmark": "sweep", "surroundings": surroundings(), "rows": rows}
 
 
+def _edge(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    from ib_core.bench import compare_edges, surroundings
+
+    rows = [
+        {
+            "task": result.task,
+            "method": result.method,
+            "edge found": result.found.text,
+            "on the grid": "above the range" if result.dense > 1e12 else f"{result.dense:.4g}",
+            "factor between": f"{result.apart:.3f}",
+            "trials": result.trials,
+            "of the grid": result.grid,
+            "times fewer": f"{result.fewer:.3g}",
+            "seeds not monotone": f"{result.ragged} of {result.seeds}",
+        }
+        for result in compare_edges(quick=not full, tell=tell)
+    ]
+    return {"benchmark": "edge", "surroundings": surroundings(), "rows": rows}
+
+
 def _own(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
     from ib_core.bench import race_own, surroundings
 
@@ -142,6 +163,35 @@ def _own(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
         for result in race_own(quick=not full, tell=tell)
     ]
     return {"benchmark": "own", "surroundings": surroundings(), "rows": rows}
+
+
+def _launches(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    from ib_core.bench import LAUNCH_BUDGET, count_steps, surroundings
+    from ib_core.methods import METHODS
+
+    counted = [name for name, method in METHODS.items() if full or not method.exact]
+    rows = [
+        {
+            "step of": result.task,
+            "method": result.method,
+            "of 4": result.few,
+            "of 40": result.many,
+            "with torch calls alone": result.in_torch,
+            "over EB": f"{result.over_eb:.2f}",
+            "budget": LAUNCH_BUDGET.get(result.method, ""),
+        }
+        for result in count_steps(counted, tell)
+    ]
+    return {"benchmark": "launches", "surroundings": surroundings(), "rows": rows}
+
+
+def _gpu(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    from ib_core.bench import measure_gpu, surroundings
+    from ib_core.sweep import choose_device
+
+    where = {**surroundings(), "device": str(choose_device("cuda"))}
+    rows = list(measure_gpu(where["device"], full=full, tell=tell))
+    return {"benchmark": "gpu", "surroundings": where, "rows": rows}
 
 
 def _peer_row(name: str, result: "PeerResult", times: str) -> dict[str, Any]:
@@ -193,7 +243,10 @@ def _history(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
 BENCHMARKS: dict[str, Callable[[bool, Callable[[str], None]], dict[str, Any]]] = {
     "core": _core,
     "sweep": _sweep,
+    "edge": _edge,
     "own": _own,
+    "launches": _launches,
+    "gpu": _gpu,
     "service": _service,
     "ui": _ui,
     "crowd": _crowd,

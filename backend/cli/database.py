@@ -80,23 +80,32 @@ def check(
 
 
 def import_bundle(
-    bundle: Annotated[
-        str, typer.Argument(help="A bundle's folder, or paper: the one that comes with Etascope.")
-    ] = "paper",
+    bundles: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[BUNDLE]...",
+            help="Folders of bundles, or of those that come with Etascope: paper, methods; "
+            "without any: both.",
+        ),
+    ] = None,
 ) -> None:
-    """Put a bundle of studies into this installation's history; twice changes nothing."""
+    """Put bundles of studies into this installation's history; twice changes nothing."""
     from backend.db import transaction
     from backend.operations import database
     from backend.services.reproduction import store_bundle
-    from ib_core.reproduction import SHIPPED, find_bundle
+    from ib_core.reproduction import SHIPPED, SHIPPED_METHODS, find_bundle
 
-    found = find_bundle(bundle)
+    named = bundles or [SHIPPED, SHIPPED_METHODS]
+    found = {name: find_bundle(name) for name in named}
     database.upgrade(read_settings())
-    source = "the bundle that comes with Etascope" if bundle == SHIPPED else f"the bundle {bundle}"
-    with transaction() as session:
-        stored = store_bundle(session, bundle=found, source=source)
-    typer.echo(
-        f"{stored.studies} studies with {stored.trials} trials; {stored.new} of them were new here."
-    )
-    if stored.left_out:
-        typer.echo(f"{stored.left_out} trials of another engine version were left out.")
+    for name, bundle in found.items():
+        ours = name in (SHIPPED, SHIPPED_METHODS)
+        source = "the bundle that comes with Etascope" if ours else f"the bundle {name}"
+        with transaction() as session:
+            stored = store_bundle(session, bundle=bundle, source=source)
+        typer.echo(
+            f"{stored.studies} studies with {stored.trials} trials; {stored.new} of them were new "
+            "here."
+        )
+        if stored.left_out:
+            typer.echo(f"{stored.left_out} trials of another engine version were left out.")

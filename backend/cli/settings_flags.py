@@ -74,5 +74,6 @@ def _parameter(name: str, setting: Setting) -> inspect.Parameter:
 
 def _metavar(setting: Setting) -> str:
     if setting.kind is not None:
-        return "INTEGER" if setting.kind.whole else "NUMBER"
+        one = "INTEGER" if setting.kind.whole else "NUMBER"
+        return f"{one}[,...]" if setting.listed else one
     return "TEXT"

@@ -143,6 +143,9 @@ def _follow(client: "Client", submitted: "SweepSubmitted") -> None:
                 progress.update(bar, total=sweep.total, completed=done, description=_counts(sweep))
 
             ended.append(client.wait(sweep_id, on_progress=show))
+    for search in (sweep.search for sweep in ended if sweep.search is not None):
+        for one in search.series:
+            typer.echo(f"{one.label}: {search.find} {one.text}")
     if any(sweep.state != "completed" for sweep in ended):
         raise typer.Exit(1)
 

@@ -9,7 +9,7 @@ from backend.cli.settings_flags import with_settings
 from ib_core.errors import IBError, InvalidSpec, said_where
 
 if TYPE_CHECKING:  # torch, a second that `--help` must not cost
-    from ib_core.sweep import SweepSpec, TrialResult
+    from ib_core.sweep import Book, SweepSpec, TrialResult, TrialSpec
     from ib_core.tasks import Task
 
 
@@ -28,14 +28,16 @@ def sweep(
 ) -> None:
     """Train a grid here and print what it shows. Ctrl-C keeps what is finished."""
     specs = _checked(asked, (csv, json, png, scorecard))
-    results, interrupted = _train(specs, stall)
+    results, interrupted, searches = _train(specs, stall)
     _write(results, csv, json, png)
-    from backend.cli.sweep_report import print_report, write_scorecard
+    from backend.cli.sweep_report import print_report, print_searches, write_scorecard
 
     if scorecard is not None:
         with scorecard.open("w", newline="") as opened:
             write_scorecard(results, opened)
-    print_report(results, total=sum(spec.size for spec in specs))
+    total = sum(book.trials for book in searches) or sum(spec.size for spec in specs)
+    print_searches(searches)
+    print_report(results, total=total, means=not searches)
     if interrupted:
         raise typer.Exit(130)
     if results and all(result.outcome.value == "failed" for result in results):
@@ -47,7 +49,7 @@ def _checked(asked: dict[str, Any], files: tuple[Path | None, ...]) -> "tuple[Sw
     from ib_core.sweep import choose_device, specs_of
     from ib_core.tasks import find_task
 
-    specs = specs_of(_registered(asked), typed=True)
+    specs = specs_of(registered(asked), typed=True)
     for spec in specs:
         choose_device(spec.device)
         _check_data(find_task(spec.task))
@@ -61,7 +63,7 @@ def _checked(asked: dict[str, Any], files: tuple[Path | None, ...]) -> "tuple[Sw
     return specs
 
 
-def _registered(asked: dict[str, Any]) -> dict[str, Any]:
+def registered(asked: dict[str, Any]) -> dict[str, Any]:
     """Return what was asked after running the files it names; here that is its user's own wish."""
     from ib_core.own import register_word
     from ib_core.sweep.request import read_body
@@ -96,10 +98,12 @@ def _check_writable(file: Path) -> None:
         raise InvalidSpec(f"Cannot write {file}: {error.strerror}.") from None
 
 
-def _train(specs: "tuple[SweepSpec, ...]", stall: float) -> "tuple[list[TrialResult], bool]":
-    """Return what was finished, in the order of the grid, and whether Ctrl-C ended it."""
+def _train(
+    specs: "tuple[SweepSpec, ...]", stall: float
+) -> "tuple[list[TrialResult], bool, list[Book]]":
+    """Return what was finished, in the order of the grid, whether Ctrl-C ended it, and searches."""
     from backend.cli.sweep_report import Bar
-    from ib_core.sweep import calibrate, run_all
+    from ib_core.sweep import Book, calibrate, run_all, run_rounds
     from ib_core.tasks import find_task
 
     trials = [trial for spec in specs for trial in spec.expand()]
@@ -108,12 +112,24 @@ def _train(specs: "tuple[SweepSpec, ...]", stall: float) -> "tuple[list[TrialRes
         activations={trial.activation for trial in trials},
         families={find_task(spec.task).family for spec in specs},
     )
-    with Bar(len(trials)) as bar:
-        try:
-            run_all(trials, device=specs[0].device, observer=bar, stall=stall)
-        except KeyboardInterrupt:
-            return bar.results(), True
-    return bar.results(), False
+    found: list[TrialResult] = []
+
+    def train(trials: "list[TrialSpec]") -> "list[TrialResult | None]":
+        with Bar(len(trials)) as bar:
+            try:
+                return run_all(trials, device=specs[0].device, observer=bar, stall=stall)
+            finally:
+                found.extend(bar.results())
+
+    books = [Book(spec) for spec in specs if spec.search is not None]
+    try:
+        if books:
+            run_rounds(books, train)
+        else:
+            train(trials)
+    except KeyboardInterrupt:
+        return found, True, books
+    return found, False, books
 
 
 def _write(

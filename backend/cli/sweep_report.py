@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import IO, Self
+from typing import IO, Any, Self
 
 from rich.console import Console
 from rich.markup import escape
@@ -29,10 +29,15 @@ from ib_core.errors import InvalidSpec
 from ib_core.metrics import KINDS
 from ib_core.sweep import (
     ENGINE_VERSION,
+    Book,
     Observer,
     Outcome,
+    SeedEdge,
+    SeriesFound,
     TrialResult,
     finite_or_none,
+    in_words,
+    series_found,
 )
 from ib_core.tasks import find_task
 
@@ -133,7 +138,48 @@ def series_of(results: Sequence[TrialResult]) -> list[Series]:
     return [series for series in found.values() if series.rows]
 
 
-def print_report(results: Sequence[TrialResult], *, total: int) -> None:
+def print_searches(books: Sequence[Book]) -> None:
+    """Print what searches have found: each series' number with its interval, and every seed's."""
+    console = Console()
+    for book in books:
+        search, edge = book.search, book.search.find == "edge"
+        sweep = book.spec
+        console.print(
+            f"{escape(sweep.task)}: the {'edge' if edge else 'best rate'} within a factor of "
+            f"{search.within:g}, {search.low:g} to {search.high:g}",
+            highlight=False,
+        )
+        table = Table("series", "edge" if edge else "best rate", box=None)
+        table.add_column("seeds" if edge else "mean loss")
+        for found in series_found(search, book.known):
+            table.add_row(*(escape(cell) for cell in _found_cells(found)))
+        console.print(table)
+        fewer = book.grid / max(1, book.trials)
+        console.print(
+            f"{book.rounds} rounds, {book.trials} trials of at most {search.most}; a grid as fine "
+            f"takes {book.grid}, {fewer:.3g} times as many.\n",
+            highlight=False,
+        )
+
+
+def _found_cells(found: SeriesFound) -> tuple[str, str, str]:
+    trial: Any = found.series
+    clip = f", clip {trial.clip:g}" if trial.clip is not None else ""
+    seeds = ", ".join(f"{one.seed}: {_bracket(one)}" for one in found.seeds)
+    if found.loss is not None:
+        seeds = f"{found.loss:.4g}"
+    if not found.monotone:
+        seeds += "; not monotone: a broken rate lies below a sound one"
+    return f"{trial.method}{clip}", found.text, seeds
+
+
+def _bracket(seed: SeedEdge) -> str:
+    if seed.low is None or seed.high is None:
+        return in_words(None, seed.where)
+    return f"{seed.low:.4g} to {seed.high:.4g}"
+
+
+def print_report(results: Sequence[TrialResult], *, total: int, means: bool = True) -> None:
     """Print each task's answer, means by method and rate, the scorecard and advice in words."""
     console = Console()
     if not results:
@@ -147,7 +193,9 @@ def print_report(results: Sequence[TrialResult], *, total: int) -> None:
     answers = to_answers(scored)
     for answer in answers[:MOST_TABLES]:
         console.print(f"{escape(answer.title)}: {escape(answer.answer)}\n", highlight=False)
-        _print_means(console, answer.task, [line for line in lines if line.task == answer.task])
+        if means:
+            mine = [line for line in lines if line.task == answer.task]
+            _print_means(console, answer.task, mine)
         _print_scores(console, [rows[name] for name in answer.rows])
     if len(answers) > MOST_TABLES:
         more = len(answers) - MOST_TABLES

@@ -20,6 +20,8 @@ from backend.schemas import (
     DryRunRead,
     FirstStudyRead,
     HealthRead,
+    LearningRead,
+    LossMetric,
     Metric,
     Page,
     PaperRead,
@@ -27,6 +29,7 @@ from backend.schemas import (
     QueueRead,
     RaceRead,
     ReadyRead,
+    RecordingRead,
     Reducer,
     ScorecardRead,
     SensitivityRead,
@@ -37,6 +40,7 @@ from backend.schemas import (
     SweepCreate,
     SweepRead,
     SweepSubmitted,
+    TheoremRead,
     TimingsRead,
     TrialRead,
     UpdateRead,
@@ -181,6 +185,16 @@ def curve(
     return Call("GET", f"/api/trials/{trial_id}/curve", CurveRead, query=query)
 
 
+def recording(trial_id: int, *, rows: int | None = None) -> Call[RecordingRead]:
+    """A trial's norms and sharpness by step, and why it broke, in words."""
+    return Call("GET", f"/api/trials/{trial_id}/recording", RecordingRead, query={"rows": rows})
+
+
+def replay(trial_id: int, *, device: str = "auto") -> Call[RecordingRead]:
+    """Have a worker train a trial again alone, recording every step around its break."""
+    return Call("POST", f"/api/trials/{trial_id}/replay", RecordingRead, json={"device": device})
+
+
 def sensitivity(
     study_id: int,
     *,
@@ -201,6 +215,19 @@ def scorecard(
     return Call("GET", f"/api/studies/{study_id}/scorecard", ScorecardRead, query=query)
 
 
+def learning(
+    study_id: int,
+    *,
+    metric: LossMetric = "train_loss",
+    smooth: int = 1,
+    points: int | None = None,
+    series: Iterable[str] = (),
+) -> Call[LearningRead]:
+    """A study's losses over training; of the series named, or of all."""
+    query = {"metric": metric, "smooth": smooth, "points": points, "series": list(series)}
+    return Call("GET", f"/api/studies/{study_id}/learning", LearningRead, query=query)
+
+
 def measure_steps(study_id: int, *, device: str = "auto") -> Call[TimingsRead]:
     """Have a worker measure what a step of every method costs on a study's networks."""
     return Call("POST", f"/api/studies/{study_id}/timing", TimingsRead, json={"device": device})
@@ -209,6 +236,11 @@ def measure_steps(study_id: int, *, device: str = "auto") -> Call[TimingsRead]:
 def step_timing(study_id: int) -> Call[TimingsRead]:
     """How far the measuring of a study's step costs is."""
     return Call("GET", f"/api/studies/{study_id}/timing", TimingsRead)
+
+
+def theorem(study_id: int) -> Call[TheoremRead]:
+    """What the theorem of App. C bounds, from a study's trials with restarts."""
+    return Call("GET", f"/api/studies/{study_id}/theorem", TheoremRead)
 
 
 def differences(
@@ -284,10 +316,14 @@ class StudyCalls(Sender):
     retry = sends(retry)
     trial = sends(trial)
     curve = sends(curve)
+    recording = sends(recording)
+    replay = sends(replay)
     sensitivity = sends(sensitivity)
     scorecard = sends(scorecard)
+    learning = sends(learning)
     measure_steps = sends(measure_steps)
     step_timing = sends(step_timing)
+    theorem = sends(theorem)
     differences = sends(differences)
     compare = sends(compare)
     workers = sends(workers)

@@ -200,6 +200,10 @@ class Client(calls.StudyCalls, AccountCalls, ElsewhereCalls):
         query = {"format": format, "content": content}
         download(self._http, f"/api/studies/{study_id}/export", query, path)
 
+    def export_recording(self, trial_id: int, path: Path) -> None:
+        """Write what was recorded of a trial's way to a CSV file, one line a step."""
+        download(self._http, f"/api/trials/{trial_id}/recording/export", {}, path)
+
     def publish(self, study_ids: list[int], path: Path, *, format: str = "html") -> None:
         """Write a study, or several on one axis, as one HTML file or a zip (`format`)."""
         download(self._http, "/api/publish", {"study": study_ids, "format": format}, path)

@@ -8,9 +8,11 @@
 | `trials` | trials and their curves |
 | `shards` | shards and workers |
 | `timings` | races that tell what a step costs |
+| `recordings` | what was recorded of trials, and replays |
 """
 
 from backend.models.accounts import AuditRow, LoginAttemptsRow, SessionRow, TokenRow, UserRow
+from backend.models.recordings import RecordingRow
 from backend.models.shards import AGENTS, DEVICES, OfferRow, ShardRow, ShardState, WorkerRow
 from backend.models.studies import SavedViewRow, StudyNoteRow, StudyRow, StudyTagRow
 from backend.models.sweeps import BUNDLE_KEY, SweepRow, SweepSummaryRow, SweepTrialRow
@@ -26,6 +28,7 @@ __all__ = [
     "CurveRow",
     "LoginAttemptsRow",
     "OfferRow",
+    "RecordingRow",
     "SavedViewRow",
     "SessionRow",
     "ShardRow",

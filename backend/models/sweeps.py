@@ -40,6 +40,8 @@ class SweepRow(Base):
     engine_version: Mapped[str | None] = mapped_column(String(16))
     created_at: Mapped[CreatedAt]
     cancelled_at: Mapped[datetime | None]
+    round: Mapped[int | None]  # how many a search has planned; NULL: a grid
+    searching: Mapped[bool | None] = mapped_column(index=True)  # whether more may come
 
 
 class SweepTrialRow(Base):
@@ -59,6 +61,7 @@ class SweepTrialRow(Base):
     )
     position: Mapped[int]
     reused: Mapped[bool]  # another sweep had already brought it
+    round: Mapped[int | None]  # of a search, in which it was asked for; NULL: a grid
 
 
 class SweepSummaryRow(Base):

@@ -17,7 +17,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 BROKERS = ("redis-server", "valkey-server")
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+#: The first draws the same pages without what surrounds them: a third less work.
+BROWSERS = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
+#: Pictures of a sweep are drawn by a Chromium that is whole (`backend/cli/sweep_report.py`).
+BROWSER_PACKAGES = ("chromium", "chromium-headless-shell")
 #: Debian keeps the server's programs off PATH, a folder a version.
 POSTGRES_PLACES = Path("/usr/lib/postgresql")
 #: Debian's folder of preloaded clocks, one a processor's kind.
@@ -115,13 +124,13 @@ def missing_browser() -> Missing | None:
     trouble = _complaint([node, *script, "--version"])
     if trouble is not None:
         packages = [debian_package(*found) for found in NO_LIBRARY.findall(trouble)]
-        browser = () if find_browser() else ("chromium",)
+        browser = () if find_browser() else BROWSER_PACKAGES
         advice = f"Its driver does not start: {trouble}"
         return Missing("A browser's driver", (*packages, *browser), advice)
     if find_browser() or _has_own_browser():
         return None
     advice = f"Run: {sys.executable} -m playwright install chromium"
-    return Missing("Chromium", ("chromium",), advice)
+    return Missing("Chromium", BROWSER_PACKAGES, advice)
 
 
 def _driver() -> tuple[str, ...]:

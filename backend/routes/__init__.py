@@ -5,7 +5,7 @@
 | `parameters` | what several routes share: ids, paging, documented errors |
 | `system` | the service itself, and what can be run |
 | `accounts` | logins, one's own tokens, everybody's accounts |
-| `studies`, `sweeps` | the nouns themselves; trials stand with their sweeps |
+| `studies`, `sweeps`, `trials` | the nouns themselves |
 | `cells` | cells that programs elsewhere claim, and runs that they log |
 | `events` | what happens in a sweep, as it happens |
 | `analysis` | curves, numbers, comparisons, the paper's verdicts |
@@ -29,6 +29,7 @@ from backend.routes import (
     system,
     team,
     transfer,
+    trials,
 )
 
 __all__ = ["ROUTERS"]
@@ -44,7 +45,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     sweeps.router,
     cells.router,
     events.router,
-    sweeps.trials_router,
+    trials.router,
     analysis.router,
     analysis.paper_router,
     start.router,

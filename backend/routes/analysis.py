@@ -14,12 +14,14 @@ from backend.schemas import (
     DifferenceKind,
     DifferencesRead,
     Identifier,
+    LearningRead,
     LossMetric,
     Metric,
     PaperRead,
     Reducer,
     ScorecardRead,
     SensitivityRead,
+    TheoremRead,
 )
 from backend.services import analysis, reproduction, studies
 from backend.web import answer_by_version
@@ -46,6 +48,19 @@ class ScoreQuery(Query):
 
     metric: LossMetric = Field("train_loss", description="An accuracy is measured as 1 - accuracy.")
     reducer: Reducer = Field("final", description=BEST)
+
+
+class LearningQuery(Query):
+    """Which losses over training to draw."""
+
+    metric: LossMetric = "train_loss"
+    smooth: int = Field(
+        1, ge=1, le=100, description="Each value is the mean of so many evaluations up to it."
+    )
+    points: int = Field(40, ge=2, le=400, description="At most so many evaluations a curve.")
+    series: list[Annotated[str, Field(max_length=64)]] = Field(
+        [], max_length=200, description="Ids from the sensitivity answer; repeat for each."
+    )
 
 
 class DifferencesQuery(ScoreQuery):
@@ -116,6 +131,45 @@ def get_scorecard(
         version,
         lambda: analysis.scorecard(
             session, study_id=study_id, metric=query.metric, reducer=query.reducer
+        ),
+    )
+
+
+@router.get(
+    "/studies/{study_id}/theorem", response_model=TheoremRead, responses=errors(404) | UNCHANGED
+)
+def get_theorem(study_id: StudyId, request: Request, session: ReadDep, _: CallerDep) -> Response:
+    """Return what the theorem of App. C bounds, from a study's trials with restarts."""
+    studies.owner_of(session, study_id=study_id)
+    version = analysis.studies_version(session, study_ids=[study_id])
+    return answer_by_version(request, version, lambda: analysis.theorem(session, study_id=study_id))
+
+
+@router.get(
+    "/studies/{study_id}/learning",
+    response_model=LearningRead,
+    responses=errors(404) | UNCHANGED,
+)
+def get_learning(
+    study_id: StudyId,
+    query: Annotated[LearningQuery, QueryParameters()],
+    request: Request,
+    session: ReadDep,
+    _: CallerDep,
+) -> Response:
+    """Return losses over training: at every rate of every series, its seeds' mean and curves."""
+    studies.owner_of(session, study_id=study_id)
+    version = analysis.studies_version(session, study_ids=[study_id])
+    return answer_by_version(
+        request,
+        version,
+        lambda: analysis.learning_curves(
+            session,
+            study_id=study_id,
+            metric=query.metric,
+            smooth=query.smooth,
+            points=query.points,
+            only=query.series,
         ),
     )
 

@@ -6,11 +6,22 @@ from sqlalchemy.orm import Session
 from backend.db import transaction
 from backend.deps import EngineDep, ReporterDep, WriterDep
 from backend.routes.parameters import SweepId, TrialId, errors
-from backend.schemas import CellAnswer, CellClaim, CellClaimed, CellRead, CellReport, RunCreate
+from backend.schemas import (
+    CellAnswer,
+    CellClaim,
+    CellClaimed,
+    CellRead,
+    CellReport,
+    RunCreate,
+    TrialState,
+)
 from backend.services import shards, studies, submission, sweeps
 from backend.services.accounts import Caller
 
 router = APIRouter(prefix="/api", tags=["cells"])
+
+#: States after which a search may go on.
+ENDED = (TrialState.COMPLETED, TrialState.DIVERGED, TrialState.FAILED)
 
 
 @router.post("/sweeps/{sweep_id}/cells", responses=errors(400, 404, 413))
@@ -27,10 +38,12 @@ def claim_cell(
         cell = shards.read_cell(session, trial_id=taken.trials[0].id) if taken else None
         progress = sweeps.progress_of(session, sweep_ids=[sweep_id])[sweep_id]
         cancelled = sweeps.is_cancelled(session, sweep_id=sweep_id)
+        searching = sweeps.is_searching(session, sweep_id=sweep_id)
     return CellClaimed(
         cell=cell,
-        state=sweeps.state_of(progress, cancelled=cancelled),
-        unfinished=progress.unfinished,
+        state=sweeps.state_of(progress, cancelled=cancelled, searching=searching),
+        # Between two rounds of a search nothing is unfinished, and yet more will come.
+        unfinished=progress.unfinished or int(searching and not cancelled),
     )
 
 
@@ -48,7 +61,12 @@ def report_cell(
     """
     with transaction(engine) as session:
         _check_owner(session, sweep_id, caller)
-        return shards.report_cell(session, sweep_id=sweep_id, trial_id=trial_id, report=payload)
+        answer = shards.report_cell(session, sweep_id=sweep_id, trial_id=trial_id, report=payload)
+        more = answer.state in ENDED and sweeps.is_searching(session, sweep_id=sweep_id)
+    if more:  # apart: planning locks the study first, as cancelling does
+        with transaction(engine) as session:
+            sweeps.plan_round(session, sweep_id=sweep_id)
+    return answer
 
 
 def _check_owner(session: Session, sweep_id: int, caller: Caller) -> None:

@@ -1,6 +1,7 @@
-"""Sweeps and their trials: submit, follow, cancel, retry; one trial and its curve."""
+"""Sweeps and their trials: submit, follow, cancel, retry."""
 
 import logging
+from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Response
@@ -13,9 +14,8 @@ from sqlalchemy.orm import Session
 from backend.db import reading, transaction
 from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep, SettingsDep, WriterDep
 from backend.queue import Queue
-from backend.routes.parameters import Paging, Query, StudyId, SweepId, TrialId, Word, errors
+from backend.routes.parameters import Paging, Query, StudyId, SweepId, Word, errors
 from backend.schemas import (
-    CurveRead,
     DryRunRead,
     NewStudySweep,
     Page,
@@ -29,6 +29,7 @@ from backend.schemas import (
 )
 from backend.services import (
     accounts,
+    analysis,
     importing,
     offers,
     studies,
@@ -193,17 +194,17 @@ def measure_steps(
             session, study_id=study_id, device=payload.device, owner_id=caller.user_id
         )
         accounts.audit(session, by=caller, action="study.time", study_id=study_id, timings=new)
-    if new and not _announce_timings(queue):
+    if new and not announce_errands(queue.announce_timings):
         found.messages.append(BROKER_AWAY.replace("the sweep", "the measurement"))
     return found
 
 
-def _announce_timings(queue: Queue) -> bool:
+def announce_errands(errands: Callable[[], int]) -> bool:
     """Tell the workers; never fails, since the reaper announces what was not."""
     try:
-        return queue.announce_timings() > 0
+        return errands() > 0
     except Exception:
-        log.exception("could not announce measurements")
+        log.exception("could not announce an errand")
         return False
 
 
@@ -289,7 +290,7 @@ def list_trials(
     _: CallerDep,
 ) -> Page[TrialRead]:
     """Return a sweep's trials in the order of its grid."""
-    return trials.page(
+    found = trials.page(
         session,
         sweep_id=sweep_id,
         method=query.method,
@@ -299,38 +300,10 @@ def list_trials(
         limit=min(query.limit, settings.page_limit),
         cursor=query.cursor,
     )
-
-
-trials_router = APIRouter(prefix="/api/trials", tags=["trials"])
-
-
-class CurveQuery(Query):
-    """How much of a curve to show."""
-
-    after: int | None = Field(
-        None, ge=-1, le=2**53, description="Only points after this step; for following live."
+    study_id, _owner = studies.of_sweep(session, sweep_id=sweep_id)
+    varied = analysis.settings_of(session, study_id=study_id)(
+        session, [trial.id for trial in found.items]
     )
-    max_points: int | None = Field(
-        None,
-        ge=8,
-        le=10_000,
-        description="Thin to so many points; ends, extremes and the first loss that is not "
-        "finite stay.",
-    )
-
-
-@trials_router.get("/{trial_id}", responses=errors(404))
-def get_trial(trial_id: TrialId, session: ReadDep, _: CallerDep) -> TrialRead:
-    """Return a trial with its outcome and its reproducibility record."""
-    return trials.get(session, trial_id=trial_id)
-
-
-@trials_router.get("/{trial_id}/curve", responses=errors(404))
-def get_curve(
-    trial_id: TrialId,
-    query: Annotated[CurveQuery, QueryParameters()],
-    session: ReadDep,
-    _: CallerDep,
-) -> CurveRead:
-    """Return a trial's losses by step, also while it runs."""
-    return trials.curve(session, trial_id=trial_id, after=query.after, points=query.max_points)
+    for trial in found.items:
+        trial.settings = varied[trial.id]
+    return found

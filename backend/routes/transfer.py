@@ -84,9 +84,10 @@ def export_study(
         studies.owner_of(session, study_id=study_id)
         if query.content == "scorecard":
             return _scorecard(session, study_id, query.format)
+        varied = analysis.settings_of(session, study_id=study_id)
     name = f"study-{study_id}.{query.format}"
     return StreamingResponse(
-        trials.export(engine, study_id=study_id, format=query.format),
+        trials.export(engine, study_id=study_id, format=query.format, settings_of=varied),
         media_type=trials.MEDIA_TYPES[query.format],
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )

@@ -84,6 +84,9 @@ class RatePointRead(Output):
     diverged: int = Field(description="Number of diverged seeds.")
     diverged_low: float = Field(description="Wilson interval of the divergence probability.")
     diverged_high: float
+    q1: float | None = Field(None, description="First quartile; a lost seed is above all others.")
+    median: float | None = None
+    q3: float | None = None
     seeds: list[SeedRead]
 
 
@@ -102,6 +105,11 @@ class SeriesKey(Output):
     options: dict[str, Any]
     imported: bool
     engine_version: str | None = None
+    settings: dict[str, Any] = Field(
+        {},
+        description="What varies between the answer's series besides the method, by name; null: "
+        "off, or of no use to this method.",
+    )
 
 
 class SeriesRead(SeriesKey):

@@ -84,6 +84,7 @@ class PresetRead(Output):
     name: str
     title: str
     summary: str
+    picture: str = Field("", description="The view its study's page opens with.")
     sweeps: list[dict[str, Any]] = Field(description="Sweep bodies it stands for.")
     trials: int
     present: bool = Field(description="Whether its data is on this machine.")

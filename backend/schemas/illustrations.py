@@ -14,6 +14,7 @@ __all__ = [
     "RaceLane",
     "RaceRate",
     "RaceRead",
+    "RateSweep",
     "RuleCase",
     "Samples",
     "StepSweep",
@@ -81,6 +82,14 @@ class StepSweep(Output):
     loss: list[Number]
 
 
+class RateSweep(Output):
+    """How long the step from s is at every rate, for one method and sign of b."""
+
+    method: Literal["eb", "ib"]
+    b: float
+    length: list[Number] = Field(description="|s - landing|.")
+
+
 class RuleCase(Output):
     """One line of an activation's rule, as the paper's table has it."""
 
@@ -101,6 +110,8 @@ class UpdateRead(Output):
     steps: list[NodeStep] = Field(description="From the asked s with b, and from -s with -b.")
     s: list[float] = Field(description="Where the sweeps below are sampled.")
     sweeps: list[StepSweep]
+    rates: list[float] = Field(description="Where the sweeps below are sampled, evenly in log.")
+    by_rate: list[RateSweep] = Field(description="From the asked s with b, and from -s with -b.")
     jump: Number = Field(None, description="s at which the implicit step jumps for b < 0 (relu).")
     approximation_error: float | None = Field(
         None, description="Largest error in value of the piecewise-cubic stand-in; null: exact."

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from backend.schemas.analysis import SeriesRead
-from backend.schemas.base import Output
+from backend.schemas.base import Number, Output
 
 __all__ = [
     "BundleRead",
@@ -19,6 +19,8 @@ __all__ = [
     "ProfileRead",
     "RecordedCellRead",
     "RunTimeRead",
+    "TheoremLine",
+    "TheoremRead",
     "UciAccuracyRead",
     "UciCellsRead",
     "UciTableRead",
@@ -199,3 +201,25 @@ class BundleRead(Output):
     state: Literal["absent", "loading", "loaded", "failed"]
     studies: int = Field(description="How many of its studies are in the history.")
     message: str = Field("", description="What went wrong.")
+
+
+class TheoremLine(Output):
+    """What App. C's theorem speaks of, for one method and rate, against steps."""
+
+    task: str
+    method: str
+    lr: float
+    seeds: int
+    step: list[int]
+    average: list[Number] = Field(description="Sum of rate x |g|^2 over the sum of rates.")
+    gradient: list[Number] = Field(description="|g| of the last step.")
+    theta: list[Number] = Field(description="Norm of all weights.")
+    restarts: list[Number] = Field(description="Times put back to zero so far.")
+
+
+class TheoremRead(Output):
+    """What trials with restarts recorded, by method and rate."""
+
+    study_id: int
+    definition: str
+    lines: list[TheoremLine]

@@ -13,10 +13,17 @@ __all__ = [
     "DryRunRead",
     "MissingOfferRead",
     "NewStudySweep",
+    "SearchRead",
+    "SeedEdgeRead",
+    "SeriesFoundRead",
     "SweepCreate",
     "SweepRead",
     "SweepSubmitted",
 ]
+
+#: How far a search is: within the factor, still open, outside its range, or stuck for want of a
+#: result.
+Where = Literal["within", "open", "below", "above", "stuck"]
 
 
 def _taken(name: str) -> Any:
@@ -47,6 +54,7 @@ def _described(schema: dict[str, Any]) -> None:
             "clip": [None, 1.0],
         },
         {"task": "digits_mlp", "learning_rates": "0.01:100:9", "seeds": "1,2,7"},
+        {"task": "digits_mlp", "learning_rates": {"find": "edge", "from": 0.01, "to": 1000}},
         {"preset": "paper/05_jsb_chorales", "profile": "authors"},
         {
             "where": "agents",
@@ -78,6 +86,8 @@ class SweepCreate(Input):
     clip: Annotated[JsonValue, _taken("clip")] = None
     mu: Annotated[JsonValue, _taken("mu")] = None
     batch_rule: Annotated[JsonValue, _taken("batch_rule")] = None
+    schedule: Annotated[JsonValue, _taken("schedule")] = None
+    warmup: Annotated[JsonValue, _taken("warmup")] = None
     profile: Annotated[JsonValue, _taken("profile")] = None
     activation: Annotated[JsonValue, _taken("activation")] = None
     device: Annotated[JsonValue, _taken("device")] = None
@@ -125,6 +135,56 @@ class MissingOfferRead(Output):
     sentence: str
 
 
+class SeedEdgeRead(Output):
+    """Between which rates one seed breaks, as far as a search has come."""
+
+    seed: int
+    low: float | None = Field(None, description="Highest sound rate below `high`.")
+    high: float | None = Field(None, description="Lowest broken rate.")
+    edge: float | None = Field(None, description="Their middle in log rate.")
+    where: Where
+    monotone: bool = Field(description="Whether no rate above `high` was sound.")
+    sound: list[float] = Field(description="Rates at which it was sound.")
+    broken: list[float] = Field(description="Rates at which it broke.")
+    last: list[float] = Field(description="Rates of the last round, with a result or not yet.")
+
+
+class SeriesFoundRead(Output):
+    """What a search has found of one series."""
+
+    method: str
+    clip: float | None = None
+    label: str
+    value: float | None = Field(
+        None, description="Median of the seeds' edges, or the best rate; null outside the range."
+    )
+    low: float | None = Field(None, description="Lower end of its interval; null: open.")
+    high: float | None = None
+    coverage: float | None = Field(
+        None, description="How sure the interval holds the median; null of a best rate."
+    )
+    loss: float | None = Field(None, description="Mean loss at the best rate.")
+    where: Where
+    monotone: bool
+    text: str = Field(description="The number with its interval, in words.")
+    seeds: list[SeedEdgeRead]
+
+
+class SearchRead(Output):
+    """A sweep that searches: what for, how far it is, and what it has found."""
+
+    find: Literal["edge", "best"]
+    low: float = Field(description="Lowest rate it may try.")
+    high: float = Field(description="Highest rate it may try.")
+    within: float = Field(description="Factor within which each bracket's ends shall lie.")
+    most: int = Field(description="Trials it may take, all rounds together.")
+    trials: int = Field(description="Trials it has asked for so far.")
+    grid_trials: int = Field(description="Trials that a grid as fine would take.")
+    rounds: list[int] = Field(description="Trials of each round so far.")
+    done: bool = Field(description="Whether no further round will come.")
+    series: list[SeriesFoundRead]
+
+
 class SweepRead(Output):
     """A sweep and how far it is."""
 
@@ -145,6 +205,7 @@ class SweepRead(Output):
     finished_at: datetime | None = None
     cancelled: bool = Field(False, description="Whether somebody asked it to stop.")
     engine_version: str | None = Field(None, description="That trained it; null: imported.")
+    search: SearchRead | None = Field(None, description="Of a sweep that searches; null: a grid.")
 
 
 class SweepSubmitted(SweepRead):
@@ -157,6 +218,7 @@ class DryRunRead(Output):
     """What submitting would mean."""
 
     trials: int = Field(description="Number of trials of the grid.")
+    at_most: bool = Field(False, description="Whether a search may do with fewer.")
     reused: int = Field(description="Of these, already known.")
     shards: int = Field(description="Pieces of work for the workers.")
     cost_seconds: float = Field(description="Forecast of one worker's time.")

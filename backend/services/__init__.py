@@ -15,6 +15,8 @@ says what they may use. Imports go down this table, never up.
 | `studies` | studies, what people note about them, and the history |
 | `sweeps` | sweeps: submitted, followed, cancelled, retried |
 | `timings` | what a step costs: races asked for, leased, announced |
+| `replays` | trials trained again alone, recorded: asked for, leased, announced |
+| `errands` | what one worker does alone: leases of races and replays |
 | `shards` | what one worker trains together: planned, leased, announced |
 | `analysis` | from trials to curves, robustness numbers and comparisons |
 | `trials` | trials, their curves, and files of them |

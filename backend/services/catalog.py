@@ -48,10 +48,14 @@ def get(session: Session) -> CatalogRead:
     present = {name: info.present() for name, info in DATASETS.items()}
     prepare_cards(name for name, here in present.items() if here)
     settings = get_settings()
+    own = own_methods(brought)
     return CatalogRead(
         engine_version=ENGINE_VERSION,
         tasks=[
-            *(_task(task, present=present.get(task.dataset, True)) for task in TASKS.values()),
+            *(
+                _task(task, present=present.get(task.dataset, True), own=own)
+                for task in TASKS.values()
+            ),
             *own_tasks(brought),
         ],
         methods=[
@@ -64,7 +68,7 @@ def get(session: Session) -> CatalogRead:
                 )
                 for name, method in METHODS.items()
             ),
-            *own_methods(brought),
+            *own,
         ],
         offers=brought,
         activations=[
@@ -175,7 +179,7 @@ def _title(offer: OfferRead, name: str) -> str:
     return offer.title if name == offer.name else f"{offer.title}, version {offer.version}"
 
 
-def _task(task: Task, *, present: bool) -> TaskRead:
+def _task(task: Task, *, present: bool, own: Iterable[MethodRead] = ()) -> TaskRead:
     return TaskRead(
         name=task.name,
         title=task.title,
@@ -188,9 +192,12 @@ def _task(task: Task, *, present: bool) -> TaskRead:
         adjustable=sorted(task.adjustable),
         fixed_batch_size=task.fixed_batch_size,
         methods=[
-            name
-            for name, method in METHODS.items()
-            if task.linear_output or not method.implicit_output
+            *(
+                name
+                for name, method in METHODS.items()
+                if task.linear_output or not method.implicit_output
+            ),
+            *(method.name for method in own),
         ],
         profiles={profile: _defaults(task, profile, present=present) for profile in PROFILES},
         present=present,
@@ -227,6 +234,7 @@ def _preset(preset: Preset, present: dict[str, bool]) -> PresetRead:
         name=preset.name,
         title=preset.title,
         summary=preset.summary,
+        picture=preset.picture,
         sweeps=[dict(sweep) for sweep in sweeps],
         trials=_trials(preset.name),
         present=all(present[find_task(sweep["task"]).dataset] for sweep in sweeps),

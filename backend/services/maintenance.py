@@ -16,6 +16,7 @@ from backend.models import (
     AGENTS,
     AuditRow,
     CurveRow,
+    RecordingRow,
     ShardRow,
     ShardState,
     SweepRow,
@@ -26,6 +27,7 @@ from backend.schemas import PlaceRead, StorageRead, TrialState
 from backend.services import shards, trials, workers
 from backend.services.trials import CHUNK, UNFINISHED, chunks
 from backend.settings import Settings
+from ib_core.sweep import Recording
 
 #: Ids named in a problem's sentence.
 MOST_NAMED = 5
@@ -115,6 +117,31 @@ def _short_sweeps(session: Session) -> Sequence[int]:
 def _lost_curves(session: Session) -> Sequence[int]:
     known = exists().where(TrialRow.id == CurveRow.trial_id)
     return session.scalars(select(CurveRow.trial_id).where(~known)).all()
+
+
+def _lost_recordings(session: Session) -> Sequence[int]:
+    known = exists().where(TrialRow.id == RecordingRow.trial_id)
+    return session.scalars(select(RecordingRow.trial_id).where(~known)).all()
+
+
+def _damaged_recordings(session: Session) -> Sequence[int]:
+    """Return the trials whose recording cannot be unpacked."""
+    query = select(RecordingRow.trial_id, RecordingRow.data).where(RecordingRow.data.is_not(None))
+    found = session.execute(query.execution_options(yield_per=CHUNK))
+    return [id for id, data in found if data is not None and not _unpacks(data)]
+
+
+def _unpacks(data: bytes) -> bool:
+    try:
+        Recording.from_bytes(data)
+    except ValueError:
+        return False
+    return True
+
+
+def _delete_recordings(session: Session, ids: Sequence[int]) -> None:
+    for chunk in chunks(ids):
+        session.execute(delete(RecordingRow).where(RecordingRow.trial_id.in_(chunk)))
 
 
 def _unreadable_trials(session: Session) -> Sequence[int]:
@@ -236,6 +263,14 @@ CHECKS: dict[str, _Check] = {
     ),
     "short_sweeps": _Check("Sweeps that do not hold all their trials", _short_sweeps, None),
     "lost_curves": _Check("Curves that belong to no trial", _lost_curves, _delete_curves),
+    "lost_recordings": _Check(
+        "Recordings that belong to no trial", _lost_recordings, _delete_recordings
+    ),
+    "damaged_recordings": _Check(
+        "Trials whose recording cannot be read; a replay makes a new one",
+        _damaged_recordings,
+        _delete_recordings,
+    ),
     "unreadable_trials": _Check("Trials that no answer can hold", _unreadable_trials, None),
     "unreadable_sweeps": _Check("Sweeps that no answer can hold", _unreadable_sweeps, None),
 }

@@ -218,6 +218,7 @@ def _forecast(session: Session, body: Mapping[str, Any]) -> DryRunRead:
         raise missing[0]
     return DryRunRead(
         trials=sum(one.trials for one in forecasts),
+        at_most=any(one.at_most for one in forecasts),
         reused=sum(one.reused for one in forecasts),
         shards=sum(one.shards for one in forecasts),
         cost_seconds=sum(one.cost_seconds for one in forecasts),

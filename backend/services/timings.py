@@ -1,33 +1,28 @@
 """What a step costs, measured: asked for, leased to a worker, and shown in scorecards.
 
-A row is a race of methods on one network. As with shards the row is the truth and a message a hint:
-it may be lost or come twice. A race is short, so a lease is not renewed; it is simply long.
+A row is a race of methods on one network, an errand of one worker. A race is short, so a lease is
+not renewed; it is simply long.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from backend.db import changed_rows, clock
 from backend.errors import Conflict
 from backend.models import ShardState, SweepRow, SweepTrialRow, TimingRow, TrialRow
 from backend.schemas import TimingRead, TimingsRead
 from backend.services import analysis
 from backend.services.analysis import Key
-from backend.services.shards import LOST_SECONDS, queue_for
-from backend.services.workers import live_by_device
-from backend.settings import get_settings
+from backend.services.errands import OPEN, Errands
 from ib_core.sweep import ENGINE_VERSION, TrialSpec, read_options
 
 BASELINE = "eb"
 #: Longer than any race; a worker that is known to have died is not waited for.
 LEASE_SECONDS = 900.0
-#: Announcements sent in one go.
-MOST_SENT = 50
-OPEN = (ShardState.QUEUED, ShardState.RUNNING)
+RACES = Errands(TimingRow, TimingRow.id, seconds=LEASE_SECONDS, doing="measured")
 #: The rate of the steps that are timed: what a step costs does not depend on it.
 SMALL_RATE = 1e-3
 #: Settings of a network, and the methods that race on it.
@@ -146,26 +141,17 @@ def of_study(session: Session, *, study_id: int) -> TimingsRead:
 
 def claim(session: Session, *, timing_id: int, worker: str) -> TimingClaim | None:
     """Lease a waiting race to this worker; None if there is nothing to do for it."""
-    won = session.execute(
-        update(TimingRow)
-        .where(TimingRow.id == timing_id, TimingRow.state == ShardState.QUEUED)
-        .values(
-            state=ShardState.RUNNING,
-            worker=worker,
-            lease=TimingRow.lease + 1,
-            attempts=TimingRow.attempts + 1,
-            lease_until=clock(LEASE_SECONDS),
-        )
-        .returning(TimingRow.lease, TimingRow.device)
-    ).one_or_none()
-    if won is None:
+    lease = RACES.claim(session, id=timing_id, worker=worker)
+    if lease is None:
         return None
     # Not by RETURNING: there SQLite gives 3 for a stored 3.0.
-    network, methods = session.execute(
-        select(TimingRow.network, TimingRow.methods).where(TimingRow.id == timing_id)
+    network, methods, device = session.execute(
+        select(TimingRow.network, TimingRow.methods, TimingRow.device).where(
+            TimingRow.id == timing_id
+        )
     ).one()
     trials = {name: _trial(network, name, own) for name, own in methods.items()}
-    return TimingClaim(timing_id, won.lease, won.device, trials)
+    return TimingClaim(timing_id, lease, device, trials)
 
 
 def _trial(network: Mapping[str, Any], name: str, own: Mapping[str, Any]) -> TrialSpec:
@@ -185,87 +171,10 @@ def finish(
     session: Session, *, claim: TimingClaim, results: Mapping[str, Any], measured_on: str
 ) -> bool:
     """Store what was measured; False if the lease was lost."""
-    ended = {
-        "state": ShardState.DONE,
-        "results": dict(results),
-        "measured_on": measured_on[:300],
-        "error": None,
-        "finished_at": clock(),
-    }
-    return changed_rows(session, update(TimingRow).where(*_held(claim)).values(ended)) == 1
+    found = {"results": dict(results), "measured_on": measured_on[:300]}
+    return RACES.finish(session, id=claim.timing_id, lease=claim.lease, **found)
 
 
 def fail(session: Session, *, claim: TimingClaim, error: str) -> bool:
     """Give the race back because it broke, for good after a few attempts."""
-    return bool(_give_back(session, error, *_held(claim)))
-
-
-def _held(claim: TimingClaim) -> tuple[ColumnElement[bool], ...]:
-    return (
-        TimingRow.id == claim.timing_id,
-        TimingRow.state == ShardState.RUNNING,
-        TimingRow.lease == claim.lease,
-    )
-
-
-def _give_back(session: Session, error: str, *which: ColumnElement[bool]) -> int:
-    running = (TimingRow.state == ShardState.RUNNING, *which)
-    spent = TimingRow.attempts >= get_settings().max_attempts
-    free = {"worker": None, "lease_until": None, "sent_at": None}
-    failed = {"state": ShardState.FAILED, "error": error, "finished_at": clock(), **free}
-    again = {"state": ShardState.QUEUED, **free}
-    ended = changed_rows(session, update(TimingRow).where(*running, spent).values(failed))
-    return ended + changed_rows(session, update(TimingRow).where(*running).values(again))
-
-
-def abandon(session: Session, *, workers: Sequence[str]) -> int:
-    """Take races back from training processes that have died; return how many."""
-    error = "The worker died while it measured this."
-    return _give_back(session, error, TimingRow.worker.in_(workers))
-
-
-def pending(session: Session) -> bool:
-    """Return whether a reaper has anything to do here, found without a write."""
-    unheard = or_(TimingRow.sent_at.is_(None), TimingRow.sent_at < clock(-LOST_SECONDS))
-    waiting = and_(TimingRow.state == ShardState.QUEUED, unheard)
-    expired = and_(TimingRow.state == ShardState.RUNNING, TimingRow.lease_until < clock())
-    return bool(session.scalar(select(exists().where(or_(waiting, expired)))))
-
-
-def due(session: Session, *, depths: Mapping[str, int] | None = None) -> list[tuple[int, str]]:
-    """Return the races to announce now with their queues, and note that they have been.
-
-    Taken back first: races of workers that have been silent for too long.
-
-    Args:
-        session: A session that may write.
-        depths: How many messages wait in each queue: what is in none of them was lost.
-    """
-    error = "The worker stopped answering while it measured this."
-    _give_back(session, error, TimingRow.lease_until < clock())
-    gpu_lives = bool(live_by_device(session).get("cuda"))
-    query = (
-        select(TimingRow.id, TimingRow.device, TimingRow.sent_at)
-        .where(TimingRow.state == ShardState.QUEUED, _unheard(depths or {}))
-        .order_by(TimingRow.id)
-        .limit(MOST_SENT)
-        .with_for_update(skip_locked=True)
-    )
-    found = [(id, queue_for(device, gpu_lives)) for id, device, _ in session.execute(query)]
-    sent = update(TimingRow).where(TimingRow.id.in_([id for id, _ in found]))
-    session.execute(sent.values(sent_at=clock()))
-    return found
-
-
-def _unheard(depths: Mapping[str, int]) -> ColumnElement[bool]:
-    never = TimingRow.sent_at.is_(None)
-    old = TimingRow.sent_at < clock(-get_settings().resend_seconds)
-    if depths and not any(depths.values()):
-        return or_(never, TimingRow.sent_at < clock(-LOST_SECONDS))
-    return or_(never, old)
-
-
-def mark_unsent(session: Session, *, timing_ids: Sequence[int]) -> None:
-    """Take back a note: the broker did not take the message."""
-    unclaimed = (TimingRow.id.in_(list(timing_ids)), TimingRow.state == ShardState.QUEUED)
-    session.execute(update(TimingRow).where(*unclaimed).values(sent_at=None))
+    return RACES.fail(session, id=claim.timing_id, lease=claim.lease, error=error)

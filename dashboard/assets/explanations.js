@@ -4,6 +4,7 @@
 
   const GAP = 8;
   let shown = null;
+  let shownAt = null;
 
   function bubble() {
     let found = document.getElementById("explanation");
@@ -24,6 +25,7 @@
     box.hidden = false;
     term.setAttribute("aria-describedby", "explanation");
     const around = term.getBoundingClientRect();
+    shownAt = { left: around.left, top: around.top };
     const own = box.getBoundingClientRect();
     const left = Math.min(Math.max(around.left + around.width / 2 - own.width / 2, GAP), window.innerWidth - own.width - GAP);
     const fits = around.top - own.height - GAP > 0;
@@ -39,13 +41,23 @@
     }
   }
 
+  /* A scroll is told of a frame later: it may have ended before the term was pointed at. */
+  function follow() {
+    const place = shown && shown.getBoundingClientRect();
+    if (place && (place.left !== shownAt.left || place.top !== shownAt.top)) {
+      hide();
+    }
+  }
+
   const termOf = (event) => (event.target.closest ? event.target.closest("[data-explanation]") : null);
 
   ["mouseover", "focusin"].forEach((name) =>
     document.addEventListener(name, (event) => {
       const term = termOf(event);
+      if (term !== shown && (term || (shown && !shown.isConnected))) {
+        hide(); // also of a term that was drawn anew, which nobody leaves
+      }
       if (term && term !== shown) {
-        hide();
         show(term);
       }
     })
@@ -62,5 +74,5 @@
       hide();
     }
   });
-  document.addEventListener("scroll", hide, true);
+  document.addEventListener("scroll", follow, true);
 })();

@@ -18,7 +18,7 @@
         return trace.customdata.map((opens, index) => ({
           opens,
           mean: trace.meta === "mean" || trace.meta === "finite mean",
-          radius: trace.marker.size / 2,
+          radius: (Array.isArray(trace.marker.size) ? trace.marker.size[index] : trace.marker.size) / 2,
           x: across._offset + across.d2p(trace.x[index]),
           y: up._offset + up.d2p(trace.y[index]),
         }));
@@ -49,7 +49,9 @@
       }
       const box = plot.getBoundingClientRect();
       const trials = opened(plot, event.clientX - box.left, event.clientY - box.top);
-      if (trials) {
+      if (trials === "rail") {
+        window.etascope.openRail(graph);
+      } else if (trials) {
         window.dash_clientside.set_props(store, { data: trials });
       }
     }, true);

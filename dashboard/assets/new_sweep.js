@@ -59,7 +59,7 @@
   function gatherOptions([texts, choices, numberIds, choiceIds]) {
     const held = {};
     numberIds.forEach((id, index) => { held[id.key] = texts[index]; });
-    choiceIds.forEach((id, index) => { held[id.key] = choices[index]; });
+    choiceIds.forEach((id, index) => { held[id.key] = (choices[index] || []).join(","); });
     const filled = Object.entries(held).filter(([, text]) => text);
     return filled.length ? JSON.stringify(Object.fromEntries(filled)) : "";
   }

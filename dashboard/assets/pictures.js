@@ -158,10 +158,113 @@
     print: { format: "svg", scale: 1, keep: printPicture },
   };
 
-  async function exportPicture(graph, kind, filename) {
+  /* --- For a paper: centimetres and points, whatever the window's size ---------------------- */
+
+  const CM_PER_INCH = 2.54;
+  const POINTS_PER_INCH = 72;
+  /* The size of the letters in every picture of ours. */
+  const FONT_SIZE = 13;
+  const LEGEND_ROW = 24;
+
+  /* Drawn in pixels of which so many make a point that our letters have the size asked for. */
+  function paperSize(plot, wanted) {
+    const points = (wanted.width / CM_PER_INCH) * POINTS_PER_INCH;
+    const scale = FONT_SIZE / wanted.font;
+    return { width: Math.round(points * scale), points, scale };
+  }
+
+  function legendOf(layout, place, names, width) {
+    const inner = layout.height - layout.margin.t - layout.margin.b;
+    if (place === "none" || !names.length) {
+      return { showlegend: false };
+    }
+    if (place === "right") {
+      const longest = Math.max(...names.map((name) => name.length));
+      const legend = { orientation: "v", x: 1.01, xanchor: "left", y: 1, yanchor: "top" };
+      return { legend, right: Math.min(7 * longest + 56, width / 2) };
+    }
+    const row = names.reduce((rows, name) => {
+      const wide = 7 * name.length + 48;
+      const fits = rows[rows.length - 1] + wide <= width - 90;
+      return fits ? [...rows.slice(0, -1), rows[rows.length - 1] + wide] : [...rows, wide];
+    }, [0]).length;
+    const legend = { orientation: "h", x: 0, xanchor: "left", y: -52 / inner, yanchor: "top" };
+    return { legend, below: LEGEND_ROW * row };
+  }
+
+  /* Axes' ticks would run into each other on a narrow picture: every other decade goes. */
+  function forPaper(plot, wanted) {
+    const { width, points } = paperSize(plot, wanted);
+    const layout = JSON.parse(JSON.stringify(plot.layout));
+    const names = plot._fullData.filter((one) => one.showlegend && one.visible === true && one.name).map((one) => one.name);
+    const shown = (layout.margin || {}).t > 70 || (layout.legend || {}).y > 0.5;
+    const place = wanted.legend === "shown" && width < 560 && shown ? "below" : wanted.legend;
+    const before = { height: plot.offsetHeight, ...layout };
+    layout.height = before.height;
+    layout.margin = Object.assign({ l: 72, r: 16, t: 48, b: 52 }, layout.margin);
+    if (place !== "shown") {
+      const { legend, right, below, ...rest } = legendOf(layout, place, names, width);
+      const above = layout.margin.t > 60 ? layout.margin.t - 44 : 0;
+      layout.margin.t -= above;
+      layout.height -= above;
+      const old = layout.margin.b - 52;
+      layout.margin.b += (below || 0) - Math.max(old, 0);
+      layout.height += (below || 0) - Math.max(old, 0);
+      layout.margin.r = right || layout.margin.r;
+      Object.assign(layout, rest, legend ? { legend: Object.assign({}, layout.legend, legend) } : {});
+    }
+    if (!wanted.title) {
+      const gone = Math.min(layout.margin.t - 12, 36);
+      layout.title = { text: "" };
+      layout.margin.t -= gone;
+      layout.height -= gone;
+    }
+    layout.shapes = (layout.shapes || []).filter((shape) => shape.name !== "scrubber");
+    layout.width = width;
+    layout.autosize = false;
+    layout.paper_bgcolor = "#FFFFFF";
+    return { figure: { data: plot.data, layout }, width, height: layout.height, points };
+  }
+
+  /* An SVG that says how large it is on paper. */
+  function sized(url, width, height, points) {
+    const svg = svgOf(url).replace(
+      /<svg([^>]*?) width="[^"]*" height="[^"]*"/,
+      '<svg$1 width="' + points.toFixed(2) + 'pt" height="' + ((points * height) / width).toFixed(2) + 'pt"'
+    );
+    return "data:image/svg+xml," + encodeURIComponent(svg);
+  }
+
+  const captionOf = (graph) => {
+    const plot = document.querySelector("#" + graph + " .js-plotly-plot");
+    return (plot && plot.layout && (plot.layout.meta || {}).caption) || "";
+  };
+
+  async function exportPaper(plot, kind, filename, wanted) {
+    const { figure, width, height, points } = forPaper(plot, wanted);
+    const { format, keep } = KINDS[kind];
+    const scale = kind === "png" ? Math.max(2, (points / width) * (300 / POINTS_PER_INCH)) : 1;
+    const url = await window.Plotly.toImage(figure, { format, width, height, scale });
+    const ratio = points / POINTS_PER_PIXEL / width;
+    if (kind === "svg") {
+      download(sized(url, width, height, points), filename + ".svg");
+    } else {
+      await keep(url, width * ratio, height * ratio, filename);
+    }
+  }
+
+  async function exportPicture(graph, kind, filename, wanted) {
     const plot = document.querySelector("#" + graph + " .js-plotly-plot");
     if (!plot || !window.Plotly) {
       say("There is no picture yet.");
+      return;
+    }
+    if (wanted) {
+      try {
+        await exportPaper(plot, kind, filename, wanted);
+      } catch (error) {
+        say("The picture could not be made. " + error.message);
+      }
       return;
     }
     const { format, scale, keep } = KINDS[kind];
@@ -173,5 +276,5 @@
     }
   }
 
-  Object.assign(window.etascope, { exportPicture });
+  Object.assign(window.etascope, { exportPicture, captionOf });
 })();

@@ -5,6 +5,7 @@
 | `elements` | the small things: links, cards, badges, moments, people's own text, trouble |
 | `shell` | what surrounds every page: header, navigation, who is logged in |
 | `controls` | labelled controls, whose values live in the address |
+| `family` | controls of pictures with many series, and the rate scrubber |
 | `number_fields` | the one field for numbers, and one with a slider |
 | `browser_drawn` | a graph that keeps its zoom, and plain elements: drawn from a store |
 | `illustrated` | what the illustrated pages share: looks, sliders, places to draw in |
@@ -13,6 +14,7 @@
 | `strip` | what was tested of every series, on the axis of a picture |
 | `scorecard` | the robustness numbers |
 | `trial_words` | a trial's settings, its outcome and its record |
+| `paper_figure` | a picture made ready for a paper |
 | `people` | what somebody did, and what is shown only once |
 | `bundle` | the offer to load the paper's reproduction |
 """
@@ -34,6 +36,7 @@ from dashboard.components.controls import (
     segmented,
     switch,
     values_of,
+    view_control,
 )
 from dashboard.components.elements import (
     STATE_COLOUR,
@@ -53,6 +56,14 @@ from dashboard.components.elements import (
     state_badge,
     with_code,
 )
+from dashboard.components.family import (
+    arrange_from,
+    choices_of,
+    family_controls,
+    family_of,
+    family_panel,
+    scrubber,
+)
 from dashboard.components.illustrated import (
     drawing_place,
     looks,
@@ -60,11 +71,13 @@ from dashboard.components.illustrated import (
     sliders_for_browser,
 )
 from dashboard.components.number_fields import NumberSlider, number_field
+from dashboard.components.paper_figure import figure_dialog, figure_from
 from dashboard.components.people import activity, refused, shown_once
 from dashboard.components.progress import (
     STATES,
     answering,
     ended,
+    goes_on,
     progress_bar,
     progress_panel,
     progress_words,
@@ -105,11 +118,13 @@ __all__ = [
     "age",
     "answer_words",
     "answering",
+    "arrange_from",
     "at_rate",
     "breadcrumbs",
     "bundle_offer",
     "button_link",
     "card",
+    "choices_of",
     "code",
     "control_group",
     "draw_from",
@@ -119,7 +134,13 @@ __all__ = [
     "error_panel",
     "explained",
     "facts",
+    "family_controls",
+    "family_of",
+    "family_panel",
+    "figure_dialog",
+    "figure_from",
     "fill_from",
+    "goes_on",
     "guide_link",
     "keep_in_url",
     "lane_name",
@@ -143,6 +164,7 @@ __all__ = [
     "refused",
     "retriable",
     "scorecard_table",
+    "scrubber",
     "segmented",
     "setting_pairs",
     "show_more_from",
@@ -157,5 +179,6 @@ __all__ = [
     "trial_facts",
     "unfinished",
     "values_of",
+    "view_control",
     "with_code",
 ]

@@ -16,6 +16,8 @@ Kind = Literal["text", "number", "flag", "list"]
 #: A value, and the words for it.
 Choice = tuple[str, str]
 
+#: More choices than this do not fit beside each other.
+MOST_BESIDE = 4
 QUANTITIES: tuple[Choice, ...] = (("loss", "Loss"), ("accuracy", "Accuracy"), ("seconds", "Time"))
 SPLITS: tuple[Choice, ...] = (("train", "Training"), ("test", "Test"))
 #: What may be held out of the training rows.
@@ -39,6 +41,26 @@ def segmented(label: str, id: str, choices: Sequence[Choice], value: Any) -> Com
                 id=id,
                 data=[{"value": value, "label": words} for value, words in choices],
                 value=value,
+                size="xs",
+                **{"aria-labelledby": f"{id}-label"},
+            ),
+        ],
+        className="control",
+    )
+
+
+def view_control(id: str, views: Sequence[Choice], value: str) -> Component:
+    """Return the choice of a picture: all visible if they fit, else one below the other."""
+    if len(views) <= MOST_BESIDE:
+        return segmented("Picture", id, views, value)
+    return html.Div(
+        [
+            html.Span("Picture", id=f"{id}-label"),
+            dmc.Select(
+                id=id,
+                data=[{"value": name, "label": words} for name, words in views],
+                value=value,
+                allowDeselect=False,
                 size="xs",
                 **{"aria-labelledby": f"{id}-label"},
             ),

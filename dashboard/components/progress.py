@@ -6,6 +6,7 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import Input, Output, State
 
+from backend.schemas import StudyRead
 from dashboard.callbacks import browser_callback
 from dashboard.components.elements import STATE_COLOUR
 from dashboard.formats import count, counted, rough
@@ -22,6 +23,11 @@ NEWS = html.Button("Notify me when it ends", className="ask-for-news")
 def unfinished(progress: Mapping[str, int]) -> int:
     """Return how many trials are still to end."""
     return sum(progress.get(state, 0) for state in UNFINISHED)
+
+
+def goes_on(study: StudyRead) -> bool:
+    """Return whether more will happen in a study: trials to end, or rounds of a search to come."""
+    return unfinished(study.progress) > 0 or study.state == "running"
 
 
 def ended(progress: Mapping[str, int]) -> int:

@@ -33,7 +33,7 @@ def best_of_figure(rows: Sequence[ScorecardRow], picture: Picture) -> go.Figure:
     """
     drawn = [row for row in rows if _known(row)]
     figure = go.Figure(layout={"template": template(picture.scheme)})
-    styles = styles_of(drawn, picture.scheme)
+    styles = styles_of(drawn, picture.scheme, picture.family)
     for row in drawn:
         figure.add_traces(list(_traces(row, styles[row.id])))
     title = title_words(picture.title, DRAWN, narrow=picture.narrow)

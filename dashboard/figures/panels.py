@@ -1,4 +1,4 @@
-"""How the rail, the curves and the strip share a figure's height."""
+"""How the rail, the curves and the strip share a figure's height, and small multiples its area."""
 
 import math
 from collections.abc import Sequence
@@ -14,6 +14,9 @@ LANE, CROWDED_LANE, CAPTION, MAIN, STRIP, GAP = 22, 32, 17, 330, 64, 14
 TITLE, TITLE_LINE, LEGEND_ROW, AXIS = 44, 18, 24, 52
 LETTER, LEGEND_KEY, LABEL_GAP = 7, 48, 8
 WIDE, PHONE = 640, 270
+HEAD, BETWEEN, TICKS = 24, 12, 26
+#: A legend of more rows than this stands below the picture, where it meets no title.
+MOST_ROWS_ABOVE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class Panels:
         lanes: Curves that have something on the rail.
         captions: Sentences written into the rail.
         legend: Names in the legend.
-        narrow: Whether there is a phone's width only; then the legend goes below.
+        narrow: Whether there is a phone's width only; then the legend goes below, as do long ones.
         crowded: Whether some lane has two markers above each other.
         title_lines: Of the title.
     """
@@ -46,6 +49,11 @@ class Panels:
     def legend_rows(self) -> int:
         """How many rows the legend will take."""
         return legend_rows(self.legend, narrow=self.narrow)
+
+    @property
+    def legend_below(self) -> bool:
+        """Whether the legend stands under the picture."""
+        return self.narrow or self.legend_rows > MOST_ROWS_ABOVE
 
     @property
     def rail(self) -> int:
@@ -74,8 +82,8 @@ class Panels:
         lanes = max(self.lanes, 1)
         above = self._caption_height / self._lane if self.lanes else 0
         legend = LEGEND_ROW * self.legend_rows
-        top = TITLE + TITLE_LINE * (self.title_lines - 1) + (0 if self.narrow else legend)
-        bottom = AXIS + (legend if self.narrow else 0)
+        top = TITLE + TITLE_LINE * (self.title_lines - 1) + (0 if self.legend_below else legend)
+        bottom = AXIS + (legend if self.legend_below else 0)
         figure.update_layout(
             height=inner + top + bottom,
             margin={"l": 60 if self.narrow else 72, "r": 16, "t": top, "b": bottom},
@@ -109,10 +117,165 @@ class Panels:
     def _legend(self, inner: int) -> dict[str, Any]:
         place = (
             {"x": 0, "xanchor": "left", "y": -AXIS / inner, "yanchor": "top"}
-            if self.narrow
+            if self.legend_below
             else {"x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom"}
         )
         return {"orientation": "h", "itemdoubleclick": "toggleothers", **place}
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Small multiples: panels of one size in rows and columns.
+
+    Attributes:
+        titles: One a panel.
+        height: Of a panel, in pixels.
+        columns: Beside each other.
+        apart: Whether every panel has ticks and an axis title of its own.
+        narrow: Whether there is a phone's width only.
+        first: Number of the first panel's axes.
+        above: Pixels above all panels, inside the plotting area, for something else.
+    """
+
+    titles: list[str]
+    height: int
+    columns: int
+    apart: bool = False
+    narrow: bool = False
+    first: int = 1
+    above: int = 0
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return math.ceil(len(self.titles) / self.columns)
+
+    @property
+    def _step(self) -> int:
+        return HEAD + self.height + BETWEEN + (TICKS + 22 if self.apart else 0)
+
+    @property
+    def inner(self) -> int:
+        """Height of all that is drawn, in pixels."""
+        return self.above + self.rows * self._step
+
+    def suffix(self, panel: int) -> str:
+        """Return what a panel's axes are called after "x" and "y"."""
+        number = self.first + panel
+        return "" if number == 1 else str(number)
+
+    def domain(self, panel: int) -> tuple[list[float], list[float]]:
+        """Return where a panel lies, as shares of the plotting area, x then y."""
+        row, column = divmod(panel, self.columns)
+        gap = (0.16 if self.narrow else 0.1) if self.apart else 0.035
+        width = (1 - gap * (self.columns - 1)) / self.columns
+        left = column * (width + gap)
+        top = 1 - (self.above + row * self._step + HEAD) / self.inner
+        return [left, left + width], [top - self.height / self.inner, top]
+
+    def lowest(self, panel: int) -> bool:
+        """Whether there is no panel below."""
+        return panel + self.columns >= len(self.titles)
+
+    def lay_out(
+        self, figure: go.Figure, x: dict[str, Any], y: dict[str, Any], palette: Palette
+    ) -> None:
+        """Set every panel's axes and title; axes are shared where panels are not apart.
+
+        Args:
+            figure: What is drawn.
+            x: Each x axis.
+            y: Each y axis.
+            palette: Of the page.
+        """
+        lead = self.suffix(0)
+        for panel, title in enumerate(self.titles):
+            own, (across, up) = self.suffix(panel), self.domain(panel)
+            left, low = panel % self.columns == 0, self.lowest(panel)
+            shared = {} if self.apart or not panel else {"matches": f"x{lead}"}
+            tall = {} if self.apart or not panel else {"matches": f"y{lead}"}
+            ticks = {"showticklabels": self.apart or low}
+            figure.update_layout(
+                {
+                    f"xaxis{own}": {**x, **shared, **ticks, "domain": across, "anchor": f"y{own}"},
+                    f"yaxis{own}": {
+                        **y,
+                        **tall,
+                        "showticklabels": self.apart or left,
+                        "domain": up,
+                        "anchor": f"x{own}",
+                    },
+                }
+            )
+            figure.add_annotation(
+                text=title,
+                showarrow=False,
+                xref="paper",
+                yref="paper",
+                x=across[0],
+                y=up[1],
+                xanchor="left",
+                yanchor="bottom",
+                font={"size": 13, "color": palette.text},
+            )
+
+    def frame(
+        self,
+        figure: go.Figure,
+        title: str,
+        legend: Sequence[str],
+        *,
+        axis: str = "",
+        side: str = "",
+    ) -> None:
+        """Set height, margins, title and legend; the latter stands below, once for all panels.
+
+        Args:
+            figure: What is drawn.
+            title: Of the picture.
+            legend: Names in it.
+            axis: What stands under all panels.
+            side: What stands beside all of them.
+        """
+        rows = LEGEND_ROW * legend_rows(legend, narrow=self.narrow) if legend else 0
+        top = TITLE + TITLE_LINE * title.count("<br>")
+        # Panels apart have the room for their ticks and the axis' title within.
+        foot = 4 if self.apart else AXIS - BETWEEN
+        bottom = (16 if self.apart else AXIS) + rows
+        figure.update_layout(
+            height=self.inner + top + bottom,
+            margin={"l": 60 if self.narrow else 72, "r": 16, "t": top, "b": bottom},
+            title={"text": title, "y": 1, "yanchor": "top", "yref": "container"},
+            title_pad={"t": 12, "l": 4},
+            showlegend=bool(legend),
+            legend={
+                "orientation": "h",
+                "x": 0,
+                "xanchor": "left",
+                "y": -foot / self.inner,
+                "yanchor": "top",
+                "itemdoubleclick": "toggleothers",
+            },
+            hovermode="closest",
+            clickmode="event",
+        )
+        words = {"showarrow": False, "xref": "paper", "yref": "paper", "font": {"size": 14}}
+        if axis:
+            under = (22 if self.apart else BETWEEN - TICKS) / self.inner
+            figure.add_annotation(
+                text=axis, x=0.5, y=under, xanchor="center", yanchor="top", **words
+            )
+        if side:
+            middle = 0.5 * (1 - self.above / self.inner)
+            at = {"x": 0, "xshift": -46 if self.narrow else -56, "y": middle, "yanchor": "middle"}
+            figure.add_annotation(text=side, textangle=-90, xanchor="center", **at, **words)
+
+
+def columns_for(panels: int, *, narrow: bool) -> int:
+    """Return how many panels stand beside each other."""
+    if narrow:
+        return 1 if panels <= 4 else 2
+    return min(panels, 2 if panels <= 4 else 3 if panels <= 12 else 4)
 
 
 def legend_rows(names: Sequence[str], *, narrow: bool) -> int:

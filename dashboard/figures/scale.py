@@ -70,6 +70,12 @@ class Scale:
             return values * np.float32((self.high / self.low) ** share)
         return values + np.float32(share * (self.high - self.low))
 
+    def lifted(self, share: float) -> float:
+        """Return the value that stands so far up the axis; beyond 1 it is above it."""
+        if self.log:
+            return float(self.low * (self.high / self.low) ** share)
+        return self.low + share * (self.high - self.low)
+
     def holds(self, value: float) -> bool:
         """Whether a value is not above the scale."""
         return value <= self.high

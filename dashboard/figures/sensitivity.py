@@ -1,15 +1,22 @@
 """The picture this product exists for: a value against the learning rate, nothing dropped."""
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import plotly.graph_objects as go
 
 from backend.schemas import Metric, Reducer, ScorecardRow, SeriesRead
 from dashboard.figures.divergence import RailEntry, rail_entries, rail_traces, strip_traces
+from dashboard.figures.facets import facets, folded_rail, optimum
+from dashboard.figures.families import (
+    Arrangement,
+    Family,
+    arrange,
+    only_words,
+    styles,
+)
 from dashboard.figures.panels import Panels, rate_axis, rate_range
 from dashboard.figures.references import (
     best_marker,
@@ -24,6 +31,7 @@ from dashboard.figures.traces import scatter
 from dashboard.figures.wording import (
     BAND_WORDS,
     axis_title,
+    caption_words,
     literal,
     seeds_words,
     series_name,
@@ -31,10 +39,14 @@ from dashboard.figures.wording import (
     title_lines,
     title_words,
 )
-from dashboard.theme import PALETTE, Palette, Scheme, SeriesStyle, series_style, template
+from dashboard.theme import PALETTE, Palette, Scheme, SeriesStyle, template
 
 #: With more curves than this, intervals in the strip would be one grey; the hover has them.
 MOST_BANDS = 3
+#: More lanes than this are folded into one line until somebody opens them.
+MOST_LANES = 6
+#: With more curves than this in one panel bands and seeds would hide the curves.
+MOST_SHADED = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +63,7 @@ class Picture:
         scheme: Light or dark.
         narrow: Whether it is drawn on a phone.
         revision: As long as it stays the same, so does the zoom.
+        family: What colours and panels tell, and which series are wanted.
     """
 
     title: str = ""
@@ -62,6 +75,12 @@ class Picture:
     scheme: Scheme = "light"
     narrow: bool = False
     revision: str = ""
+    family: Family = field(default_factory=Family)
+
+    @property
+    def upwards(self) -> bool:
+        """Whether higher is better."""
+        return self.metric.endswith("accuracy")
 
 
 def sensitivity_figure(
@@ -82,24 +101,40 @@ def sensitivity_figure(
     drawn = [line for line in series if line.points]
     palette = PALETTE[picture.scheme]
     scale = choose_scale(drawn, picture.metric, picture.scale, initial)
+    arrangement = arrange(drawn, picture.family)
+    looks = styles(drawn, arrangement, picture.scheme)
+    if arrangement.panel is not None:
+        return _in_panels(drawn, picture, arrangement, looks, scale)
     rails = {line.id: rail_entries(line, scale) for line in drawn}
-    curves = list(_curves(drawn, picture, scale, rails))
+    lanes = sum(1 for found in rails.values() if found)
+    folded = lanes > MOST_LANES and picture.family.rail != "open"
+    curves = list(_curves(drawn, picture, scale, {} if folded else rails, looks))
+    if folded:
+        curves += folded_rail(drawn, scale, palette, at=0, xaxis="x", yaxis="y2")
+    if arrangement.ramp:
+        curves += optimum(
+            drawn, arrangement.colour, looks, palette,
+            higher_is_better=picture.upwards, xaxis="x", yaxis="y",
+        )  # fmt: skip
     figure = go.Figure(curves, {"template": template(picture.scheme)})
-    unseen = _add_references(figure, drawn, picture, scale, threshold, initial)
+    unseen = _add_references(figure, drawn, picture, scale, looks, threshold, initial)
     _add_rail_legend(figure, rails, palette)
     title = _title(drawn, picture)
     panels = Panels(
-        lanes=sum(1 for found in rails.values() if found),
+        lanes=1 if folded else lanes,
         captions=_captions(unseen, nothing=not any(rails.values())),
         legend=[trace.name for trace in figure.data if trace.showlegend is not False],
         narrow=picture.narrow,
-        crowded=any(entry.crowded for found in rails.values() for entry in found),
+        crowded=not folded and any(entry.crowded for found in rails.values() for entry in found),
         title_lines=title_lines(title),
     )
     panels.lay_out(figure, palette)
     figure.update_layout(
         title={"text": title},
-        meta={"label": _spoken(drawn, picture)},
+        meta={
+            "label": _spoken(drawn, picture),
+            "caption": caption_words(drawn, picture.metric, picture.reducer, picture.title),
+        },
         uirevision=picture.revision or "same",
         xaxis=rate_axis(_rates(drawn), narrow=picture.narrow),
         yaxis={
@@ -114,22 +149,42 @@ def sensitivity_figure(
 
 
 def styles_of(
-    series: Sequence[SeriesRead | ScorecardRow], scheme: Scheme
+    series: Sequence[SeriesRead | ScorecardRow], scheme: Scheme, family: Family | None = None
 ) -> dict[str, SeriesStyle]:
-    """Return each curve's style; curves that would look alike get other markers and dashes."""
-    seen: Counter[tuple[str, bool, bool]] = Counter()
-    styles = {}
-    for line in series:
-        look = (line.method, line.clip is not None, line.imported)
-        styles[line.id] = series_style(
-            line.method,
-            scheme,
-            clipped=line.clip is not None,
-            imported=line.imported,
-            variant=seen[look],
-        )
-        seen[look] += 1
-    return styles
+    """Return each curve's style in a picture of one panel."""
+    wanted = replace(family or Family(colour="method"), panel="none")
+    return styles(series, arrange(series, wanted), scheme)
+
+
+def _in_panels(
+    series: Sequence[SeriesRead],
+    picture: Picture,
+    arrangement: Arrangement,
+    looks: dict[str, SeriesStyle],
+    scale: Scale,
+) -> go.Figure:
+    """Return the curves as small multiples."""
+    figure = go.Figure(layout={"template": template(picture.scheme)})
+    grid = facets(
+        figure,
+        series,
+        arrangement,
+        looks,
+        scale,
+        PALETTE[picture.scheme],
+        band=picture.band,
+        higher_is_better=picture.upwards,
+        narrow=picture.narrow,
+    )
+    legend = [trace.name for trace in figure.data if trace.showlegend and trace.name]
+    axis = axis_title(series, picture.metric, picture.reducer)
+    grid.frame(figure, _title(series, picture), legend, axis="learning rate", side=axis)
+    caption = caption_words(series, picture.metric, picture.reducer, picture.title)
+    figure.update_layout(
+        meta={"label": _spoken(series, picture), "caption": caption, "rates": False},
+        uirevision=picture.revision or "same",
+    )
+    return figure
 
 
 def _curves(
@@ -137,18 +192,23 @@ def _curves(
     picture: Picture,
     scale: Scale,
     rails: dict[str, list[RailEntry]],
+    looks: dict[str, SeriesStyle],
 ) -> Iterator[Any]:
-    styles = styles_of(series, picture.scheme)
     lane = sum(1 for entries in rails.values() if entries)
-    seeds = seeds_look(series, wanted=picture.seeds)
+    shaded = len(series) <= MOST_SHADED
+    seeds = seeds_look(series, wanted=picture.seeds and shaded)
     few = len(series) <= MOST_BANDS
     low, high = rate_range(_rates(series))
     decades = high - low
     for line in series:
-        name, style = literal(series_name(line, line.label)), styles[line.id]
-        yield from curve_traces(line, name, style, scale, band=picture.band, seeds=seeds)
+        name, style = literal(series_name(line, line.label)), looks[line.id]
+        if not shaded:
+            style = replace(style, width=1.6, size=5.5)
+        yield from curve_traces(
+            line, name, style, scale, band=picture.band, seeds=seeds, shaded=shaded
+        )
         yield from strip_traces(line, name, style, band=few)
-        if rails[line.id]:
+        if rails.get(line.id):
             lane -= 1
             own, short = rails[line.id], picture.narrow
             yield from rail_traces(line, name, style, own, lane=lane, decades=decades, short=short)
@@ -163,16 +223,17 @@ def _add_references(
     series: Sequence[SeriesRead],
     picture: Picture,
     scale: Scale,
+    looks: dict[str, SeriesStyle],
     threshold: float | None,
     initial: float | None,
 ) -> list[str]:
-    upwards = picture.metric.endswith("accuracy")
+    upwards = picture.upwards
     eb = eb_curve(series)
     best = best_point(eb, higher_is_better=upwards)
     if picture.metric == "seconds":
         return []
     if eb is not None and best is not None and scale.holds(best.mean or math.inf):
-        figure.add_trace(best_marker(eb, best, styles_of(series, picture.scheme)[eb.id]))
+        figure.add_trace(best_marker(eb, best, looks[eb.id]))
     lines = references(series, threshold=threshold, initial=initial, higher_is_better=upwards)
     palette = PALETTE[picture.scheme]
     return draw_references(figure, lines, series, scale, palette, narrow=picture.narrow)
@@ -196,7 +257,10 @@ def _add_rail_legend(
 
 
 def _title(series: Sequence[SeriesRead], picture: Picture) -> str:
-    return title_words(picture.title, _spread(series, picture), narrow=picture.narrow)
+    told = _spread(series, picture)
+    only = only_words(picture.family.only)
+    words = f"{told}, only {only}" if only else told
+    return title_words(picture.title, words, narrow=picture.narrow)
 
 
 def _spread(series: Sequence[SeriesRead], picture: Picture) -> str:
@@ -206,7 +270,7 @@ def _spread(series: Sequence[SeriesRead], picture: Picture) -> str:
 def _spoken(series: Sequence[SeriesRead], picture: Picture) -> str:
     about = _spread(series, picture)
     title = f"{picture.title}, {about}" if picture.title else about
-    upwards = picture.metric.endswith("accuracy")
+    upwards = picture.upwards
     best = [best_point(line, higher_is_better=upwards) for line in series]
     return spoken(series, title, axis_title(series, picture.metric, picture.reducer), best)
 

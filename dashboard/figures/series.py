@@ -20,11 +20,19 @@ def seeds_look(series: Sequence[SeriesRead], *, wanted: bool) -> SeedsLook:
 
 
 def curve_traces(
-    line: SeriesRead, name: str, style: SeriesStyle, scale: Scale, *, band: str, seeds: SeedsLook
+    line: SeriesRead,
+    name: str,
+    style: SeriesStyle,
+    scale: Scale,
+    *,
+    band: str,
+    seeds: SeedsLook,
+    shaded: bool = True,
 ) -> Iterator[Any]:
     """Yield a curve's traces, bottom to top; the legend switches all of them together."""
     group = {"legendgroup": line.id, "xaxis": "x", "yaxis": "y"}
-    yield from band_traces(line.points, style, scale, group)
+    if shaded:
+        yield from band_traces(line.points, style, scale, group)
     if seeds == "dots":
         yield from seed_traces(line, name, style, scale, group)
     elif seeds == "dashes":

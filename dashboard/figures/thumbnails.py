@@ -1,11 +1,12 @@
-"""Pictures without any script, as an image's address: a study's curves, the rates of a grid."""
+"""Pictures without any script, as an image's address: curves, a grid's rates, brackets."""
 
 import math
 from collections import Counter
 from collections.abc import Sequence
+from html import escape
 from urllib.parse import quote
 
-from backend.schemas import Spark
+from backend.schemas import SearchRead, SeriesFoundRead, Spark
 from dashboard.formats import number
 from dashboard.theme import METHOD_STYLE, method_style
 
@@ -21,6 +22,10 @@ DASHES = {"dot": "1.5 3", "dash": "5 3", "longdash": "8 3", "dashdot": "6 3 1.5 
 TICKS_WIDTH, TICKS_NARROW, TICKS_HEIGHT, TICKS_PAD, TICKS_LINE = 640, 320, 56, 24, 24
 DECADE = 70
 INK, ACCENT = "#868E96", "#3B5BDB"
+#: Of a search's brackets: a series' name, a seed's bar, and the room between series.
+NAME_HEIGHT, BAR_HEIGHT, BAR_STEP, SERIES_GAP = 16, 5, 8, 6
+#: A bracket that is within its factor must still be seen.
+LEAST_BAR = 3.0
 
 
 def sparkline(sparks: Sequence[Spark]) -> str | None:
@@ -98,30 +103,102 @@ def rate_ticks(rates: Sequence[float], *, narrow: bool = False) -> str | None:
     """Return the rates as an image's address, a phone's width if `narrow`; None without any."""
     if not rates:
         return None
-    logs = [math.log10(rate) for rate in rates]
-    first, last = math.floor(min(logs) + 1e-9), math.ceil(max(logs) - 1e-9)
-    last = max(last, first + 1)
+    axis = _Axis(rates, TICKS_NARROW if narrow else TICKS_WIDTH)
+    ticks = "".join(f'<path d="M{axis.x(rate):.1f} 6v{TICKS_LINE - 6}"/>' for rate in rates)
+    marks = f'<g stroke="{ACCENT}" stroke-width="3" stroke-linecap="round">{ticks}</g>'
+    return axis.image(marks, TICKS_LINE)
 
-    width = TICKS_NARROW if narrow else TICKS_WIDTH
 
-    def x(log: float) -> float:
-        return TICKS_PAD + (width - 2 * TICKS_PAD) * (log - first) / (last - first)
+class _Axis:
+    """An axis of rates, in whole decades."""
 
-    every = math.ceil(DECADE * (last - first) / width)
-    decades = "".join(
-        f'<path d="M{x(d):.1f} {TICKS_LINE}v6" stroke="{INK}"/>'
-        f'<text x="{x(d):.1f}" y="{TICKS_HEIGHT - 10}" text-anchor="middle">'
-        f"{number(10.0**d)}</text>"
-        for d in range(first, last + 1, every)
+    def __init__(self, rates: Sequence[float], width: int) -> None:
+        logs = [math.log10(rate) for rate in rates]
+        self.width = width
+        self.first = math.floor(min(logs) + 1e-9)
+        self.last = max(math.ceil(max(logs) - 1e-9), self.first + 1)
+
+    def x(self, rate: float) -> float:
+        """Return where a rate stands."""
+        share = (math.log10(rate) - self.first) / (self.last - self.first)
+        return TICKS_PAD + (self.width - 2 * TICKS_PAD) * share
+
+    def image(self, marks: str, line: float) -> str:
+        """Return what stands on the axis, which is so far below the top, as an image's address."""
+        every = math.ceil(DECADE * (self.last - self.first) / self.width)
+        decades = "".join(
+            f'<path d="M{self.x(10.0**d):.1f} {line}v6" stroke="{INK}"/>'
+            f'<text x="{self.x(10.0**d):.1f}" y="{line + TICKS_HEIGHT - TICKS_LINE - 10}" '
+            f'text-anchor="middle">{number(10.0**d)}</text>'
+            for d in range(self.first, self.last + 1, every)
+        )
+        height = line + TICKS_HEIGHT - TICKS_LINE
+        svg = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {height}" '
+            f'font-family="system-ui, sans-serif" font-size="12" fill="{INK}">'
+            f'<path d="M{TICKS_PAD} {line}H{self.width - TICKS_PAD}" stroke="{INK}"/>{decades}'
+            f"{marks}</svg>"
+        )
+        return f"data:image/svg+xml,{quote(svg)}"
+
+
+def bracket_bars(search: SearchRead, *, narrow: bool = False) -> str:
+    """Return every seed's bracket as a bar on the rates, series by series, as an image's address.
+
+    A bar is pale while its bracket is wider than was asked for; the last round's rates are lit.
+    """
+    axis = _Axis((search.low, search.high), TICKS_NARROW if narrow else TICKS_WIDTH)
+    marks, y = [], 0
+    for one in search.series:
+        colour = method_style(one.method).colour
+        marks.append(f'<text x="{TICKS_PAD}" y="{y + 12}">{escape(_series_name(one))}</text>')
+        y += NAME_HEIGHT
+        for bar in _bars(one):
+            marks.append(_bar(axis, search, bar, colour, y))
+            y += BAR_STEP
+        y += SERIES_GAP
+    return axis.image("".join(marks), y + 2)
+
+
+def _series_name(one: SeriesFoundRead) -> str:
+    clip = "" if one.clip is None else f", clip {number(one.clip)}"
+    return f"{method_style(one.method).short}{clip}: {one.text}"
+
+
+#: Its ends, how far it is, and the rates of the last round.
+_Bar = tuple[float | None, float | None, str, Sequence[float]]
+
+
+def _bars(one: SeriesFoundRead) -> list[_Bar]:
+    if one.seeds:
+        return [(seed.low, seed.high, seed.where, seed.last) for seed in one.seeds]
+    return [(one.low, one.high, one.where, [one.value] if one.value else [])]
+
+
+def _bar(axis: _Axis, search: SearchRead, bar: _Bar, colour: str, y: int) -> str:
+    low, high, where, last = bar
+    left, right = axis.x(low or search.low), axis.x(high or search.high)
+    if where == "above":  # nothing broke: it lies beyond the end
+        left = right
+    if where == "below":
+        right = left
+    width = max(right - left, LEAST_BAR)
+    pale = ' fill-opacity="0.35"' if where in ("open", "stuck") else ""
+    lit = "".join(
+        f'<circle cx="{axis.x(rate):.1f}" cy="{y + BAR_HEIGHT / 2}" r="2.5" fill="{ACCENT}"/>'
+        for rate in (last if where == "open" or not search.done else ())
     )
-    ticks = "".join(f'<path d="M{x(log):.1f} 6v{TICKS_LINE - 6}"/>' for log in logs)
-    svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {TICKS_HEIGHT}" '
-        f'font-family="system-ui, sans-serif" font-size="12" fill="{INK}">'
-        f'<path d="M{TICKS_PAD} {TICKS_LINE}H{width - TICKS_PAD}" stroke="{INK}"/>{decades}'
-        f'<g stroke="{ACCENT}" stroke-width="3" stroke-linecap="round">{ticks}</g></svg>'
+    return (
+        f'<rect x="{(left + right - width) / 2:.1f}" y="{y}" width="{width:.1f}" '
+        f'height="{BAR_HEIGHT}" rx="1.5" fill="{colour}"{pale}/>{lit}'
     )
-    return f"data:image/svg+xml,{quote(svg)}"
+
+
+def bracket_words(search: SearchRead) -> str:
+    """Return what the bars show, for who cannot see them."""
+    what = "Edges" if search.find == "edge" else "Best rates"
+    found = "; ".join(_series_name(one) for one in search.series)
+    return f"{what} within a factor of {number(search.within)}: {found}"
 
 
 def rates_words(rates: Sequence[float]) -> str:

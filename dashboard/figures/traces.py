@@ -18,6 +18,8 @@ MOST_OPENED = 20
 MOST_DOTS = 1500
 #: Half a dash as a share of the axis of rates; its height, two pixels, as one of the y axis.
 HALF_WIDTH, DASH_HEIGHT = 0.004, 0.006
+#: What a click on a folded rail opens: the rail.
+OPEN_RAIL = "rail"
 #: What stands where a picture will be: no axes that mean nothing.
 NOTHING_YET: dict[str, Any] = {
     "data": [],

@@ -4,9 +4,9 @@ import textwrap
 from collections.abc import Sequence
 from html import escape
 
-from backend.schemas import Metric, RatePointRead, Reducer, SeriesKey, SeriesRead
+from backend.schemas import Metric, RatePointRead, Reducer, ScorecardRow, SeriesKey, SeriesRead
 from dashboard.formats import counted, number, percent
-from dashboard.theme import METHOD_STYLE
+from dashboard.theme import METHOD_STYLE, method_style
 
 QUANTITY: dict[Metric, str] = {
     "train_loss": "training loss",
@@ -23,6 +23,7 @@ BAND_WORDS = {
     "quantile": "and 10th to 90th percentile",
 }
 
+AnySeries = SeriesRead | ScorecardRow
 #: So many letters of a title fit on a phone.
 NARROW_LETTERS = 40
 #: With more curves than this a sentence names them only.
@@ -66,7 +67,7 @@ def series_name(line: SeriesKey, label: str) -> str:
     return f"{name}, {rest}" if rest else name
 
 
-def axis_title(series: Sequence[SeriesRead], metric: Metric, reducer: Reducer) -> str:
+def axis_title(series: Sequence[AnySeries], metric: Metric, reducer: Reducer) -> str:
     """Return quantity, split and after how many epochs, or how the best of them was chosen."""
     quantity = QUANTITY[metric]
     if metric == "seconds":
@@ -77,7 +78,7 @@ def axis_title(series: Sequence[SeriesRead], metric: Metric, reducer: Reducer) -
     words = words if len(epochs) <= 2 else span
     if reducer != "best":
         return f"{quantity} after {words}"
-    chosen = sorted({line.chosen_on for line in series if line.chosen_on}, reverse=True)
+    chosen = sorted({c for line in series if (c := getattr(line, "chosen_on", None))}, reverse=True)
     if not chosen:
         return f"best {quantity} within {words}"
     return f"{quantity}, best within {words} (chosen on {' or '.join(chosen)})"
@@ -90,6 +91,57 @@ def seeds_words(series: Sequence[SeriesRead]) -> str:
         return "no seed yet"
     low, high = min(counts), max(counts)
     return counted(high, "seed") if low == high else f"{low} to {high} seeds"
+
+
+def caption_words(series: Sequence[AnySeries], metric: Metric, reducer: Reducer, title: str) -> str:
+    """Return what a paper's caption has to say: task, epochs, batch, seeds, grid.
+
+    Args:
+        series: All that is drawn.
+        metric: What is drawn of it.
+        reducer: Of a trial's losses.
+        title: The task in words.
+    """
+    batches = sorted({str(line.batch_size) for line in series if line.batch_size}, key=float)
+    methods = list(dict.fromkeys(method_style(line.method).title for line in series))
+    parts = [
+        f"{title or ', '.join(dict.fromkeys(line.task for line in series))}: "
+        f"{axis_title(series, metric, reducer)}.",
+        f"Methods: {', '.join(methods)}.",
+        f"Batch size {' or '.join(batches)}." if batches else "",
+        *_varied_words(series),
+        _grid_words(series),
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def _varied_words(series: Sequence[AnySeries]) -> list[str]:
+    values: dict[str, dict[str, None]] = {}
+    for line in series:
+        for name, value in line.settings.items():
+            text = "none" if value is None else f"{value:g}" if _number(value) else str(value)
+            values.setdefault(name, {})[text] = None
+    return [
+        f"{name.replace('_', ' ').capitalize()}: {', '.join(found)}."
+        for name, found in values.items()
+        if len(found) > 1
+    ]
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _grid_words(series: Sequence[AnySeries]) -> str:
+    tested = (one.strip.cells if isinstance(one, ScorecardRow) else one.points for one in series)
+    cells = {(cell.lr, cell.n) for cells in tested for cell in cells}
+    if not cells:
+        return ""
+    rates = sorted({lr for lr, _ in cells})
+    low, high = min(n for _, n in cells), max(n for _, n in cells)
+    seeds = counted(high, "seed") if low == high else f"{low} to {high} seeds"
+    span = f" from {number(rates[0])} to {number(rates[-1])}" if len(rates) > 1 else ""
+    return f"{seeds} at {counted(len(rates), 'learning rate')}{span}."
 
 
 def spoken(

@@ -9,6 +9,7 @@
 | `trial` | one trial: its curve, its outcome, and what proves it |
 | `compare` | several studies on one axis |
 | `paper` | the paper's experiments beside this installation's |
+| `which_method` | all methods on a few tasks with equal care, in words |
 | `toy` | explicit against implicit descent on a one-dimensional loss |
 | `updates` | one node's explicit and implicit step |
 | `your_model` | what workers bring along, and how to add one |
@@ -30,6 +31,7 @@ from dashboard.pages import (
     toy,
     trial,
     updates,
+    which_method,
     workers,
     your_model,
 )
@@ -45,6 +47,7 @@ PAGES: tuple[Page, ...] = (
     trial.PAGE,
     compare.PAGE,
     paper.PAGE,
+    which_method.PAGE,
     toy.PAGE,
     updates.PAGE,
     your_model.PAGE,

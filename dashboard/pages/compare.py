@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +11,15 @@ import dash_mantine_components as dmc
 from dash import ALL, Input, Output, State, no_update
 
 from backend.client import calls
-from backend.schemas import CompareRead, ScorecardRow, SeriesRead, StudyRead
+from backend.schemas import (
+    CompareRead,
+    LearningSeriesRead,
+    ScorecardRow,
+    SeriesRead,
+    StudyRead,
+)
 from dashboard import ids as shared
-from dashboard.api_client import Trouble, ask, task_title
+from dashboard.api_client import Trouble, ask, learning_of, task_title
 from dashboard.callbacks import callback
 from dashboard.components import (
     BANDS,
@@ -25,29 +31,41 @@ from dashboard.components import (
     Control,
     advice,
     answer_words,
+    arrange_from,
     button_link,
     card,
+    choices_of,
     control_group,
     empty_state,
     error_panel,
+    family_controls,
+    family_of,
+    family_panel,
+    figure_dialog,
+    figure_from,
     fill_from,
     keep_in_url,
     link,
     more_numbers,
     read_controls,
     scorecard_table,
+    scrubber,
     segmented,
     show_more_from,
     strip_lanes,
     switch,
     values_of,
+    view_control,
 )
 from dashboard.figures import (
     NOTHING_YET,
+    Answers,
     Picture,
     across_figure,
     best_of_figure,
-    sensitivity_figure,
+    needs_learning,
+    shown_only,
+    view_figure,
 )
 from dashboard.ids import Compare as ids
 from dashboard.markup import Component, dcc, html
@@ -60,11 +78,21 @@ LISTED = 200
 #: So many studies are offered by a button each.
 OFFERED = 8
 #: More than this nobody could tell apart, and no browser draws quickly.
-MOST_CURVES = 30
+MOST_CURVES = 120
+#: More series than this have no table here.
+MOST_ROWS = 30
 #: Letters of a study's name in the legend, with room for it and on a phone.
 LONGEST_NAME, LONGEST_NARROW = 28, 12
 LOSSES = QUANTITIES[:2]
-VIEWS: tuple[Choice, ...] = (("curves", "Curves"), ("best_of", "Best of k"), ("across", "Tasks"))
+VIEWS: tuple[Choice, ...] = (
+    ("curves", "Curves"),
+    ("map", "Map"),
+    ("against", "Against a setting"),
+    ("learning", "Learning curves"),
+    ("box", "Box plot"),
+    ("best_of", "Best of k"),
+    ("across", "Tasks"),
+)
 CONTROLS = (
     Control("studies", ids.STUDIES, [], kind="list"),
     Control("quantity", ids.QUANTITY, "loss", choices=values_of(LOSSES)),
@@ -74,12 +102,15 @@ CONTROLS = (
     Control("seeds", ids.SEEDS, False, kind="flag", property="checked"),
     Control("y", ids.SCALE, "focus", choices=values_of(SCALES)),
     Control("view", ids.VIEW, "curves", choices=values_of(VIEWS)),
+    *family_controls(ids),
     Control("numbers", ids.NUMBERS, "short", property="data", choices=("short", "all")),
 )
 #: Those that decide what is drawn.
 DRAWN_BY = CONTROLS[:-1]
 
 keep_in_url("^/compare/?$", CONTROLS)
+arrange_from(ids)
+figure_from("compare", ids.GRAPH, ids.FOR_PAPER)
 show_more_from(ids.MORE, ids.NUMBERS, ids.TABLE)
 fill_from(ids.LANES, ids.STRIP)
 
@@ -117,14 +148,13 @@ async def layout(**query: str) -> Component:
 
 
 def _figure() -> Component:
-    graph = dcc.Graph(
-        id=ids.GRAPH,
-        figure=NOTHING_YET,
-        config=graph_config("etascope-compare"),
-        responsive=True,
-    )
+    config = graph_config("etascope-compare")
+    graph = dcc.Graph(id=ids.GRAPH, figure=NOTHING_YET, config=config, responsive=True)
     strip = html.Div([dcc.Store(id=ids.LANES), html.Div(id=ids.STRIP)])
-    return card(strip, graph, html.Div(id=ids.MESSAGE), className="figure-card")
+    look = {"variant": "default", "size": "compact-sm", "m": 8}
+    paper = dmc.Button("Figure for a paper", id=ids.FOR_PAPER, **look)
+    below = [scrubber(ids), html.Div(id=ids.MESSAGE), paper, figure_dialog("compare")]
+    return card(strip, graph, *below, className="figure-card")
 
 
 def _filled(
@@ -156,10 +186,11 @@ def _controls(values: dict[str, Any], studies: list[StudyRead]) -> list[Componen
         ),
         control_group(
             "View",
-            segmented("Picture", ids.VIEW, VIEWS, values["view"]),
+            view_control(ids.VIEW, VIEWS, values["view"]),
             segmented("Band", ids.BAND, BANDS, values["band"]),
             switch("Seeds", ids.SEEDS, values["seeds"]),
         ),
+        family_panel(ids, values),
         control_group("Axes", segmented("y scale", ids.SCALE, SCALES, values["y"])),
     ]
 
@@ -172,13 +203,14 @@ def _controls(values: dict[str, Any], studies: list[StudyRead]) -> list[Componen
     Output(ids.LANES, "data"),
     Output(ids.ADVICE, "children"),
     Output(ids.TABLE, "children"),
+    Output(ids.CHOICES, "data"),
     *[Input(control.id, control.property) for control in DRAWN_BY],
     Input(shared.SCHEME, "data"),
     Input(shared.NARROW, "data"),
 )
 async def draw(*values: Any) -> tuple[Any, ...]:
     """Overlay the studies."""
-    chosen, quantity, split, reducer, band, seeds, scale, view, scheme, narrow = values
+    chosen, quantity, split, reducer, band, seeds, scale, view, *arranged, scheme, narrow = values
     wanted = [int(one) for one in chosen or () if str(one).isdecimal()]
     if not wanted:
         return _nothing_drawn(_nothing(await _others(wanted)))
@@ -187,8 +219,10 @@ async def draw(*values: Any) -> tuple[Any, ...]:
         found = await ask(calls.compare(wanted, metric=metric, reducer=reducer, band=band))
     except Trouble as error:
         return _nothing_drawn(error_panel(error))
-    series, rows = renamed(found, LONGEST_NARROW if narrow else LONGEST_NAME)
+    every, rows = renamed(found, LONGEST_NARROW if narrow else LONGEST_NAME)
     words = answer_words(found.answers, None, found.across)
+    family = family_of(arranged, view)
+    series, rows = shown_only(every, family.only), shown_only(rows, family.only)
     if len(series) > MOST_CURVES and view != "across":
         return _nothing_drawn(_too_many(len(series), across=found.across is not None), words)
     tasks = list(dict.fromkeys(line.task for line in series))
@@ -201,18 +235,27 @@ async def draw(*values: Any) -> tuple[Any, ...]:
         seeds=seeds,
         scheme=scheme_of(scheme),
         narrow=bool(narrow),
-        revision=f"{metric} {scale} {view}",
+        revision=f"{metric} {scale} {view} {family}",
+        family=family,
     )
     if view == "across" and found.across is None:
         return _nothing_drawn(_no_tasks(), words)
-    figure = await asyncio.to_thread(_figure_of, view, found, series, rows, picture)
+    learning = (
+        await learning_of(series, metric, family.smooth) if needs_learning(view, picture) else {}
+    )
+    figure = await asyncio.to_thread(_figure_of, view, found, series, rows, learning, picture)
+    if isinstance(figure, str):
+        return *_nothing_drawn(html.P(figure, className="muted"), words)[:-1], choices_of(every)
     style = {"height": f"{figure.layout.height}px"}
     others = _offer(await _others(wanted)) if len(wanted) == 1 else []
     below = [_links(found), *others]
-    if len(rows) > MOST_CURVES:
-        return figure, style, below, words, NOTHING, None, None
-    lanes = strip_lanes(rows, ids.GRAPH) if view == "curves" else NOTHING
-    return figure, style, below, words, lanes or NOTHING, advice(rows), scorecard_table(rows)
+    choices = choices_of(every)
+    if len(rows) > MOST_ROWS:
+        return figure, style, below, words, NOTHING, None, None, choices
+    on_rates = view == "curves" and (figure.layout.meta or {}).get("rates") is not False
+    lanes = strip_lanes(rows, ids.GRAPH) if on_rates else NOTHING
+    table = scorecard_table(rows)
+    return figure, style, below, words, lanes or NOTHING, advice(rows), table, choices
 
 
 NOTHING = html.Span(className="nothing")
@@ -220,7 +263,7 @@ NOTHING = html.Span(className="nothing")
 
 def _nothing_drawn(message: Component, words: Sequence[Component] | None = None) -> tuple[Any, ...]:
     """Return what stands there without a picture."""
-    return NOTHING_YET, {"display": "none"}, message, words, NOTHING, None, None
+    return NOTHING_YET, {"display": "none"}, message, words, NOTHING, None, None, no_update
 
 
 def _figure_of(
@@ -228,6 +271,7 @@ def _figure_of(
     found: CompareRead,
     series: Sequence[SeriesRead],
     rows: Sequence[ScorecardRow],
+    learning: Mapping[str, LearningSeriesRead],
     picture: Picture,
 ) -> Any:
     if view == "across" and found.across is not None:
@@ -236,7 +280,8 @@ def _figure_of(
         return best_of_figure(rows, picture)
     # The paper's line belongs to all curves of a picture or to none.
     papers = all(line.threshold is not None for line in series)
-    return sensitivity_figure(series, picture, threshold=found.threshold if papers else None)
+    threshold = found.threshold if papers else None
+    return view_figure(view, Answers(series, rows, learning, threshold), picture)
 
 
 async def _others(chosen: Sequence[int]) -> list[StudyRead]:

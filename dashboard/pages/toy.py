@@ -27,7 +27,7 @@ from dashboard.components import (
     switch,
     values_of,
 )
-from dashboard.ids import Toy
+from dashboard.ids_of_illustrations import Toy
 from dashboard.router import Page
 
 LOSSES: tuple[Choice, ...] = (

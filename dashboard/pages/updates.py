@@ -29,7 +29,7 @@ from dashboard.components import (
     sliders_for_browser,
     values_of,
 )
-from dashboard.ids import Updates
+from dashboard.ids_of_illustrations import Updates
 from dashboard.router import Page
 
 SPANS: tuple[Choice, ...] = (("whole", "Whole step"), ("near", "Near zero"))
@@ -78,6 +78,7 @@ async def layout(**query: str) -> Component:
                 [_controls(at, query, catalog.activations), _pictures()],
                 className="two-thirds controls-right flat-on-phone",
             ),
+            _limit(),
         ]
     )
 
@@ -118,6 +119,18 @@ def _pictures() -> Component:
             _picture("b < 0: the output should rise", Updates.UP, Updates.UP_WORDS, "place-4"),
         ],
         className="pair",
+    )
+
+
+def _limit() -> Component:
+    """Return the step against the rate, where one sees whether it has a limit."""
+    label = "How long both steps from s are at rates from 0.001 to 10 000, both axes logarithmic"
+    return card(
+        drawing_place(Updates.LIMIT, label, Updates.LIMIT_WORDS, "graph-limit"),
+        html.Div(id=Updates.LIMIT_WORDS, className="picture-words", **{"aria-live": "polite"}),
+        title="As the rate grows",
+        className="figure-card",
+        mt=16,
     )
 
 
@@ -222,6 +235,7 @@ browser_callback(
     Output(Updates.DOWN_WORDS, "children"),
     Output(Updates.UP_WORDS, "children"),
     Output(Updates.NOTE, "children"),
+    Output(Updates.LIMIT_WORDS, "children"),
     Output(PLACE.slider_id, "min"),
     Output(PLACE.slider_id, "max"),
     Output(PLACE.slider_id, "step"),

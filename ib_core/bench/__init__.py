@@ -7,7 +7,10 @@
 | `sweeps` | whole sweeps: our engine against a loop |
 | `peers` | the same grid through Optuna and Ray |
 | `growth` | how time and memory grow with trials, width and time steps |
+| `launches` | what a step asks of a GPU, counted without one, and its budget |
+| `gpu` | what needs a real GPU to be known |
 | `own_models` | anybody's models: our stacks against a plain loop |
+| `edges` | the edge finder against a dense grid: edges and numbers of trials |
 | `plain` | what people do today: one model, one loop, stock layers |
 
 Names are imported when first used: some contestants are installed with the extra `bench` alone.
@@ -17,7 +20,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ib_core.bench.edges import EdgeResult, best_split, compare_edges
+    from ib_core.bench.gpu import measure_gpu
     from ib_core.bench.growth import measure_growth, measure_memory
+    from ib_core.bench.launches import LAUNCH_BUDGET, count_steps
     from ib_core.bench.measure import surroundings
     from ib_core.bench.own_models import OwnResult, race_own
     from ib_core.bench.peers import PEER_CASES, PeerResult, race_peers
@@ -25,9 +31,15 @@ if TYPE_CHECKING:
     from ib_core.bench.sweeps import race_sweeps
 
 __all__ = [
+    "LAUNCH_BUDGET",
     "PEER_CASES",
+    "EdgeResult",
     "OwnResult",
     "PeerResult",
+    "best_split",
+    "compare_edges",
+    "count_steps",
+    "measure_gpu",
     "measure_growth",
     "measure_memory",
     "race_methods",
@@ -39,6 +51,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "edges": "EdgeResult best_split compare_edges",
+    "gpu": "measure_gpu",
+    "launches": "LAUNCH_BUDGET count_steps",
     "growth": "measure_growth measure_memory",
     "measure": "surroundings",
     "own_models": "OwnResult race_own",

@@ -14,14 +14,14 @@ from torch import Tensor, nn
 
 from ib_core.bench.measure import Ratio, race
 from ib_core.bench.plain import PlainTraining, stock_activation
-from ib_core.datasets import DATASETS, load_dataset
+from ib_core.datasets import DATASETS
 from ib_core.implicit_sgd import ImplicitSGD
 from ib_core.kernels import torch_formulas
 from ib_core.layers import ImplicitLinear
 from ib_core.methods import build_optimizer
 from ib_core.metrics import PRINTED_OVERHEADS
 from ib_core.sweep import SweepSpec, TrialSpec, member_of
-from ib_core.tasks import LOSSES, build_workload, find_task, paper_task
+from ib_core.tasks import find_task
 from ib_core.updates import ALPHA_RULES
 
 Steps = Callable[[], object]
@@ -172,23 +172,22 @@ def race_methods(
 
 def engine_steps(trials: Sequence[TrialSpec], steps: int, *, device: str = "cpu") -> Steps:
     """Return what takes `steps` steps of the engine's own training loop."""
-    task, first = paper_task(trials[0].task), trials[0]
-    recipe = task.recipe(
-        first.profile,
-        activation=first.activation,
+    first, place = trials[0], torch.device(device)
+    task = find_task(first.task)
+    workload = task.workload(
+        seeds=[trial.seed for trial in trials],
         batch_size=first.batch_size,
-        width=first.options.width,
-        depth=first.options.depth,
+        values=first.options.of_task,
+        device=place,
+        profile=first.profile,
+        activation=first.activation,
     )
-    seeds = [trial.seed for trial in trials]
-    place = torch.device(device)
-    workload = build_workload(task, load_dataset(task.dataset), recipe, seeds, place)
     model = workload.model()
     restarts = any(trial.options.restart for trial in trials)
     optimizer = build_optimizer(
         model,
         [member_of(trial) for trial in trials],
-        output_loss=LOSSES[task.loss].output if task.linear_output else None,
+        output_loss=task.output_loss,
         loss_at_zero=workload.loss_at_zero() if restarts else None,
     )
     workload.begin_epoch()

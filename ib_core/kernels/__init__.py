@@ -5,9 +5,12 @@
 | `solves` | the rules' solves, with numba |
 | `along_time` | a recurrent layer's two loops, with numba |
 | `fused` | the solves again, and that of a softmax output, with triton: for tensors on a GPU |
+| `counted` | torch calls noted while they are made |
+| `launched` | those as torch operators, which tensors without numbers (`meta`) take as well |
 
-Others call what stands here: `solved` and `solved_layer` for alphas, `time_loops` for a recurrent
-layer, `compilable` to ask whether tensors fit, `torch_formulas` to do without.
+Others call what stands here: `solved` and `solved_layer` for alphas, `on_device` for what solves a
+stack on a GPU, `time_loops` for a recurrent layer, `compilable` to ask whether tensors fit,
+`torch_formulas` to do without.
 
 Written with torch calls, the arctan solve reads and writes memory some 25 times, the relu rule 6
 times and a piecewise cubic 40 times a piece. Compiled they take one pass and give the same alphas
@@ -16,6 +19,7 @@ a ridge, and with `ETASCOPE_COMPILED=off` the torch formulas are used.
 """
 
 import ctypes
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,15 +30,21 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from ib_core.kernels.counted import Launches
+
 __all__ = [
     "CUBICS",
+    "NEWTON_STEPS",
     "OFF_BY",
     "ONE_AS_INTEGER",
     "SCALE",
     "SHARE_OF_M",
     "SHARE_OF_U",
+    "Launches",
     "compilable",
     "find_kernel",
+    "newton_steps",
+    "on_device",
     "solved",
     "solved_layer",
     "time_loops",
@@ -60,6 +70,10 @@ OFF_BY = 0.0389
 #: to 3 %.
 ONE_AS_INTEGER = 2**23 * (127 - OFF_BY)
 
+#: Newton steps of a softmax output's solve for few classes, and how many more each factor of ten in
+#: their number takes.
+NEWTON_STEPS, STEPS_PER_DECADE = {torch.float32: 4, torch.float64: 5}, 3
+
 #: What compiled loops take: a name for numba, a type for ctypes.
 ADDRESS, LENGTH = ("CPointer(float32)", ctypes.c_void_p), ("int64", ctypes.c_int64)
 NUMBER = ("float32", ctypes.c_float)
@@ -77,21 +91,26 @@ def solved(rule: str, s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar
     """
     if isinstance(mu, Tensor) or mu != 0:
         return None
-    kernel = None if s.is_cuda else _kernel_for(rule, s, b, z_sq)
-    on_gpu = _fused() if s.is_cuda and s.dtype == torch.float32 and s.shape == b.shape else None
+    there: Any = on_device(s) if s.shape == b.shape else None
+    kernel = _kernel_for(rule, s, b, z_sq) if there is None else None
+    if kernel is None and (there is None or not there.has_rule(rule)):
+        return None
     k = lr * z_sq
     lengths = _lengths(s, k)
     if lengths is None:
         return None
     s, b, k = s.contiguous(), b.contiguous(), k.contiguous()
-    if on_gpu is not None and on_gpu.has_rule(rule):
-        alphas: Tensor = on_gpu.solve(rule, s, b, k, lengths)
-        return alphas
     if kernel is None:
-        return None
+        alphas: Tensor = there.solve(rule, s, b, k, lengths)
+        return alphas
     out = torch.empty_like(s)
     kernel(s.data_ptr(), b.data_ptr(), k.data_ptr(), out.data_ptr(), *lengths)
     return out
+
+
+def newton_steps(classes: int, dtype: torch.dtype) -> int:
+    """Return how many Newton steps a softmax of so many classes takes."""
+    return NEWTON_STEPS[dtype] + math.ceil(STEPS_PER_DECADE * math.log10(classes))
 
 
 def _lengths(s: Tensor, k: Tensor) -> tuple[int, int, int, int] | None:
@@ -105,16 +124,27 @@ def _lengths(s: Tensor, k: Tensor) -> tuple[int, int, int, int] | None:
     return None
 
 
+def on_device(like: Tensor) -> Any:
+    """Return `ib_core.kernels.launched` if its kernels solve such tensors, else None.
+
+    They do on CUDA where there is triton, and on meta, which stands for that.
+    """
+    kind = like.device.type
+    if kind == "cpu" or like.dtype != torch.float32 or _torch_only.get():
+        return None
+    return _launched(kind)
+
+
 @cache
-def _fused() -> Any:
-    """Return the kernels for a GPU; None without triton, or if switched off."""
-
+def _launched(kind: str) -> Any:
     def build() -> Any:
-        from ib_core.kernels import fused
+        from ib_core.kernels import launched
 
-        return fused
+        if kind == "cuda":
+            from ib_core.kernels import fused  # noqa: F401  is it here?
+        return launched
 
-    return _built(build)
+    return _built(build) if kind in ("cuda", "meta") else None
 
 
 def solved_layer(

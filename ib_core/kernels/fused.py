@@ -16,6 +16,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ib_core.kernels import CUBICS, SCALE, SHARE_OF_M, SHARE_OF_U
+from ib_core.kernels.launched import CLOSED
 
 _LIMITS = torch.finfo(torch.float32)
 _LARGEST, _TINY_HALF = tl.constexpr(_LIMITS.max), tl.constexpr(_LIMITS.tiny**0.5)
@@ -27,35 +28,24 @@ _QUARTER_OF_LARGEST = tl.constexpr(_LIMITS.max / 4)
 _HALF_UP = tl.constexpr(0.5 + 4 * _LIMITS.eps)
 _FAR, _SHRUNK, _GROWN = tl.constexpr(2.0**60), tl.constexpr(2.0**-24), tl.constexpr(2.0**24)
 _SHALLOW = tl.constexpr(0.01)
-_THIRD = tl.constexpr(1 / 3)
+_THIRD, _EPS = tl.constexpr(1 / 3), tl.constexpr(_LIMITS.eps)
 
 #: Nodes of one program.
 BLOCK = 1024
+#: Rows and inputs, rows and most numbers of one program that sums along rows.
+ROWS, INPUTS, NUMBERS = 16, 64, 1024
 #: What a kernel is told to compute; a cubic comes with its table.
-RELU, LEAKY_RELU, ARCTAN, CUBIC = 0, 1, 2, 3
-_RULES = {"relu": RELU, "leaky_relu": LEAKY_RELU, "arctan": ARCTAN}
+CUBIC = len(CLOSED)
 _COLUMNS = tl.constexpr(9)
 
 
-def has_rule(rule: str) -> bool:
-    """Return whether a rule has a kernel here."""
-    return rule in _RULES or rule in CUBICS
-
-
 def solve(rule: str, s: Tensor, b: Tensor, k: Tensor, lengths: tuple[int, int, int, int]) -> Tensor:
-    """Return the alphas of all nodes in one launch.
-
-    Args:
-        rule: One that `has_rule`.
-        s: Pre-activations, contiguous, [blocks, nodes, rows] in memory.
-        b: Gradients, likewise.
-        k: `lr * |z|^2`, contiguous, [blocks, rows or 1].
-        lengths: blocks, nodes, rows, and the rows of k.
-    """
+    """Return the alphas of all nodes, as `launched.solve` says."""
     out = torch.empty_like(s)
     _, nodes, rows, rows_of_k = lengths
     table = _table(rule, s.device)
-    code, pieces = _RULES.get(rule, CUBIC), 0 if table is None else len(table)
+    code = CLOSED.index(rule) if rule in CLOSED else CUBIC
+    pieces = 0 if table is None else len(table)
     _solve_nodes[(triton.cdiv(s.numel(), BLOCK),)](
         s,
         b,
@@ -76,7 +66,7 @@ def solve(rule: str, s: Tensor, b: Tensor, k: Tensor, lengths: tuple[int, int, i
 @cache
 def _table(rule: str, device: torch.device) -> Tensor | None:
     """Return a piecewise cubic's table on a device; None for rules in closed form."""
-    if rule in _RULES:
+    if rule in CLOSED:
         return None
     return torch.tensor(CUBICS[rule], dtype=torch.float32, device=device)
 
@@ -209,55 +199,135 @@ def _cubic(s: Any, b: Any, k: Any, table: Any, PIECES: tl.constexpr) -> Any:
     return tl.where(tl.abs(beta) >= unit, step_best / unit * far, slope_best * b)
 
 
-def solve_softmax(c: Tensor, y: Tensor, rho: Tensor, steps: int) -> Tensor:
-    """Return ``p - y`` of `updates.output_layer._softmax_excess`, rows first, in one launch.
-
-    Args:
-        c: Logits over the ridge's shrinkage, contiguous, [rows, classes].
-        y: Target probabilities, likewise.
-        rho: One a row.
-        steps: Newton steps.
-    """
-    rows, classes = c.shape
-    out = torch.empty_like(c)
-    _solve_row[(rows,)](
-        c,
-        y,
-        rho,
+def travels(z: Tensor, rate: Tensor, scale: float, bias: bool) -> Tensor:
+    """Return `rate * scale * (|z|^2 + bias)`, [members, rows], as `launched.travels` says."""
+    (members, rows, inputs), out = z.shape, z.new_empty(z.shape[:2])
+    _travel_rows[(triton.cdiv(members * rows, ROWS),)](
+        z,
+        rate.contiguous(),
         out,
-        classes,
-        math.log(classes),
-        STEPS=steps,
-        BLOCK=triton.next_power_of_2(classes),
+        members * rows,
+        rows,
+        inputs,
+        *z.stride(),
+        scale,
+        1.0 if bias else 0.0,
+        ROWS=ROWS,
+        INPUTS=INPUTS,
     )
     return out
 
 
 @triton.jit
-def _solve_row(
-    c_at: Any,
-    y_at: Any,
+def _travel_rows(
+    z_at: Any,
+    rate_at: Any,
+    out_at: Any,
+    count: Any,
+    rows: Any,
+    inputs: Any,
+    per_member: Any,
+    per_row: Any,
+    per_input: Any,
+    scale: Any,
+    bias: Any,
+    ROWS: tl.constexpr,
+    INPUTS: tl.constexpr,
+) -> None:
+    at = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    inside = at < count
+    member = at // rows
+    begin = z_at + member * per_member + (at % rows) * per_row
+    total = tl.zeros([ROWS], tl.float32)
+    for first in range(0, inputs, INPUTS):
+        column = first + tl.arange(0, INPUTS).to(tl.int64)
+        read = inside[:, None] & (column < inputs)[None, :]
+        z = tl.load(begin[:, None] + (column * per_input)[None, :], mask=read, other=0.0)
+        total += tl.sum(z * z, 1)
+    rate = tl.load(rate_at + member, mask=inside, other=0.0)
+    tl.store(out_at + at, rate * (scale * (total + bias)), mask=inside)
+
+
+def solve_cross_entropy(s: Tensor, b: Tensor, rho: Tensor, divisor: float, steps: int) -> Tensor:
+    """Return the alphas under softmax cross-entropy, [members, rows, classes], in one launch.
+
+    `updates.output_layer` says what `_softmax_excess` does; here the targets are recovered from
+    the gradient on the way.
+
+    Args:
+        s: Logits, [members, rows, classes].
+        b: Gradients, likewise.
+        rho: [members, rows], contiguous.
+        divisor: What the loss divides every row's own loss by.
+        steps: Newton steps.
+    """
+    out = torch.empty_like(s)
+    members, rows, classes = s.shape
+    width = triton.next_power_of_2(classes)
+    each = max(1, min(ROWS, NUMBERS // width))
+    _solve_rows[(triton.cdiv(members * rows, each),)](
+        s,
+        b,
+        rho,
+        out,
+        members * rows,
+        rows,
+        classes,
+        *s.stride(),
+        *b.stride(),
+        *out.stride(),
+        divisor,
+        math.log(classes),
+        STEPS=steps,
+        ROWS=each,
+        CLASSES=width,
+    )
+    return out
+
+
+@triton.jit
+def _solve_rows(
+    s_at: Any,
+    b_at: Any,
     rho_at: Any,
     out_at: Any,
+    count: Any,
+    rows: Any,
     classes: Any,
+    s_member: Any,
+    s_row: Any,
+    s_class: Any,
+    b_member: Any,
+    b_row: Any,
+    b_class: Any,
+    out_member: Any,
+    out_row: Any,
+    out_class: Any,
+    divisor: Any,
     log_classes: Any,
     STEPS: tl.constexpr,
-    BLOCK: tl.constexpr,
+    ROWS: tl.constexpr,
+    CLASSES: tl.constexpr,
 ) -> None:
-    at = tl.program_id(0).to(tl.int64) * classes + tl.arange(0, BLOCK)
-    inside = tl.arange(0, BLOCK) < classes
-    c = tl.load(c_at + at, mask=inside, other=0.0)
-    y = tl.load(y_at + at, mask=inside, other=0.0)
-    rho = tl.load(rho_at + tl.program_id(0))
-    rho = tl.minimum(tl.maximum(rho, 1.1920929e-07), _LARGEST / 1e4)
+    at = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    member, row = (at // rows)[:, None], (at % rows)[:, None]
+    column = tl.arange(0, CLASSES).to(tl.int64)[None, :]
+    there = (at < count)[:, None]
+    inside = there & (column < classes)
+    c = tl.load(s_at + member * s_member + row * s_row + column * s_class, mask=inside, other=0.0)
+    b = tl.load(b_at + member * b_member + row * b_row + column * b_class, mask=inside, other=0.0)
+    given = tl.load(rho_at + at[:, None], mask=there, other=1.0)
+    rho = tl.minimum(tl.maximum(given, _EPS), _LARGEST / 1e4)
     log_rho = tl.log(rho)
-    c = c - tl.max(tl.where(inside, c, -_LARGEST), 0)
+    c = c - tl.max(tl.where(inside, c, -_LARGEST), 1)[:, None]
+    likely = tl.where(inside, tl.exp(c), 0.0)
+    y = tl.where(inside, likely / tl.sum(likely, 1)[:, None] - b * divisor, 0.0)
     rho_y = rho * y
-    missing = (1.0 - tl.sum(tl.where(inside, y, 0.0).to(tl.float64), 0)).to(tl.float32)
-    mean_q = tl.sum(tl.where(inside, c, 0.0), 0) / classes - rho * missing / classes
+    missing = (1.0 - tl.sum(y.to(tl.float64), 1)[:, None]).to(tl.float32)
+    mean_q = tl.sum(tl.where(inside, c, 0.0), 1)[:, None] / classes - rho * missing / classes
     floor = tl.where(inside, c - rho + rho_y, -_LARGEST)
-    top = tl.max(floor, 0)
-    lower = tl.log(tl.sum(tl.where(inside, tl.exp(floor - top), 0.0), 0)) + top
+    top = tl.max(floor, 1)[:, None]
+    lower = tl.log(tl.sum(tl.where(inside, tl.exp(floor - top), 0.0), 1)[:, None]) + top
     t = tl.maximum(lower, mean_q + log_classes)
     log_w = c + rho_y + (log_rho - t)
     log_p = tl.minimum(log_w, tl.log(tl.maximum(log_w, 1.0))) - log_rho
@@ -267,9 +337,9 @@ def _solve_row(
         damping = 1.0 / (w + 1.0)
         pull = c - t - log_p
         x = (pull + rho_y - w) * damping
-        few = tl.sum(p + p * x, 0) - 1.0
-        many = tl.sum(tl.where(inside, pull - x, 0.0), 0) / rho - missing
-        t_step = tl.where(rho < 1.0, few, many) / tl.sum(p * damping, 0)
+        few = tl.sum(p + p * x, 1)[:, None] - 1.0
+        many = tl.sum(tl.where(inside, pull - x, 0.0), 1)[:, None] / rho - missing
+        t_step = tl.where(rho < 1.0, few, many) / tl.sum(p * damping, 1)[:, None]
         if step < STEPS - 2:
             t_step = tl.maximum(t_step, 0.0)
         x = x - t_step * damping
@@ -278,4 +348,6 @@ def _solve_row(
         t = t + t_step
     p = tl.exp(log_p)
     excess = tl.where(rho * p > 1.0, (c - t - log_p) / rho, p - y)
-    tl.store(out_at + at, excess, mask=inside)
+    excess = tl.where(given == given, excess, given)  # the bounds above drop a NaN
+    place = out_at + member * out_member + row * out_row + column * out_class
+    tl.store(place, excess / divisor, mask=inside)

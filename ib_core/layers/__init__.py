@@ -11,7 +11,7 @@
 from ib_core.layers.implicit_conv import ImplicitConv2d
 from ib_core.layers.implicit_linear import ImplicitLinear
 from ib_core.layers.implicit_rnn import ImplicitRNN, states
-from ib_core.layers.record import ImplicitLayer, Record, merge
+from ib_core.layers.record import ImplicitLayer, Record, merge, twice_differentiable
 
 __all__ = [
     "ImplicitConv2d",
@@ -21,4 +21,5 @@ __all__ = [
     "Record",
     "merge",
     "states",
+    "twice_differentiable",
 ]

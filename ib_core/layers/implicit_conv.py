@@ -81,7 +81,8 @@ class ImplicitConv2d(ImplicitLinear):
                 f"This layer reads [{stack}images, {self.in_channels}, height, width]; got a "
                 f"tensor of shape {tuple(x.shape)}."
             )
-        if self.members is None and not (torch.is_grad_enabled() and self.records_wanted):
+        recorded = torch.is_grad_enabled() and self.records_wanted and not self.twice
+        if self.members is None and not recorded:
             weight: Tensor = self.weight
             bias: Tensor | None = self.bias
             if weight.dim() == 5:  # a stack of one, made of a layer that knew of none

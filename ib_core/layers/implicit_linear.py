@@ -66,7 +66,8 @@ class ImplicitLinear(ImplicitLayer):
             )
             return mapped
         alone = self.members in (None, 1)
-        if not torch.is_grad_enabled() or (alone and not self.records_wanted):
+        unheard = self.twice or (alone and not self.records_wanted)
+        if unheard or not torch.is_grad_enabled():
             return self.activation.value(affine(z, self.matrix, self.bias))
         if alone:
             return self._recorded(z)
@@ -211,7 +212,7 @@ class _MappedLinear(torch.autograd.Function):
             bias = members_in_front(bias, in_dims[2], info.batch_size)
         single = z.dim() == 2
         rows = z.unsqueeze(1) if single else z
-        if not (layer.implicit and weight.requires_grad):
+        if layer.twice or not (layer.implicit and weight.requires_grad):
             out = layer.activation.value(_affine_of_stack(rows, weight, bias))
         else:
             out = _LinearPass.apply(  # type: ignore[no-untyped-call]

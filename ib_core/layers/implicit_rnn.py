@@ -77,8 +77,10 @@ class ImplicitRNN(ImplicitLayer):
             )
             return mapped
         full = x if not plain else x.reshape(1, -1, *x.shape[-2:])
-        if torch.is_grad_enabled():
-            h: Tensor = _RecurrentPass.apply(  # type: ignore[no-untyped-call]
+        if self.twice:
+            h = _plain_states(full, self.weight, self.bias, self)
+        elif torch.is_grad_enabled():
+            h = _RecurrentPass.apply(  # type: ignore[no-untyped-call]
                 full, self.weight, self.bias, self
             )
         else:
@@ -125,6 +127,18 @@ def _run(
         s[0].baddbmm_(before, recurrent.mT)
     h = states(s, recurrent, layer.activation)
     return s, h
+
+
+def _plain_states(x: Tensor, weight: Tensor, bias: Tensor | None, layer: ImplicitRNN) -> Tensor:
+    """Return h as `_run` does, step by step in torch's own functions."""
+    weight, bias = _as_stack(weight, bias)
+    h, found = x.new_zeros(*x.shape[:2], layer.hidden_size).expand(len(weight), -1, -1), []
+    for x_t in x.unbind(2):
+        z = torch.cat([x_t.expand(len(weight), -1, -1), h], dim=-1)
+        s = z @ weight.mT if bias is None else torch.baddbmm(bias.unsqueeze(1), z, weight.mT)
+        h = layer.activation.value(s)
+        found.append(h)
+    return torch.stack(found)
 
 
 class _RecurrentPass(torch.autograd.Function):
@@ -194,8 +208,10 @@ class _MappedRecurrent(torch.autograd.Function):
         if bias is not None:
             bias = members_in_front(bias, in_dims[2], info.batch_size)
         full = x.unsqueeze(1) if x.dim() == 3 else x
-        if torch.is_grad_enabled():
-            h: Tensor = _RecurrentPass.apply(  # type: ignore[no-untyped-call]
+        if layer.twice:
+            h = _plain_states(full, weight, bias, layer)
+        elif torch.is_grad_enabled():
+            h = _RecurrentPass.apply(  # type: ignore[no-untyped-call]
                 full, weight, bias, layer
             )
         else:

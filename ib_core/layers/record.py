@@ -1,5 +1,7 @@
 """What one pass through a layer leaves behind for the implicit step, and nothing more."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -70,6 +72,7 @@ class ImplicitLayer(nn.Module):
         activation: Its `Activation`: value, slope and name.
         records: What the backward passes since the last step left.
         implicit: Whether a method has asked for records.
+        twice: Whether somebody wants second derivatives, which torch's own functions have.
     """
 
     bias: nn.Parameter | None
@@ -98,7 +101,7 @@ class ImplicitLayer(nn.Module):
         self.weight = nn.Parameter(weight)
         self.bias = nn.Parameter(torch.empty_like(weight[..., 0])) if bias else None
         self.records: list[Record] = []
-        self.implicit = False
+        self.implicit = self.twice = False
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -130,3 +133,19 @@ class ImplicitLayer(nn.Module):
             f"{self.in_features}, {self.out_features}, activation={self.activation.name!r}, "
             f"bias={self.bias is not None}{stack}"
         )
+
+
+@contextmanager
+def twice_differentiable(model: nn.Module) -> Iterator[None]:
+    """Let the model's layers be passed so that second derivatives exist; slower, no records.
+
+    Those of ours, that is, which have a `twice`: others are torch's own functions anyway.
+    """
+    layers = [layer for layer in model.modules() if hasattr(layer, "twice")]
+    try:
+        for layer in layers:
+            setattr(layer, "twice", True)  # noqa: B010  modules of several kinds have it
+        yield
+    finally:
+        for layer in layers:
+            setattr(layer, "twice", False)  # noqa: B010

@@ -2,14 +2,16 @@
 
 | module | holds |
 | --- | --- |
-| `base` | `METHODS`: the list of all there are, with names, looks and places; `Member` |
+| `base` | `Method`: what one is, its look; `Member` |
+| `catalogue` | `METHODS`: the list of all there are, with names, looks and places |
 | `names` | `find_method`: the catalogue's, `torch.optim.NAME`, one's own, with options |
 | `schedules` | what a rate is multiplied by as training goes on |
 | `mover` | the interface of every method's step |
 | `stack` | `StackOptimizer`: many models at once; plain steps, EB's and IB's |
 | `torch_stack`, `probes` | any torch optimizer over a stack, and which way is right for it |
-| `momentum`, `adam` and so on | the step of the method of that name |
+| `momentum`, `adam` and so on | the step of the method of that name, or of its kin |
 | `isgd` | exact ISGD, an optimizer of its own |
+| `theorem` | the average that the paper's theorem bounds (App. C) |
 | `slots` | a stack's parameters and gradients |
 
 A method is a line in `METHODS` and, if it does not step plainly, a module with its mover. Names
@@ -23,16 +25,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ib_core.errors import MisuseError
-from ib_core.methods.base import (
-    METHODS,
-    OTHER_LOOKS,
-    OWN_METHODS,
-    Look,
-    Member,
-    Method,
-    place,
-)
-from ib_core.methods.names import find_method, method_of_class, torch_optimizers
+from ib_core.methods.base import OTHER_LOOKS, OWN_METHODS, Look, Member, Method
+from ib_core.methods.catalogue import METHODS, place
+from ib_core.methods.names import find_method, method_of_class, split_name, torch_optimizers
 from ib_core.methods.schedules import OF_EVERY_METHOD, Schedule
 
 if TYPE_CHECKING:
@@ -59,6 +54,7 @@ __all__ = [
     "method_of_class",
     "place",
     "probe",
+    "split_name",
     "torch_optimizers",
 ]
 

@@ -1,8 +1,11 @@
 """Exact ISGD: the implicit step of the whole network by an inner optimisation, eq. (1)."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
+from ib_core.methods.base import Member
 from ib_core.methods.stack import Closure, StackOptimizer
 
 
@@ -28,7 +31,7 @@ class ExactISGD(StackOptimizer):
         first = closure()  # before anything else: members may leave the stack inside it
         lr = self.current_lr().unsqueeze(1)
         starts = [slot.theta.clone() for slot in self.slots]
-        authors = torch.tensor([[m.isgd_form == "authors"] for m in self.members]).to(lr.device)
+        authors = self._authors
         pull = torch.where(authors, 1.0, 1.0 / lr)
         for inner in range(self.members[0].inner_steps):
             if inner > 0:
@@ -44,6 +47,10 @@ class ExactISGD(StackOptimizer):
             self.restart()
         self.steps += 1
         return first
+
+    def _describe(self, members: Sequence[Member]) -> None:
+        super()._describe(members)
+        self._authors = self._tensor([[float(m.isgd_form == "authors")] for m in members]) > 0
 
     def _clip_whole_step(self, starts: list[Tensor], lr: Tensor, authors: Tensor) -> None:
         reached = [slot.theta.clone() for slot in self.slots]

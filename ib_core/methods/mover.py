@@ -6,14 +6,19 @@ gradient, or remember a whole model. It is made once and forgets members that le
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from importlib import import_module
+from itertools import groupby
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
-from ib_core.methods.base import Member
+from ib_core.errors import MisuseError
+from ib_core.methods.base import Member, Method
+from ib_core.methods.catalogue import METHODS
 
 Rows = Sequence[Tensor]
+T = TypeVar("T")
 
 
 class Step(NamedTuple):
@@ -41,9 +46,12 @@ class Mover(ABC):
 
     Attributes:
         looks_ahead: Whether `look_ahead` does anything.
+        shapes: Every parameter's shape in one model, for movers to which a matrix is more than
+            its numbers; told by the stack.
     """
 
     looks_ahead = False
+    shapes: Sequence[torch.Size] = ()
 
     def __init__(self, theta: Rows, members: Sequence[Member]) -> None:
         del theta, members
@@ -62,6 +70,38 @@ class Mover(ABC):
 MoverKind = Callable[[Rows, Sequence[Member]], Mover]
 
 
+class Plain(Mover):
+    """`theta' = theta - lr * g`: EB and IB alike."""
+
+    def move(self, step: Step) -> None:
+        """Take one step."""
+        for theta, grad in zip(step.theta, step.grad, strict=True):
+            theta.addcmul_(grad, step.lr, value=-1.0)
+
+
+_OTHER = Method(None, step="plain")
+
+
+def method_of(member: Member) -> Method:
+    """Return a member's method; one with an optimizer of its own steps explicitly."""
+    return METHODS[member.method] if member.factory is None else _OTHER
+
+
+def mover_kind(member: Member) -> MoverKind:
+    """Return what moves this member: plain steps, or its method's own mover."""
+    method = method_of(member)
+    if method.step == "plain":
+        return Plain
+    module, _, name = method.step.partition(".")
+    if not name:
+        raise MisuseError(
+            f"The method {member.method!r} does not say how it steps: give it an optimizer, as in "
+            "Method(torch.optim.SGD), or the mover of its steps."
+        )
+    kind: MoverKind = getattr(import_module(f"ib_core.methods.{module}"), name)
+    return kind
+
+
 def squared_norm(rows: Rows) -> Tensor:
     """Return |g|^2 over all parameters together, [rows, 1]."""
     return inner_product(rows, rows)
@@ -78,6 +118,22 @@ def column(like: Rows, values: Sequence[float]) -> Tensor:
     return like[0].new_tensor(values).unsqueeze(1)
 
 
+def said(like: Rows, members: Sequence[Member], option: str) -> Tensor:
+    """Return an option of the method's, its default where a member's name does not say it."""
+    default: Any = METHODS[members[0].method].options[option].default
+    return column(like, [float(dict(member.options).get(option, default)) for member in members])
+
+
 def at_most(lr: Tensor, value: Tensor, square: Tensor) -> Tensor:
     """Return `min(lr, max(value, 0) / square)`; lr where there is no gradient to divide by."""
     return torch.where(square > 0, torch.minimum(lr, value.clamp(min=0) / square), lr)
+
+
+def runs_of(keys: Sequence[T]) -> list[tuple[slice, T]]:
+    """Return (slice, key) for every run of equal neighbours."""
+    found, start = [], 0
+    for key, group in groupby(keys):
+        length = len(list(group))
+        found.append((slice(start, start + length), key))
+        start += length
+    return found

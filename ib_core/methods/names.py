@@ -10,17 +10,21 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 from ib_core.errors import InvalidSpec, UnknownName
-from ib_core.methods.base import METHODS, OWN_METHODS, Method
+from ib_core.methods.base import OWN_METHODS, Method
+from ib_core.methods.catalogue import METHODS
 from ib_core.methods.schedules import OF_EVERY_METHOD, split_schedule
 from ib_core.options import Option, Value, choice, number, read_options, whole
 from ib_core.written import written
 
 #: Arguments of torch's optimizers that do not change what is computed, or not for us.
 NO_OPTIONS = frozenset(["params", "lr", "foreach", "maximize", "capturable", "differentiable"])
+#: Options of the catalogue's methods that are settings of a sweep, said beside its methods.
+OF_A_SWEEP = frozenset(["momentum", "isgd_form", "inner_steps"])
 #: How large a number of an optimizer may be.
 LARGEST = 1e12
 _SAID = re.compile(r"(?P<base>[^()\s]+)(?:\((?P<options>[^()]*)\))?")
@@ -47,7 +51,9 @@ def _found(name: str, _count: int, _own: Method | None) -> Method:
     method = _base(match["base"])
     if match["options"] is None:
         return method
-    taken = {**method.options, **OF_EVERY_METHOD} if method.factory else OF_EVERY_METHOD
+    hidden = OF_A_SWEEP if method.factory is None else ()
+    own = {name: option for name, option in method.options.items() if name not in hidden}
+    taken = {**own, **OF_EVERY_METHOD}
     given = _pairs(match["options"], name)
     try:
         values = read_options(taken, given, match["base"], typed=True)
@@ -57,6 +63,27 @@ def _found(name: str, _count: int, _own: Method | None) -> Method:
     said = {name: value for name, value in values.items() if value != taken[name].default}
     schedule, rest = split_schedule(values)
     return method.saying(rest, schedule, canonical_name(match["base"], said))
+
+
+def split_name(name: str) -> tuple[str, dict[str, Value]]:
+    """Return a name's method and the options it says, numbers as numbers; knows no method."""
+    base, _, options = name.partition("(")
+    said: dict[str, Value] = {}
+    for part in filter(None, options.removesuffix(")").split(",")):
+        option, _, text = part.partition("=")
+        said[option] = _value(text)
+    return base, said
+
+
+def _value(text: str) -> Value:
+    """Return what `_text` wrote."""
+    words: dict[str, Value] = {"true": True, "false": False, "none": None}
+    if text in words:
+        return words[text]
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def canonical_name(base: str, said: Mapping[str, Value]) -> str:
@@ -185,7 +212,7 @@ def _option(default: Any) -> Option | None:
         return choice(False, True, default=default)
     if isinstance(default, int) and default > 1:
         return whole(0, 10**9, default)
-    if isinstance(default, int | float):
+    if isinstance(default, int | float) and abs(default) <= LARGEST:  # some mean "none" by infinity
         return number(-LARGEST, LARGEST, float(default))
     return None
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ib_core.errors import MisuseError
-from ib_core.methods.torch_stack import Factory, make_optimizer
+from ib_core.methods.torch_stack import Factory, in_one_pass, make_optimizer, padding
 
 #: Steps of the comparison with the optimizer alone.
 STEPS = 40
@@ -114,18 +114,20 @@ class _Trial:
         members = torch.cat([self.start[:1], self.start]) if poisoned else self.start
         ratios = ([1.0] if poisoned else []) + [rate / largest for rate in rates]
         ratio = torch.tensor(ratios).view(-1, 1).expand_as(members).flatten()
-        theta = nn.Parameter(members.flatten().clone())
-        optimizer = self._ready([theta], largest)
+        rest = torch.zeros(padding(members.numel()))
+        ratio = torch.cat([ratio, rest])
+        theta = nn.Parameter(torch.cat([members.flatten(), rest]))
+        optimizer = in_one_pass(self._ready([theta], largest))
         for step in range(STEPS):
             grads = self.gradients[step]
             if poisoned:
                 grads = torch.cat([torch.full_like(grads[:1], float("nan")), grads])
-            theta.grad = grads.flatten().clone()
+            theta.grad = torch.cat([grads.flatten(), rest])
             before = theta.detach().clone()
             self._step(optimizer)
             with torch.no_grad():
                 theta.copy_(torch.lerp(before, theta, ratio))
-        return theta.detach().view_as(members)[-2:]
+        return theta.detach()[: members.numel()].view_as(members)[-2:]
 
     def _ready(self, params: Sequence[nn.Parameter], rate: float) -> torch.optim.Optimizer:
         optimizer = make_optimizer(self.factory, params, rate, self.options, self.name)

@@ -55,4 +55,4 @@ def _solved(system: Tensor, right: Tensor) -> Tensor:
     """Solve positive definite systems; a member whose system is not even finite gets NaN."""
     factor, failed = torch.linalg.cholesky_ex(system)
     found = torch.cholesky_solve(right, factor)
-    return torch.where((failed == 0).view(-1, 1, 1), found, found.new_tensor(float("nan")))
+    return torch.where((failed == 0).view(-1, 1, 1), found, float("nan"))

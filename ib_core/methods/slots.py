@@ -11,6 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from ib_core.errors import MisuseError
+from ib_core.layers import ImplicitLayer
+
+#: A parameter's values, its slot's g, and the alphas that g was made of.
+Saved = tuple[Tensor, Tensor, Tensor | None]
 
 
 @dataclass(slots=True)
@@ -103,6 +107,16 @@ class Slots:
         """Return every parameter's norms, [members] each."""
         return [torch.linalg.vector_norm(slot.theta, dim=1) for slot in self]
 
+    def saved(self) -> list[Saved]:
+        """Return copies of every parameter and of what its last step was made of."""
+        return [(s.parameter.data.clone(), s.grad.clone(), s.alpha) for s in self]
+
+    def rewind(self, saved: list[Saved]) -> None:
+        """Take the parameters and their last step from copies."""
+        for slot, (theta, grad, alpha) in zip(self, saved, strict=True):
+            slot.parameter.data.copy_(theta)
+            slot.parameter.grad, slot.grad, slot.alpha = None, grad, alpha
+
     def keep(self, kept: Tensor) -> None:
         """Keep only these members (indices, rising)."""
         for slot in self:
@@ -136,3 +150,17 @@ def _check_stack(model: nn.Module, parameters: list[nn.Parameter]) -> None:
     counts = {p.shape[0] if p.dim() else None for p in parameters}
     if len(counts) != 1 or None in counts:
         raise MisuseError("Every parameter of a stack must have the members in front.")
+
+
+def add_product(layer: ImplicitLayer, alpha: Tensor, z: Tensor, lr: Tensor) -> None:
+    """Add `-lr * sum_rows alpha z` to a layer's weights, and likewise to its bias."""
+    if len(lr) == 1 and lr.is_cpu:  # the product itself takes one rate, but not one a member
+        rate = float(lr)
+        layer.matrix.squeeze(0).addmm_(alpha.squeeze(0).mT, z.squeeze(0), alpha=-rate)
+        if layer.bias is not None:
+            layer.bias.sub_(alpha.sum(-2), alpha=rate)
+        return
+    step = alpha.mT * -lr.view(-1, 1, 1)
+    layer.matrix.baddbmm_(step, z)
+    if layer.bias is not None:
+        layer.bias.add_(step.sum(-1))

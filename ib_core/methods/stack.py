@@ -7,22 +7,23 @@ step depends on the layers and on the methods present, never on the number of me
 """
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
-from itertools import groupby
-from typing import TypeVar
+from copy import deepcopy
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ib_core.errors import MisuseError, lookup
-from ib_core.kernels import solved_layer
+from ib_core.kernels import on_device, solved_layer
 from ib_core.layers import ImplicitLayer, Record, merge
-from ib_core.methods.base import METHODS, Member, Method
-from ib_core.methods.mover import Mover, MoverKind, Step
+from ib_core.methods.base import Member
+from ib_core.methods.catalogue import METHODS
+from ib_core.methods.mover import Mover, Plain, Step, method_of, mover_kind, runs_of
 from ib_core.methods.proxprop import solved_rows
 from ib_core.methods.schedules import CONSTANT
-from ib_core.methods.slots import Slots
+from ib_core.methods.slots import Saved, Slots, add_product
+from ib_core.methods.theorem import Averages
 from ib_core.updates import (
     OUTPUT_ALPHAS,
     alpha_rule,
@@ -32,44 +33,12 @@ from ib_core.updates import (
     rows_scale,
 )
 
-T = TypeVar("T")
-
 #: Runs one forward and backward pass; returns every member's loss, [members].
 Closure = Callable[[], Tensor]
 #: How a stack's losses are reduced over rows.
 REDUCTION = "mean"
-
-
-class Plain(Mover):
-    """`theta' = theta - lr * g`: EB and IB alike."""
-
-    def move(self, step: Step) -> None:
-        """Take one step."""
-        for theta, grad in zip(step.theta, step.grad, strict=True):
-            theta.addcmul_(grad, step.lr, value=-1.0)
-
-
-_OTHER = Method(None, step="plain")
-
-
-def method_of(member: Member) -> Method:
-    """Return a member's method; one with an optimizer of its own steps explicitly."""
-    return METHODS[member.method] if member.factory is None else _OTHER
-
-
-def mover_kind(member: Member) -> MoverKind:
-    """Return what moves this member: plain steps, or its method's own mover."""
-    method = method_of(member)
-    if method.step == "plain":
-        return Plain
-    module, _, name = method.step.partition(".")
-    if not name:
-        raise MisuseError(
-            f"The method {member.method!r} does not say how it steps: give it an optimizer, as in "
-            "Method(torch.optim.SGD), or the mover of its steps."
-        )
-    kind: MoverKind = getattr(import_module(f"ib_core.methods.{module}"), name)
-    return kind
+#: For how many steps schedules are reckoned in one go.
+AHEAD = 256
 
 
 class StackOptimizer:
@@ -108,14 +77,22 @@ class StackOptimizer:
         self.layers = [layer for layer in model.modules() if isinstance(layer, ImplicitLayer)]
         self.output_loss, self.loss_at_zero = output_loss, loss_at_zero
         self.steps = 0
-        self.restarts = torch.zeros(len(members), dtype=torch.int64)
+        self.given_lr: Tensor | None = None  # rates that somebody else keeps up to date
+        self._ahead: tuple[int, Tensor] | None = None
+        self._implicit_runs: list[slice] = []
+        self._solving_runs: list[slice] = []
+        self.restarts = torch.zeros(len(members), dtype=torch.int64, device=self.slots.like.device)
+        self.averages = Averages(self.slots, members)
         self._describe(members)
         for layer in self.layers:  # one model that is trained explicitly needs no records
             layer.implicit = bool(self._implicit_runs or self._solving_runs) or len(members) > 1
         self._movers: list[tuple[slice, Mover]] = [
             (run, kind(self._thetas(run), self.members[run]))
-            for run, kind in _runs([mover_kind(member) for member in self.members])
+            for run, kind in runs_of([mover_kind(member) for member in self.members])
         ]
+        shapes = [s.parameter.shape if s.alone else s.parameter.shape[1:] for s in self.slots]
+        for _, mover in self._movers:
+            mover.shapes = shapes
 
     def step(self, closure: Closure) -> Tensor:
         """Move every member by one batch and return the losses before the step, [members]."""
@@ -130,6 +107,7 @@ class StackOptimizer:
             else:
                 self.collect(lr)
                 self.clip()
+                self.averages.take(lr)
                 self.move(lr, losses)
             self.restart()
         self.steps += 1
@@ -138,7 +116,8 @@ class StackOptimizer:
     def keep(self, kept: Tensor) -> None:
         """Keep only these members (indices, rising); the others stop costing time."""
         self.slots.keep(kept)
-        self.restarts = self.restarts[kept.cpu()]
+        self.restarts = self.restarts[kept]
+        self.averages.keep(kept)
         self._describe([self.members[i] for i in kept.tolist()])
         remaining, start = [], 0
         for run, mover in self._movers:
@@ -149,19 +128,44 @@ class StackOptimizer:
                 start += len(rows)
         self._movers = remaining
 
+    def remembered(self) -> list[Any]:
+        """Return everything that the methods remember from step to step."""
+        return [self.restarts, *(vars(mover) for _, mover in self._movers)]
+
+    def saved(self) -> tuple[list[Saved], Any]:
+        """Return a copy of everything that steps change, for `rewind`."""
+        rest = deepcopy((self._movers, self.steps, self.restarts))
+        return self.slots.saved(), rest
+
+    def rewind(self, saved: tuple[list[Saved], Any]) -> None:
+        """Go back to where a copy was taken; it is used up."""
+        slots, (self._movers, self.steps, self.restarts) = saved
+        self.slots.rewind(slots)
+
     def evaluating(self, on: bool) -> None:
         """Do nothing: what is evaluated is what is trained."""
 
     def current_lr(self) -> Tensor:
         """Return every member's rate at this step, decayed where asked for, [members]."""
+        if self.given_lr is not None:
+            return self.given_lr
         rates = self._lr
         if self._scheduled:
-            step, total = self.steps, self.total_steps
-            rates = rates * self._tensor([m.schedule.factor(step, total) for m in self.members])
+            rates = rates * self._factors()
         if self._decay is None:
             return rates
         tau, power = self._decay
         return rates / (1 + self.steps / tau) ** power
+
+    def _factors(self) -> Tensor:
+        """Return what schedules multiply the rates by, [members], made for many steps at once."""
+        now, place = divmod(self.steps, AHEAD)
+        if self._ahead is None or self._ahead[0] != now:
+            steps, total = range(now * AHEAD, (now + 1) * AHEAD), self.total_steps
+            each = {m.schedule: [m.schedule.factor(s, total) for s in steps] for m in self.members}
+            table = self._tensor([each[member.schedule] for member in self.members])
+            self._ahead = (now, table.T.contiguous())
+        return self._ahead[1][place]
 
     def move_at_once(self, lr: Tensor) -> None:
         """Take `theta' = theta - lr * g` with g never written down.
@@ -175,13 +179,13 @@ class StackOptimizer:
                 layer.records.clear()
                 alpha = self._alphas(layer, record, lr)
                 self.slots.of(layer.weight).alpha = alpha
-                _add_product(layer, alpha, record.z, lr)
+                add_product(layer, alpha, record.z, lr)
         ordinary = []
         for slot in self.slots:
             if slot.parameter.grad is not None:  # an explicit part: a convolution, say
                 slot.grad, slot.parameter.grad = slot.parameter.grad, None
                 ordinary.append(slot)
-        if len(lr) == 1 and ordinary:
+        if len(lr) == 1 and lr.is_cpu and ordinary:
             gradients = [slot.grad for slot in ordinary]
             torch._foreach_add_([s.parameter for s in ordinary], gradients, alpha=-float(lr))
             return
@@ -230,7 +234,7 @@ class StackOptimizer:
             return
         size = global_norm(self.slots.theta_norms()).square()
         outside = size > self._level_set
-        self.restarts += outside.cpu()
+        self.restarts += outside
         for slot in self.slots:
             slot.theta.masked_fill_(outside.unsqueeze(1), 0.0)
 
@@ -240,6 +244,11 @@ class StackOptimizer:
             return [False] * len(self.members)
         still: list[bool] = (global_norm(self.slots.theta_norms()) == 0).tolist()
         return [zero and bool(count) for zero, count in zip(still, self.restarts, strict=True)]
+
+    def solved(self, layer: ImplicitLayer, record: Record) -> Tensor:
+        """Return the alphas that a record gives at the coming step; the record stays as it is."""
+        delta = None if record.delta is None else record.delta.clone()
+        return self._alphas(layer, Record(record.z, record.s, record.b, delta), self.current_lr())
 
     def _alphas(self, layer: ImplicitLayer, record: Record, lr: Tensor) -> Tensor:
         """Return every member's alphas: explicit ones as they are, implicit ones solved."""
@@ -262,7 +271,12 @@ class StackOptimizer:
         if layer.activation.name == "linear" and self._mu is None and not exact:
             return record.b
         scale, bias = self._rows_scale(run, record.rows), layer.bias is not None
-        if len(lr) == 1 and self._mu is None and not exact:
+        there = on_device(record.s) if self._mu is None else None
+        if there is not None:
+            alpha = self._solve_there(there, layer, record, (lr, scale, bias), exact)
+            if alpha is not None:
+                return alpha
+        if len(lr) == 1 and lr.is_cpu and self._mu is None and not exact:
             rate = float(lr) * float(scale)
             alpha = solved_layer(
                 layer.activation.name, record.s, record.b, record.z, rate, bias=bias
@@ -279,6 +293,17 @@ class StackOptimizer:
         if s.is_contiguous():
             return batch_alpha(rule, s, record.b.mT, z_sq.mT, rates, mu, scale=scale).mT
         return batch_alpha(rule, record.s, record.b, z_sq, rates, mu, scale=scale)
+
+    def _solve_there(
+        self, there: Any, layer: ImplicitLayer, record: Record, travel: Any, exact: bool
+    ) -> Tensor | None:
+        """Return the alphas of a run by a GPU's kernels; None for what they do not know."""
+        seen, name, found = (record.s, record.b, record.z, *travel), layer.activation.name, None
+        if exact and self.output_loss == "cross_entropy":
+            found = there.solve_cross_entropy(*seen, divisor=record.rows)
+        elif not exact and there.has_rule(name):
+            found = there.solve_layer(name, *seen)
+        return found
 
     def _solve_rows(self, layer: ImplicitLayer, z: Tensor, lr: Tensor, run: slice) -> None:
         """Replace a hidden layer's gradient by ProxProp's, for a run of members."""
@@ -299,13 +324,15 @@ class StackOptimizer:
         rule = self._batch_rules[run.start]
         if rule is not None:
             return rows_scale(rule, REDUCTION, rows)
-        scales = [rows_scale(member.batch_rule, REDUCTION, rows) for member in self.members[run]]
-        return self._tensor(scales).view(-1, 1, 1)
+        key = (run.start, rows)
+        if key not in self._scales:
+            scales = [rows_scale(m.batch_rule, REDUCTION, rows) for m in self.members[run]]
+            self._scales[key] = self._tensor(scales).view(-1, 1, 1)
+        return self._scales[key]
 
     def _add_ridge(self, lr: Tensor, mu: Tensor) -> None:
         """Add the ridge's part of `g`; implicit layers shrink by 1/(1 + lr*mu)."""
-        implicit = torch.tensor([method_of(m).implicit for m in self.members])
-        shrunk = torch.where(implicit.to(mu.device), mu / (1 + lr * mu), mu).unsqueeze(1)
+        shrunk = torch.where(self._implicit, mu / (1 + lr * mu), mu).unsqueeze(1)
         solved = {id(p) for layer in self.layers for p in (layer.weight, layer.bias)}
         for slot in self.slots:
             pull = shrunk if id(slot.parameter) in solved else mu.unsqueeze(1)
@@ -330,12 +357,16 @@ class StackOptimizer:
             and all(mover_kind(member) is Plain for member in members)
         )
         self._scheduled = any(member.schedule != CONSTANT for member in members)
-        runs = _runs([method_of(m) for m in members])
+        self._ahead = None
+        self._implicit = self._tensor([float(method_of(m).implicit) for m in members]) > 0
+        runs = runs_of([method_of(m) for m in members])
         self._implicit_runs = [run for run, method in runs if method.implicit]
         self._solving_runs = [run for run, method in runs if method.solves_layers]
         self._all_implicit = self._implicit_runs == [slice(0, len(members))]
         #: The batch rule of every implicit run, None where its members differ.
         self._batch_rules: dict[int, str | None] = {}
+        #: Their scales, by number of rows, where they differ.
+        self._scales: dict[tuple[int, int], Tensor] = {}
         for run in self._implicit_runs:
             rules = {member.batch_rule for member in members[run]}
             self._batch_rules[run.start] = rules.pop() if len(rules) == 1 else None
@@ -352,33 +383,9 @@ class StackOptimizer:
             raise MisuseError("Restarts need loss_at_zero, the data loss at theta = 0 (App. C).")
         return 2 * self.loss_at_zero / member.mu
 
-    def _tensor(self, values: list[float]) -> Tensor:
+    def _tensor(self, values: list[float] | list[list[float]]) -> Tensor:
         like = self.slots.like
         return torch.tensor(values, device=like.device, dtype=like.dtype)
 
     def _tensor_unless(self, values: list[float], nothing: float) -> Tensor | None:
         return None if all(value == nothing for value in values) else self._tensor(values)
-
-
-def _add_product(layer: ImplicitLayer, alpha: Tensor, z: Tensor, lr: Tensor) -> None:
-    """Add `-lr * sum_rows alpha z` to a layer's weights, and likewise to its bias."""
-    if len(lr) == 1:  # the product itself takes one rate, but not one a member
-        rate = float(lr)
-        layer.matrix.squeeze(0).addmm_(alpha.squeeze(0).mT, z.squeeze(0), alpha=-rate)
-        if layer.bias is not None:
-            layer.bias.sub_(alpha.sum(-2), alpha=rate)
-        return
-    step = alpha.mT * -lr.view(-1, 1, 1)
-    layer.matrix.baddbmm_(step, z)
-    if layer.bias is not None:
-        layer.bias.add_(step.sum(-1))
-
-
-def _runs(keys: Sequence[T]) -> list[tuple[slice, T]]:
-    """Return (slice, key) for every run of equal neighbours."""
-    found, start = [], 0
-    for key, group in groupby(keys):
-        length = len(list(group))
-        found.append((slice(start, start + length), key))
-        start += length
-    return found

@@ -46,6 +46,28 @@ def make_optimizer(
     return made
 
 
+def in_one_pass(optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+    """Let one of torch's own that moves a stack take a step in one pass, where it knows how.
+
+    Called before its first step. One model alone keeps the step that anybody's loop takes.
+    """
+    of_torch = type(optimizer).__module__.startswith("torch.optim.")
+    if of_torch and not optimizer.state:  # Adagrad has made up its mind by now
+        for group in optimizer.param_groups:
+            if "fused" in group and not group.get("differentiable"):
+                group["fused"], group["foreach"] = True, False
+    return optimizer
+
+
+def padding(numbers: int) -> int:
+    """Return how many numbers a block lacks to a multiple of what processors take at once.
+
+    The last few of a fused pass are rounded in another way: without them a member's numbers do not
+    depend on who stands before it.
+    """
+    return -numbers % 64
+
+
 class TorchStack(StackOptimizer):
     """A stack moved by torch optimizers; all members have one method.
 
@@ -72,16 +94,32 @@ class TorchStack(StackOptimizer):
             layer.implicit = False
         self._engines: list[Engine] = []
 
+    @property
+    def _bare(self) -> bool:
+        """Whether nothing stands between one model's gradients and its optimizer."""
+        return (
+            self.way == "plain"
+            and self._mu is None
+            and self._clip is None
+            and self._level_set is None
+        )
+
     def _engine_kind(self) -> type[Engine]:
         return {"scaled": ScaledEngine, "member": MemberEngine, "plain": PlainEngine}[self.way]
 
     def step(self, closure: Closure) -> Tensor:
         """Move every member by one batch and return the losses before the step, [members]."""
         losses = closure()
-        with torch.no_grad():
-            if not self._engines:
+        if not self._engines:
+            with torch.no_grad():
                 self._engines = [self._engine_kind()(self)]
-            engine = self._engines[0]
+        engine = self._engines[0]
+        if self._bare:
+            factor = self.members[0].rate_factor(self.steps, self.total_steps)
+            engine.move(factor)
+            self.steps += 1
+            return losses
+        with torch.no_grad():
             engine.gather()
             if self._mu is not None:
                 self._add_ridge(self._lr, self._mu)
@@ -96,6 +134,8 @@ class TorchStack(StackOptimizer):
     def keep(self, kept: Tensor) -> None:
         """Keep only these members, their weights and all their optimizer remembers."""
         self.slots.keep(kept)
+        self.restarts = self.restarts[kept.cpu()]
+        self.averages.keep(kept)
         self._describe([self.members[i] for i in kept.tolist()])
         for engine in self._engines:
             engine.keep(kept)
@@ -165,23 +205,27 @@ class ScaledEngine(Engine):
         self._lay_out()
         self.theta = nn.Parameter(self.block)
         self.theta.grad = self.grad
-        self.optimizers = [self.make([self.theta], self.largest)]
+        self.optimizers = [in_one_pass(self.make([self.theta], self.largest))]
 
     def _lay_out(self) -> None:
         """Put the members' weights into one block, parameter after parameter."""
+        like = self.slots[0].parameter.data
+        self.members = len(self.stack.members)
         sizes = [slot.parameter.numel() for slot in self.slots]
-        self.block = torch.cat([slot.parameter.data.flatten() for slot in self.slots])
-        self.grad = torch.empty_like(self.block)
-        parts = zip(self.slots, self.block.split(sizes), self.grad.split(sizes), strict=True)
+        rest = like.new_zeros(padding(sum(sizes)))
+        self.block = torch.cat([*(slot.parameter.data.flatten() for slot in self.slots), rest])
+        self.grad = torch.zeros_like(self.block)
+        whole = [*sizes, len(rest)]
+        parts = zip(self.slots, self.block.split(whole), self.grad.split(whole), strict=False)
         for slot, theta, grad in parts:
             slot.parameter.data = theta.view(slot.parameter.shape)
             slot.grad = grad.view(slot.parameter.shape)
         ratios = [member.lr / self.largest for member in self.stack.members]
         self.alike = all(ratio == 1.0 for ratio in ratios)
+        self.before = torch.empty_like(self.block[:0] if self.alike else self.block)
         ratio = self.block.new_tensor(ratios)
-        self.ratio = torch.cat(
-            [ratio.repeat_interleave(slot.parameter[0].numel()) for slot in self.slots]
-        )
+        each = [ratio.repeat_interleave(slot.parameter[0].numel()) for slot in self.slots]
+        self.ratio = torch.cat([*each, rest])
 
     def gather(self) -> None:
         """Copy the gradients into their block."""
@@ -194,11 +238,14 @@ class ScaledEngine(Engine):
     def move(self, factor: float) -> None:
         """Step at the largest rate, then take of each move what its rate is of that."""
         self.set_rates(factor)
-        before = None if self.alike else self.block.clone()
+        if self.alike:
+            self.optimizers[0].step()
+            return
+        with torch.no_grad():
+            self.before.copy_(self.block)
         self.optimizers[0].step()
-        if before is not None:
-            with torch.no_grad():
-                torch.lerp(before, self.block, self.ratio, out=self.block)
+        with torch.no_grad():
+            torch.lerp(self.before, self.block, self.ratio, out=self.block)
 
     def keep(self, kept: Tensor) -> None:
         """Take out the others' weights and all that is remembered of them."""
@@ -209,18 +256,18 @@ class ScaledEngine(Engine):
         self.theta.data, self.theta.grad = self.block, self.grad
         for name, value in state.items():
             if isinstance(value, Tensor) and value.shape == (count,):
-                state[name] = value[places]
+                rest = value.new_zeros(len(self.ratio) - len(places))
+                state[name] = torch.cat([value[places], rest])
         optimizer.state[self.theta] = state
 
     def _places(self, kept: Tensor) -> Tensor:
         """Return where the members' numbers lie in the present block."""
         start, found = 0, []
-        members = len(self.ratio) // sum(slot.parameter[0].numel() for slot in self.slots)
         for slot in self.slots:
             each = slot.parameter[0].numel()
             rows = kept.unsqueeze(1) * each + torch.arange(each, device=kept.device)
             found.append(rows.flatten() + start)
-            start += members * each
+            start += self.members * each
         return torch.cat(found)
 
 
@@ -279,8 +326,10 @@ class PlainEngine(Engine):
                 slot.grad = slot.parameter.grad
 
     def move(self, factor: float) -> None:
-        """Step, and forget the gradients."""
+        """Step, and take the gradients off the model."""
         self.set_rates(factor)
-        optimizer = self.optimizers[0]
-        optimizer.step()
-        optimizer.zero_grad()
+        self.optimizers[0].step()
+        for slot in self.stack.slots:  # a step that breaks is told by what it was made of
+            parameter = slot.parameter
+            if (grad := parameter.grad) is not None:
+                slot.grad, parameter.grad = grad, None

@@ -17,9 +17,10 @@ module             owns
 `task_table`       all series of a task as arrays: broken, capped, good, common range
 `edge`             where half the seeds break; headroom; the strip: good, tested, broken
 `compared`         best, price, sensitivity, best of k; paired rates and seeds
-`words`            `advice()`, `answer()`: the same numbers in sentences
+`words`            `advice()`, `answer()`, `which_method()`: the same numbers in sentences
 `across`           many tasks: ranks, profiles, chances
 `curve`            `SeedResult`, `RatePoint`, `RateCurve`: results; means and bands to draw
+`learning`         losses over training: the seeds of one rate together
 `paired`           capped differences by (rate, seed) with Wilcoxon's test
                    *what follows is what the reproduction's verdicts are made of*
 `registry`         `METRICS`: names, definitions, citations; `scorecard()`: all, by method
@@ -65,6 +66,7 @@ from ib_core.metrics.divergence import (
     sensible_threshold,
 )
 from ib_core.metrics.edge import RateCell, Strip
+from ib_core.metrics.learning import LEARNING, LearningCurve, SeedCurve, learning_curve
 from ib_core.metrics.number import MetricValue, Number, number_text, smooth
 from ib_core.metrics.paired import (
     DIFFERENCE,
@@ -85,7 +87,7 @@ from ib_core.metrics.scoring import (
 )
 from ib_core.metrics.sensitivity import recommendation
 from ib_core.metrics.task_table import TaskTable
-from ib_core.metrics.words import advice, answer
+from ib_core.metrics.words import advice, answer, which_method
 
 __all__ = [
     "ALPHA_FLOPS",
@@ -93,6 +95,7 @@ __all__ = [
     "CHANCE",
     "DIFFERENCE",
     "KINDS",
+    "LEARNING",
     "METRICS",
     "MIDDLE_HALF",
     "NUMBERS",
@@ -102,6 +105,7 @@ __all__ = [
     "Band",
     "BandKind",
     "LayerShape",
+    "LearningCurve",
     "Metric",
     "MetricValue",
     "Number",
@@ -115,6 +119,7 @@ __all__ = [
     "RateCell",
     "RateCurve",
     "RatePoint",
+    "SeedCurve",
     "SeedResult",
     "Strip",
     "TaskScore",
@@ -124,6 +129,7 @@ __all__ = [
     "chance_over_tasks",
     "divergence_probability",
     "interquartile_mean",
+    "learning_curve",
     "number_text",
     "overhead_bound",
     "paired_differences",
@@ -136,4 +142,5 @@ __all__ = [
     "scorecard",
     "sensible_threshold",
     "smooth",
+    "which_method",
 ]

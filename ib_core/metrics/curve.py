@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from math import isfinite
+from math import inf, isfinite
 from typing import Literal
 
 import numpy as np
@@ -103,6 +103,18 @@ class Band:
     high: float | None
 
 
+def _quantile(ascending: list[float], share: float) -> float | None:
+    """Return numpy's default quantile; written out, since it is asked for thousands of times."""
+    place = share * (len(ascending) - 1)
+    below = int(place)
+    above = min(below + 1, len(ascending) - 1)
+    if ascending[below] == ascending[above]:  # infinite ones, too
+        value = ascending[below]
+    else:
+        value = ascending[below] + (place - below) * (ascending[above] - ascending[below])
+    return value if isfinite(value) else None
+
+
 @dataclass(frozen=True)
 class RatePoint:
     """All seeds of one method at one learning rate."""
@@ -171,6 +183,16 @@ class RatePoint:
             raise InvalidSpec(f"There is no band {kind!r}; use std, se or quantile.", field="band")
         low, high = np.clip([low, high], min(self.finite), max(self.finite))
         return Band(float(low), float(high))
+
+    @property
+    def quartiles(self) -> tuple[float | None, float | None, float | None]:
+        """First quartile, median and third quartile of all seeds, between neighbours linearly.
+
+        A loss that is not finite is above all others; a quartile that touches one is None.
+        """
+        losses = sorted(self.finite) + [inf] * (self.n - self.n_finite)
+        first, median, third = (_quantile(losses, share) for share in (0.25, 0.5, 0.75))
+        return first, median, third
 
     def _half_width(self, kind: BandKind) -> float:
         if self.n_finite == 1:

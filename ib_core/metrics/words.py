@@ -1,10 +1,12 @@
-"""The numbers in words: advice for one series, and the answer for a task.
+"""The numbers in words: advice for one series, the answer for a task, the choice of a method.
 
-Both are put together from the same numbers and strips that tables and pictures show, so that they
+All are put together from the same numbers and strips that tables and pictures show, so that they
 cannot say anything else; a rate that is recommended is one that was trained.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Protocol
 
 from ib_core.metrics.edge import THIN, RateCell, Strip
 from ib_core.metrics.number import LEAST_SEEDS, Number, listed, number_text, rate_text
@@ -209,3 +211,127 @@ def _times(room: Number) -> str:
     ends = ("…" if end is None else number_text(end, 2) for end in (low, high))
     told = "" if low is not None and low > 1 else ", which these seeds cannot tell from equal"
     return f"{text} ({' to '.join(ends)}){told}"
+
+
+class Told(Protocol):
+    """A number as tables have it: here, or as the API tells it."""
+
+    @property
+    def value(self) -> float | None:
+        """The number; None where there is none."""
+
+    @property
+    def low(self) -> float | None:
+        """Lower end of its interval."""
+
+    @property
+    def high(self) -> float | None:
+        """Upper end of its interval."""
+
+
+#: Numbers by task, method and name.
+ByTask = Mapping[str, Mapping[str, Mapping[str, Told]]]
+#: What is asked of the methods: the number that decides, lower being better, and its words.
+QUESTIONS = (
+    ("best_mean", "With its rate chosen with care, the lowest loss"),
+    ("lr_sensitivity", "With any rate of the common range, the least loss given up"),
+)
+
+
+def which_method(
+    tasks: ByTask, families: Mapping[str, Sequence[str]], names: Mapping[str, str]
+) -> list[str]:
+    """Return where which family of methods wins, what it gives up elsewhere, and what it costs.
+
+    A family is as good on a task as its best method there, so one of many methods has more tries
+    and its size is said. Its lead is clear where the winner's interval ends below that of the best
+    method of every other family.
+
+    Args:
+        tasks: The scorecards' numbers by task and method.
+        families: The methods of every family, by its name.
+        names: What to call the methods.
+    """
+    here = {
+        name: [m for m in kin if any(m in row for row in tasks.values())]
+        for name, kin in families.items()
+    }
+    here = {name: kin for name, kin in here.items() if kin}
+    if not tasks or len(here) < 2:
+        return []
+    found = [_winners(number, words, tasks, here, names) for number, words in QUESTIONS]
+    return [*filter(None, found), _given_up(tasks, here), _costs(tasks, here, names)]
+
+
+def _best(row: Mapping[str, Mapping[str, Told]], kin: Sequence[str], number: str) -> str | None:
+    """Return the method of a family with the lowest number on a task."""
+    known = {m: v for m in kin if m in row and (v := row[m][number].value) is not None}
+    return min(known, key=lambda method: known[method], default=None)
+
+
+def _winners(
+    number: str,
+    words: str,
+    tasks: ByTask,
+    families: Mapping[str, Sequence[str]],
+    names: Mapping[str, str],
+) -> str:
+    won: dict[str, list[str]] = {}
+    for task, row in tasks.items():
+        best = {f: one for f, kin in families.items() if (one := _best(row, kin, number))}
+        if len(best) < 2:
+            continue
+        ends = {family: row[method][number] for family, method in best.items()}
+        winner = min(ends, key=lambda family: ends[family].value or 0.0)
+        rivals = [ends[family].low for family in ends if family != winner]
+        high = ends[winner].high
+        clear = high is not None and all(low is not None and high < low for low in rivals)
+        method = names.get(best[winner], best[winner])
+        note = method if clear else f"{method}, within the others' intervals"
+        won.setdefault(winner, []).append(f"{task} ({note})")
+    if not won:
+        return ""
+    parts = [
+        f"{family} ({len(families[family])} methods) on {_and(places)}"
+        if len(families[family]) > 1
+        else f"{family} on {_and(places)}"
+        for family, places in won.items()
+    ]
+    nowhere = [family for family in families if family not in won]
+    rest = f"; {_and(nowhere)} nowhere" if nowhere else ""
+    return f"{words}: {'; '.join(parts)}{rest}."
+
+
+def _given_up(tasks: ByTask, families: Mapping[str, Sequence[str]]) -> str:
+    told = []
+    for family, kin in families.items():
+        prices = [
+            price
+            for row in tasks.values()
+            if (best := _best(row, kin, "best_mean"))
+            and (price := row[best]["price"].value) is not None
+        ]
+        if prices:
+            told.append(f"{family} {number_text(100 * median(prices), 2)} %")
+    return (
+        f"At its best rate a family's best method ends above the lowest by {_and(told)}, "
+        "the median over the tasks."
+        if told
+        else ""
+    )
+
+
+def _costs(tasks: ByTask, families: Mapping[str, Sequence[str]], names: Mapping[str, str]) -> str:
+    told = []
+    for method in (method for kin in families.values() for method in kin):
+        rows = [row[method]["step_cost"].value for row in tasks.values() if method in row]
+        known = [cost for cost in rows if cost is not None]
+        if known:
+            told.append(f"{names.get(method, method)} {number_text(median(known), 2)}")
+    if not told:
+        return "What a step costs has not been measured on this machine yet."
+    return f"A step costs, against EB's, {_and(told)}."
+
+
+def _and(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

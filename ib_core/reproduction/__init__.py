@@ -29,9 +29,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ib_core.reproduction.bundle import (
         SHIPPED,
+        SHIPPED_METHODS,
         Bundle,
         find_bundle,
         locked,
+        methods_folder,
         shipped_folder,
         shipped_run_times,
     )
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
         find,
     )
     from ib_core.reproduction.headline import headlines
-    from ib_core.reproduction.plan import PLAN, RACE, experiments, race_folder
+    from ib_core.reproduction.plan import COMPARISON, PLAN, RACE, THEORY, experiments, race_folder
     from ib_core.reproduction.published import UNCLIPPED, published_better
     from ib_core.reproduction.studies import Body, Portion, Study
     from ib_core.reproduction.timing import measure_overheads
@@ -68,7 +70,7 @@ if TYPE_CHECKING:
         Unit,
         forecast,
         train,
-        train_race,
+        train_alone,
     )
     from ib_core.reproduction.uci import (
         Accuracies,
@@ -81,12 +83,15 @@ if TYPE_CHECKING:
     from ib_core.reproduction.verify import Check, Drawn, check, draw
 
 __all__ = [
+    "COMPARISON",
     "PLAN",
     "RACE",
     "RULES",
     "SETTINGS",
     "SHIPPED",
+    "SHIPPED_METHODS",
     "SOURCE",
+    "THEORY",
     "UNCLIPPED",
     "Accuracies",
     "Body",
@@ -125,6 +130,7 @@ __all__ = [
     "headlines",
     "locked",
     "measure_overheads",
+    "methods_folder",
     "published_better",
     "race_folder",
     "recorded_evidence",
@@ -132,12 +138,15 @@ __all__ = [
     "shipped_folder",
     "shipped_run_times",
     "train",
-    "train_race",
+    "train_alone",
     "values_by_table",
 ]
 
 _HOMES = {
-    "bundle": "SHIPPED Bundle find_bundle locked shipped_folder shipped_run_times",
+    "bundle": (
+        "SHIPPED SHIPPED_METHODS Bundle find_bundle locked methods_folder shipped_folder "
+        "shipped_run_times"
+    ),
     "clipping": "ClipDifferences",
     "evidence": "SETTINGS Evidence LossFacts RateFacts Run experiment_of runs_of",
     "facts": "SOURCE recorded_evidence",
@@ -146,11 +155,11 @@ _HOMES = {
         "RunTimeFindings find"
     ),
     "headline": "headlines",
-    "plan": "PLAN RACE experiments race_folder",
+    "plan": "COMPARISON PLAN RACE THEORY experiments race_folder",
     "published": "UNCLIPPED published_better",
     "studies": "Body Portion Study",
     "timing": "measure_overheads",
-    "training": "Finder Forecast Progress Unit forecast train train_race",
+    "training": "Finder Forecast Progress Unit forecast train train_alone",
     "uci": "Accuracies Cell TableNumbers by_table values_by_table",
     "verdicts": "Judgement RecordedCell",
     "verify": "Check Drawn check draw",

@@ -1,7 +1,8 @@
 """`python -m ib_core.reproduction [uci] [music] [jsb] [classifier]`: run and print the checks.
 
 UCI's printed tables, music's recorded epochs, the classifier's divergence rates. `race [FOLDER]`
-trains the start page's race anew instead, into the package or into the folder that is named;
+trains the start page's race anew instead, into the package or into the folder that is named,
+`methods [FOLDER]` what is missing of the comparison of all methods;
 `facts [FOLDER]` makes the tables of the recorded runs anew, from those of the data folder.
 """
 
@@ -17,13 +18,13 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch: spinning th
 from ib_core.datasets import DATASETS, UCI_NAMES
 from ib_core.errors import IBError, lookup
 from ib_core.metrics import RateCurve, SeedResult, paper_threshold
-from ib_core.reproduction.bundle import Bundle, shipped_folder
+from ib_core.reproduction.bundle import Bundle, methods_folder, shipped_folder
 from ib_core.reproduction.evidence import Evidence, runs_of
 from ib_core.reproduction.facts import write_facts
-from ib_core.reproduction.plan import race_folder
+from ib_core.reproduction.plan import COMPARISON, RACE, THEORY, race_folder
 from ib_core.reproduction.published import printed_uci_losses
 from ib_core.reproduction.recorded import MUSIC_NAMES, recorded_runs
-from ib_core.reproduction.training import train_race
+from ib_core.reproduction.training import train_alone
 from ib_core.reproduction.uci import Comparison, summary, within
 from ib_core.reproduction.verify import Roundings, roundings
 from ib_core.sweep import SILENT, Observer, SweepSpec, TrialResult, run_all, run_trials
@@ -198,6 +199,8 @@ def main(words: list[str]) -> int:
     """Run the named checks, all of them without a name; 2 if the data is missing."""
     if words[:1] == ["race"]:
         return _race(*map(Path, words[1:2]))
+    if words[:1] == ["methods"]:
+        return _methods(*map(Path, words[1:2]))
     try:
         if words[:1] == ["facts"]:
             return _facts(*map(Path, words[1:2]))
@@ -226,7 +229,15 @@ def _race(folder: Path | None = None) -> int:
     folder = folder or race_folder()
     for old in folder.glob("*.jsonl*"):
         old.unlink()
-    bundle = train_race(folder)
+    bundle = train_alone(folder, RACE)
+    sys.stderr.write(f"{len(bundle.results)} trials in {folder}\n")
+    return 0
+
+
+def _methods(folder: Path | None = None) -> int:
+    """Train what is missing of the comparison of all methods, and of the appendix."""
+    folder = folder or methods_folder()
+    bundle = train_alone(folder, COMPARISON, THEORY)
     sys.stderr.write(f"{len(bundle.results)} trials in {folder}\n")
     return 0
 

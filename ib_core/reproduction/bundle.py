@@ -33,8 +33,8 @@ from ib_core.sweep import (
     TrialSpec,
 )
 
-#: The name of the bundle that comes with the program.
-SHIPPED = "paper"
+#: The name of the bundle that comes with the program, and of the one beside it.
+SHIPPED, SHIPPED_METHODS = "paper", "methods"
 PACKED, JOURNAL, STUDIES = ".jsonl.gz", ".jsonl", "studies.json"
 RUN_TIMES = "run_times.json"
 #: A lock that takes longer than this is held by another run, and waiting for it is worth a word.
@@ -47,17 +47,24 @@ def shipped_folder() -> Path:
     return Path(str(files("ib_core.reproduction") / "paper_bundle"))
 
 
+def methods_folder() -> Path:
+    """Return where the comparison of all methods lies, trained once and stored."""
+    return shipped_folder().with_name("methods_bundle")
+
+
 def find_bundle(name: str | Path) -> "Bundle":
-    """Return the bundle in a folder, or the shipped one for `paper`.
+    """Return the bundle in a folder, or a shipped one for `paper` and `methods`.
 
     Raises:
         InvalidSpec: If there is none.
     """
-    folder = shipped_folder() if str(name) == SHIPPED else Path(name)
+    shipped = {SHIPPED: shipped_folder(), SHIPPED_METHODS: methods_folder()}
+    folder = shipped.get(str(name), Path(name))
     if not (folder / STUDIES).is_file():
         raise InvalidSpec(
             f"{folder} is no bundle: it has no {STUDIES}.",
-            hint=f"Name a folder made by `etascope report paper --run --bundle`, or {SHIPPED}.",
+            hint=f"Name a folder made by `etascope report paper --run --bundle`, {SHIPPED} or "
+            f"{SHIPPED_METHODS}.",
         )
     return Bundle(folder)
 
@@ -282,6 +289,8 @@ def _study_content(study: Study) -> dict[str, Any]:
 NUMBERS = ("initial_loss", "train_loss", "test_loss", "train_accuracy", "test_accuracy")
 COLUMNS = ("step", "epoch", "train_loss", "test_loss", "train_accuracy", "test_accuracy")
 LOSSES = ("initial_loss", "train_loss", "test_loss")
+#: Of trials that hold rows out; others say nothing of them.
+HELD_OUT = ("validation_loss", "validation_accuracy")
 #: What a setting must be for trials to be compared, counted and told apart.
 SETTINGS: dict[str, type | UnionType] = {
     **dict.fromkeys(("task", "profile", "method", "activation"), str),
@@ -301,6 +310,7 @@ def encode(result: TrialResult) -> str:
         "spec": spec,
         "outcome": result.outcome.value,
         **{name: _short(getattr(result, name), 9) for name in NUMBERS},
+        **{n: _short(v, 9) for n in HELD_OUT if (v := getattr(result, n)) is not None},
         "seconds": _short(result.seconds, 4),
         "curve": _columns(result.curve),
         "record": result.record,
@@ -343,6 +353,9 @@ def _result(content: Any) -> TrialResult:
     }
     for name in LOSSES if not has_classes else NUMBERS:
         numbers[name] = math.nan if numbers[name] is None else numbers[name]
+    for name in HELD_OUT:  # written as nothing where it was lost
+        if name in content:
+            numbers[name] = math.nan if content[name] is None else float(content[name])
     divergence = content.get("divergence")
     return TrialResult(
         spec=spec,
@@ -364,7 +377,8 @@ def _short(value: float | None, digits: int) -> float | None:
 
 def _columns(curve: Sequence[CurvePoint]) -> dict[str, list[Any] | None]:
     found: dict[str, list[Any] | None] = {"step": [point.step for point in curve]}
-    for name in COLUMNS[1:]:
+    held_out = [name for name in HELD_OUT if any(getattr(p, name) is not None for p in curve)]
+    for name in (*COLUMNS[1:], *held_out):
         values = [getattr(point, name) for point in curve]
         missing = all(value is None for value in values)
         found[name] = None if missing else [_short(value, 6) for value in values]
@@ -374,8 +388,8 @@ def _columns(curve: Sequence[CurvePoint]) -> dict[str, list[Any] | None]:
 def _points(columns: dict[str, list[Any] | None]) -> tuple[CurvePoint, ...]:
     count = len(columns["step"] or ())
     lists: list[list[Any]] = []
-    for name in COLUMNS:
-        column = columns[name]
+    for name in (*COLUMNS, *HELD_OUT):
+        column = columns[name] if name in COLUMNS else columns.get(name)
         if column is None:
             lists.append([None] * count)
         else:

@@ -196,6 +196,17 @@ RACE = Study(
 )
 
 
+def _of_preset(name: str) -> Study:
+    """Return a preset beyond the paper as a study."""
+    preset = PRESETS[name]
+    portions = tuple(Portion(body) for body in preset.sweeps())
+    return Study(preset.name, preset.title, preset.summary, portions)
+
+
+#: Every method on one grid; the paper's appendix C. Stored in a small bundle beside the paper's.
+COMPARISON, THEORY = _of_preset("compare/methods"), _of_preset("theory/level_set")
+
+
 def race_folder() -> Path:
     """Return where the trained race lies."""
     return Path(str(files("ib_core.reproduction") / "race_bundle"))

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from ib_core.datasets import DATASETS, data_hash
 from ib_core.reproduction.bundle import Bundle
-from ib_core.reproduction.plan import RACE
 from ib_core.reproduction.studies import Study
 from ib_core.sweep import (
     Observer,
@@ -230,12 +229,13 @@ def train(
     return left
 
 
-def train_race(folder: Path) -> Bundle:
-    """Train what a folder lacks of the start page's race, and pack it."""
+def train_alone(folder: Path, *studies: Study) -> Bundle:
+    """Train what a folder lacks of studies outside the plan, and pack it."""
     bundle = Bundle(folder)
-    wanted = [trial for _, trial in RACE.trials() if trial not in bundle.results]
+    trials = [trial for study in studies for _, trial in study.trials()]
+    wanted = [trial for trial in dict.fromkeys(trials) if trial not in bundle.results]
     for result in run_all(wanted):
         if result is not None:
             bundle.append(result)
-    bundle.pack([RACE])
+    bundle.pack(studies)
     return bundle

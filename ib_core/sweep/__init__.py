@@ -6,14 +6,26 @@
 | `settings` | everything a sweep can say, each setting once |
 | `values` | what settings take: their limits, and how each value is read |
 | `spec` | `SweepSpec`, `TrialSpec`: validated once, frozen afterwards; `specs_of` a body |
+| `checks` | what a sweep may not ask for |
 | `grid` | rates and seeds, checked |
+| `search` | what to find in place of rates, read; what it may take |
+| `rounds` | `next_round`: the planner of a search, and what it has found |
+| `families` | settings given as lists: one body for every combination |
 | `presets` | sweeps by name: the paper's experiments, and first ones |
+| `named_studies` | ten studies of the field, as presets |
 | `shard` | which trials train as one stack |
 | `cost`, `speed` | what a stack will take: work counted, speeds measured on this machine |
+| `on_gpu` | steps on a GPU: looked at seldom, replayed as a graph where that is right |
+| `parts` | a shard cut to its device's memory |
 | `engine` | `run_trials`: a stack, trained |
+| `recorder` | norms and sharpness of a stack while it trains |
+| `recording` | what was recorded of a trial, as numbers and bytes |
+| `story` | why a trial broke, in words |
+| `replay` | a trial trained again, alone and watched |
 | `ways` | stacked or one by one: found out, with the reason |
 | `table` | `run_sweep`, `Results`: a sweep from Python or a notebook |
-| `processes` | `run_all`: stacks side by side on all cores |
+| `processes` | `run_all`: stacks side by side on all cores; `Guard`: a shard in one of its own |
+| `lanes` | training processes forked from this one, guarded where they run a user's code |
 | `environment` | devices, and what a result was made with |
 | `result` | `TrialResult`, its address and its files; `Observer` |
 
@@ -25,11 +37,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ib_core.sweep.cost import stack_memory, stack_seconds
-    from ib_core.sweep.engine import member_of, run_trials
+    from ib_core.sweep.engine import run_trials
     from ib_core.sweep.environment import choose_device
     from ib_core.sweep.grid import count_seeds, log_grid
+    from ib_core.sweep.lanes import LaneDied, can_fork, is_own, keep_pages
     from ib_core.sweep.presets import PRESETS, Preset
-    from ib_core.sweep.processes import is_own, lanes_here, run_all
+    from ib_core.sweep.processes import Guard, lanes_here, run_all
+    from ib_core.sweep.recording import Recording, Wish, recording_answer
+    from ib_core.sweep.replay import Agreement, Replayed, agreement, replay_trial
     from ib_core.sweep.request import PROFILES
     from ib_core.sweep.result import (
         COLUMNS,
@@ -46,6 +61,20 @@ if TYPE_CHECKING:
         write_csv,
         write_json,
     )
+    from ib_core.sweep.rounds import (
+        Ask,
+        Book,
+        SeedEdge,
+        Seen,
+        SeriesFound,
+        in_words,
+        next_round,
+        run_rounds,
+        series_found,
+        series_of,
+        trial_of,
+    )
+    from ib_core.sweep.search import Search
     from ib_core.sweep.shard import PlannedShard, plan_shards
     from ib_core.sweep.spec import (
         Options,
@@ -55,8 +84,9 @@ if TYPE_CHECKING:
         specs_of,
     )
     from ib_core.sweep.speed import calibrate
+    from ib_core.sweep.story import Story, layer_title, tell
     from ib_core.sweep.table import Results, run_sweep
-    from ib_core.sweep.ways import Way, alone, choose_way
+    from ib_core.sweep.ways import Way, alone, choose_way, member_of
 
 __all__ = [
     "COLUMNS",
@@ -64,59 +94,94 @@ __all__ = [
     "PRESETS",
     "PROFILES",
     "SILENT",
+    "Agreement",
+    "Ask",
+    "Book",
     "CurvePoint",
     "Divergence",
+    "Guard",
+    "LaneDied",
     "Observer",
     "Options",
     "Outcome",
     "PlannedShard",
     "Preset",
+    "Recording",
+    "Replayed",
     "Results",
+    "Search",
+    "SeedEdge",
+    "Seen",
+    "SeriesFound",
+    "Story",
     "SweepSpec",
     "TrialResult",
     "TrialSpec",
     "Way",
+    "Wish",
+    "agreement",
     "alone",
     "calibrate",
+    "can_fork",
     "choose_device",
     "choose_way",
     "count_seeds",
     "fingerprint",
     "finite_or_none",
+    "in_words",
     "is_own",
+    "keep_pages",
     "lanes_here",
+    "layer_title",
     "log_grid",
     "member_of",
+    "next_round",
     "options_text",
     "plan_shards",
     "read_options",
+    "recording_answer",
+    "replay_trial",
     "run_all",
+    "run_rounds",
     "run_sweep",
     "run_trials",
+    "series_found",
+    "series_of",
     "specs_of",
     "stack_memory",
     "stack_seconds",
+    "tell",
+    "trial_of",
     "write_csv",
     "write_json",
 ]
 
 _HOMES = {
     "cost": "stack_memory stack_seconds",
-    "engine": "member_of run_trials",
+    "engine": "run_trials",
     "environment": "choose_device",
     "presets": "PRESETS Preset",
-    "processes": "is_own lanes_here run_all",
+    "lanes": "LaneDied can_fork is_own keep_pages",
+    "processes": "Guard lanes_here run_all",
     "result": (
         "COLUMNS ENGINE_VERSION SILENT CurvePoint Divergence Observer Outcome TrialResult "
         "fingerprint finite_or_none options_text write_csv write_json"
     ),
+    "rounds": (
+        "Ask Book SeedEdge Seen SeriesFound in_words next_round run_rounds series_found "
+        "series_of trial_of"
+    ),
+    "search": "Search",
     "shard": "PlannedShard plan_shards",
+    "recording": "Recording Wish recording_answer",
+    "replay": "Agreement Replayed agreement replay_trial",
     "request": "PROFILES",
     "grid": "count_seeds log_grid",
     "spec": "Options SweepSpec TrialSpec read_options specs_of",
     "speed": "calibrate",
+    "story": "Story layer_title tell",
     "table": "Results run_sweep",
-    "ways": "Way alone choose_way",
+    "ways": "Way alone choose_way member_of",
 }
 
 

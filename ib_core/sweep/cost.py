@@ -40,6 +40,8 @@ STEP_SECONDS, STACKED_GAIN = 4e-4, 3.0
 CALLS_PER_CONVOLUTION = 30
 #: Passes over a convolution's outputs: pooling, relu and their gradients.
 CONVOLVED_PASSES = 4.5
+#: Rows over which sharpness is taken, and Hessian-vector products of one, as a rule.
+SAMPLE_ROWS, PRODUCTS = 250, 25
 #: Passes over the parameters, in units of a pass that evaluates an activation.
 PARAMETER_PASSES = 0.5
 
@@ -92,14 +94,36 @@ def stack_seconds(members: Sequence[TrialSpec], speed: Speed) -> float:
     inner = (first.options.inner_steps or 1) if find_method(first.method).exact else 1
     dense = _step_seconds(shape, first.activation, count, implicit, speed)
     extra = _loop_seconds(task, shape, count, speed)
+    if first.options.of_task.get("convolutions") == "implicit":
+        extra *= IMPLICIT_CONVOLUTIONS
     evaluations = first.epochs + 1 + len(task.evaluate_at)
     return (
         speed.start_seconds
         + steps * inner * (dense + extra)
         + evaluations * _evaluation_seconds(task, shape, count, speed)
+        + _recording_steps(members, steps, evaluations, shape.batch) * (dense + extra)
     )
 
 
+def _recording_steps(
+    members: Sequence[TrialSpec], steps: int, evaluations: int, batch: float
+) -> float:
+    """Return how many steps' time a stack spends on what is recorded of its way.
+
+    A row of norms repeats a step's gradient products and reads all weights twice, about half a
+    step; a Hessian-vector product takes about three steps' time on the rows of the sample.
+    """
+    wishes = [member.wish for member in members if member.wish is not None]
+    found = 0.0
+    if any("norms" in wish.what for wish in wishes):
+        found += 0.5 * max(len(wish.steps(steps)) for wish in wishes)
+    if any("sharpness" in wish.what for wish in wishes):
+        found += evaluations * PRODUCTS * 3 * SAMPLE_ROWS / batch
+    return found
+
+
+#: What unfolding patches costs, against torch's convolutions.
+IMPLICIT_CONVOLUTIONS = 3.0
 #: Numbers that are alive at the peak of a step, per output of a layer and row: measured.
 REMEMBERED, MOST_REMEMBERED = {"relu": 6.8}, 10.3
 #: Likewise, copies of the hidden states while pieces of music are evaluated.
@@ -124,6 +148,9 @@ def stack_memory(members: Sequence[TrialSpec]) -> int:
     remembered = count * rows * (shape.widths[0] + per_output * shape.outputs)
     if task.family == "conv":
         remembered += count * rows * 12_000
+        if first.options.of_task.get("convolutions") == "implicit":
+            patches, outputs = _convolutions(task)
+            remembered += count * rows * (patches / min(CONV_FILTERS) + per_output * outputs)
     if shape.longest:
         numbers = min(EVALUATION_STATES, count * shape.rows * shape.widths[1])
         evaluated = EVALUATION_COPIES * numbers
@@ -155,6 +182,7 @@ def _model_seconds(task: Task, first: TrialSpec, count: int) -> float:
     steps = -(-found.rows // first.batch_size) * first.epochs * inner
     rows = (first.epochs + 1) * (found.rows + found.test_rows)
     step = STEP_SECONDS + first.batch_size * found.row_seconds
+    steps += round(_recording_steps([first], steps, first.epochs + 1, first.batch_size))
     return count * (steps * step + rows * found.row_seconds / 3) / STACKED_GAIN
 
 

@@ -2,15 +2,19 @@
 
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from ib_core.errors import IBError, MisuseError, said_where
-from ib_core.methods import Member, Slots, build_optimizer, find_method
+from ib_core.methods import Member, build_optimizer, find_method
 from ib_core.seeding import tensor_hash
 from ib_core.sweep.environment import choose_device, environment
+from ib_core.sweep.on_gpu import ReplayedSteps, all_finite, graphs_wanted, look_every
+from ib_core.sweep.parts import PartObserver, Trained, room_on, train_in_parts
+from ib_core.sweep.recorder import Recorder, first_bad_layer
+from ib_core.sweep.recording import EXPLODED
 from ib_core.sweep.result import (
     ENGINE_VERSION,
     SILENT,
@@ -25,12 +29,9 @@ from ib_core.sweep.result import (
 )
 from ib_core.sweep.shard import stack_key
 from ib_core.sweep.spec import TrialSpec
-from ib_core.sweep.ways import BY_HAND, Way, alone, choose_way
+from ib_core.sweep.ways import BY_HAND, Way, alone, choose_way, member_of
 from ib_core.tasks import find_task
 
-#: A trial has diverged when its loss exceeds so many times its initial value
-#: (docs/method.md, section 6).
-EXPLODED = 5.0
 #: Seconds between two calls of `Observer.progress`.
 PROGRESS_EVERY = 0.2
 
@@ -63,7 +64,11 @@ def run_trials(
     there = choose_device(device)
     way = way or choose_way(trials, there)
     if way is BY_HAND or (len(trials) == 1 and not way.one_by_one):
-        return _StackRun(trials, there, observer, way).run()
+
+        def train(part: Sequence[TrialSpec], watcher: Observer, results: Trained) -> None:
+            _StackRun(part, there, watcher, way, results=results).run()
+
+        return train_in_parts(trials, train, observer, room_on(there))
     return _run_own(trials, there, observer, way)
 
 
@@ -82,7 +87,7 @@ def _run_own(
             results = run.results
             way = Way("one by one", f"the stack broke: {said_where(error)}", model="each")
     for index, trial in enumerate(trials):
-        watcher = _AloneObserver(observer, index, len(trials))
+        watcher = PartObserver(observer, [index], index, len(trials))
         if results[index] is None and not watcher.progress(0.0):
             results[index] = _run_alone(trial, device, watcher, way)
     return results
@@ -102,27 +107,6 @@ def _run_alone(
         return failed
 
 
-class _AloneObserver(Observer):
-    """Passes on what happens to one trial of several that train one after another."""
-
-    def __init__(self, outer: Observer, index: int, total: int) -> None:
-        self.outer, self.index, self.total = outer, index, total
-
-    def points(self, points: Mapping[int, CurvePoint]) -> None:
-        """Pass on its points."""
-        for point in points.values():
-            self.outer.points({self.index: point})
-
-    def finished(self, index: int, result: TrialResult) -> None:
-        """Pass on its result."""
-        self.outer.finished(self.index, result)
-
-    def progress(self, fraction: float) -> Collection[int]:
-        """Pass on how far the whole list is; say whether this trial is still wanted."""
-        unwanted = self.outer.progress((self.index + fraction) / self.total)
-        return (0,) if self.index in set(unwanted) else ()
-
-
 class _StackEmptied(Exception):
     """Every member has left the stack."""
 
@@ -136,6 +120,8 @@ class _StackRun:
         device: torch.device,
         observer: Observer,
         way: Way = BY_HAND,
+        *,
+        results: Trained | None = None,
     ) -> None:
         self.trials, self.observer, self.device, self.way = trials, observer, device, way
         # Neighbours with one method are solved in one call, so methods stand together.
@@ -164,6 +150,13 @@ class _StackRun:
             way=way.optimizer,
         )
         self._check_layers(members)
+        self.recorder = Recorder(
+            [trials[i] for i in self.alive],
+            self.model,
+            self.optimizer,
+            self.workload,
+            self.total_steps,
+        )
         self.redraw_masks = members[0].method == "isgd" and members[0].isgd_form == "authors"
         plain = way.model == "plain"
         self.weight_hashes = {
@@ -171,10 +164,14 @@ class _StackRun:
             for row, i in enumerate(self.alive)
         }
         self.parameters = self.optimizer.slots.numbers
+        self.replayed: ReplayedSteps | None = None
         self.step = 0
         self.curves: dict[int, list[CurvePoint]] = {i: [] for i in self.alive}
         self.divergences: dict[int, Divergence] = {}
-        self.results: list[TrialResult | None] = [None] * len(trials)
+        self.results: Trained = [None] * len(trials) if results is None else results
+        # What is noted of single steps cannot be taken back.
+        noting = any(m.restart for m in members) or any(self.recorder.wanted)
+        self.look_every = look_every(device) if way is BY_HAND and not noting else 1
         self.seconds = dict.fromkeys(self.alive, 0.0)
         self._clock = self._last_progress = time.perf_counter()
 
@@ -210,15 +207,45 @@ class _StackRun:
         stops = {per_epoch}
         if self.step == 0:
             stops |= {max(1, round(part * per_epoch)) for part in self.task.evaluate_at}
-        self.workload.begin_epoch()
-        for step in range(per_epoch):
-            self.workload.load_batch(step)
-            self._first_pass = True
-            self.optimizer.step(self.forward_backward)
-            self.step += 1
-            if step + 1 in stops:
+        self.workload.begin_epoch(ahead=not self.redraw_masks)
+        step = 0
+        while step < per_epoch:
+            until = min(step + self.look_every, *(stop for stop in stops if stop > step), per_epoch)
+            self.train_steps(range(step, until))
+            step = until
+            if step in stops:
                 self.evaluate()
             self.report_progress()
+
+    def train_steps(self, steps: range) -> None:
+        """Take these steps of the epoch; look whether losses are finite at each, or at the end.
+
+        To look at a GPU's numbers is to wait for them. So several steps are taken blindly there,
+        and again with a look at each if a loss was not finite: members leave where they broke.
+        """
+        before = self.optimizer.saved() if len(steps) > 1 else None
+        self.looking = before is None
+        losses = [self.take_step(step) for step in steps]
+        if before is not None and not all_finite(losses):
+            self.step -= len(steps)
+            self.optimizer.rewind(before)
+            self.looking, self.replayed = True, None
+            for step in steps:
+                self.take_step(step)
+
+    def take_step(self, step: int) -> Tensor:
+        """Take step `step` of the epoch and return the batch's losses."""
+        self.workload.load_batch(step)
+        self._first_pass = True
+        if self.looking or not graphs_wanted(self.device):
+            losses = self.recorder.step(self.forward_backward)
+        else:
+            self.replayed = self.replayed or ReplayedSteps(
+                self.workload, self.optimizer, self.forward_backward
+            )
+            losses = self.replayed.step()
+        self.step += 1
+        return losses
 
     def forward_backward(self) -> Tensor:
         """Return every member's batch loss after a backward pass; non-finite members leave."""
@@ -227,7 +254,7 @@ class _StackRun:
         losses = self.workload.losses(self.model)
         total = losses.sum()
         # One number tells whether all are finite. Inside exact ISGD's inner loop nobody leaves.
-        if self._first_pass and not math.isfinite(total.item()):
+        if self.looking and self._first_pass and not math.isfinite(total.item()):
             bad = torch.nonzero(~torch.isfinite(losses.detach())).flatten().tolist()
             if bad:
                 del losses, total  # their graph remembers how many members there were
@@ -241,6 +268,7 @@ class _StackRun:
         """Take every member's whole-set losses, note who diverged, drop who is not finite."""
         self.optimizer.evaluating(True)
         found = self.workload.evaluate(self.model)
+        self.recorder.evaluated(found.train_loss.tolist())
         self.optimizer.evaluating(False)
         columns = [
             [None] * len(self.alive) if column is None else column.tolist()
@@ -262,6 +290,7 @@ class _StackRun:
             self.curves[index].append(point)
             if point.train_loss > EXPLODED * self.curves[index][0].train_loss:
                 self.divergences.setdefault(index, Divergence(self.step, "loss"))
+        self.optimizer.averages.note(self.step, self.optimizer.restarts)
         self.observer.points(points)
         bad = [row for row, index in enumerate(self.alive) if not _finite(points[index])]
         if bad:
@@ -300,8 +329,10 @@ class _StackRun:
         if not kept:
             raise _StackEmptied
         indices = torch.tensor(kept, device=self.device)
+        self.replayed = None
         self.optimizer.keep(indices)
         self.workload.keep(indices)
+        self.recorder.keep(indices)
 
     def finish(self, rows: Sequence[int]) -> None:
         """Make these rows' results and hand them out."""
@@ -335,10 +366,12 @@ class _StackRun:
                     "batch_order": self.workload.order_hash(row),
                     "parameters": self.parameters,
                     "stacked_with": len(self.trials),
+                    **self.optimizer.averages.of(row),
                     **way,
                 },
                 restarts=int(self.optimizer.restarts[row]),
                 at_zero=left_at_zero[row],
+                recording=self.recorder.of(row),
             )
             self.results[index] = result
             self.observer.finished(index, result)
@@ -351,48 +384,5 @@ class _StackRun:
         self._clock = now
 
 
-def member_of(trial: TrialSpec) -> Member:
-    """Return how the trial's model is trained."""
-    options, method = trial.options, find_method(trial.method)
-    own = method.factory is not None
-    return Member(
-        method=trial.method if own else trial.method.partition("(")[0],
-        lr=trial.lr,
-        clip=trial.clip,
-        mu=trial.mu,
-        batch_rule=trial.batch_rule or "own",
-        momentum=0.9 if options.momentum is None else options.momentum,
-        restart=options.restart,
-        decay_tau=options.decay.tau if options.decay else None,
-        decay_power=options.decay.power if options.decay else 1.0,
-        isgd_form=options.isgd_form or "text",
-        inner_steps=options.inner_steps or 100,
-        schedule=method.schedule,
-        factory=method.factory,
-        options=tuple(sorted(method.values.items())),
-    )
-
-
 def _finite(point: CurvePoint) -> bool:
     return math.isfinite(point.train_loss) and math.isfinite(point.test_loss)
-
-
-def first_bad_layer(slots: Slots, row: int) -> tuple[str, str | None]:
-    """Return (`gradient` | `weight` | `loss`, layer).
-
-    The slots still know what made the present weights. If that is not finite,
-    the layer nearest the output is named, because gradients flow down from there; if only the
-    weights are, the lr-sized step overflowed; if both are finite, the loss itself did.
-    """
-    bad_weights = [slot.name for slot in slots if not slot.theta[row].isfinite().all()]
-    if not bad_weights:
-        return "loss", None
-    bad_gradients = [slot.name for slot in slots if not slot.has_finite_gradient(row)]
-    if bad_gradients:
-        return "gradient", _layer(bad_gradients[-1])
-    return "weight", _layer(bad_weights[0])
-
-
-def _layer(parameter: str) -> str:
-    """Return `layers.2` for `layers.2.weight`."""
-    return parameter.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""Sweeps worth having by name: the paper's 17 experiments, its UCI table, and a first study.
+"""Sweeps worth having by name: the paper's 17 experiments, its UCI table, a first study, rivals.
 
 A preset is one study of one or more sweeps, because its methods may have rates and seeds of
 their own. Rates and seeds are those of the published runs. The text profile's autoencoder is the
@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ib_core.datasets import UCI_NAMES
+from ib_core.methods import METHODS
+from ib_core.sweep.named_studies import STUDIES
 from ib_core.tasks import MUSIC_RATES, UCI_RATES
 
 Body = dict[str, Any]
@@ -20,11 +22,12 @@ class Preset:
     """A named study.
 
     Attributes:
-        name: `paper/<experiment>` or `first/<task>`.
+        name: `paper/<experiment>`, `first/<task>`, `compare/<what>` or `theory/<what>`.
         title: Its name on screens.
         summary: What it asks.
         text: Bodies of its sweeps in the text profile, as the API takes them.
         authors: The same for the authors profile; empty where there is none.
+        picture: The view that its study's page opens with; empty: the usual one.
     """
 
     name: str
@@ -32,6 +35,7 @@ class Preset:
     summary: str
     text: tuple[Body, ...]
     authors: tuple[Body, ...] = ()
+    picture: str = ""
 
     def sweeps(self, profile: str = "text") -> tuple[Body, ...]:
         """Return the bodies of a profile; first studies have one profile only."""
@@ -42,11 +46,11 @@ def _bodies(profile: str, *sweeps: Body) -> tuple[Body, ...]:
     return tuple({"profile": profile, **sweep} for sweep in sweeps)
 
 
-def _both(*sweeps: Body) -> dict[str, tuple[Body, ...]]:
+def _both(*sweeps: Body) -> dict[str, Any]:
     return {"text": _bodies("text", *sweeps), "authors": _bodies("authors", *sweeps)}
 
 
-def _music(task: str, clip: float | None) -> dict[str, tuple[Body, ...]]:
+def _music(task: str, clip: float | None) -> dict[str, Any]:
     sweep: Body = {"task": task, "methods": ["eb", "ib"], "clip": clip, "seeds": 5, "epochs": 5}
     return _both({**sweep, "learning_rates": list(MUSIC_RATES)})
 
@@ -84,6 +88,25 @@ def _music_presets() -> list[Preset]:
     return found
 
 
+#: Every method on one grid. Exact ISGD, at a hundred times EB's price, is left out.
+COMPARED = [name for name, method in METHODS.items() if not method.exact]
+_SIX_DECADES = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0]
+_FEWER_RATES = [0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0, 100.0, 1000.0]
+
+
+def _compared(task: str, rates: list[float], epochs: int, batch_size: int) -> Body:
+    """Return a sweep of all methods whose rates are chosen on a fifth of the training rows."""
+    return {
+        "task": task,
+        "methods": COMPARED,
+        "learning_rates": rates,
+        "seeds": 5,
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "options": {"validation": 0.2},
+    }
+
+
 PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (
@@ -100,6 +123,48 @@ PRESETS: dict[str, Preset] = {
                     "seeds": 5,
                     "epochs": 10,
                 },
+            ),
+        ),
+        *(
+            Preset(
+                name=f"study/{study.name}",
+                title=study.title,
+                summary=study.summary,
+                text=_bodies("text", *study.sweeps),
+                picture=study.picture,
+            )
+            for study in STUDIES
+        ),
+        Preset(
+            name="theory/level_set",
+            title="Appendix C: decaying rates, with and without restarts",
+            summary="A ridge, rates that decay as 1/t, and a return to zero beyond the level set.",
+            text=_bodies(
+                "text",
+                *(
+                    {
+                        "task": "digits_mlp",
+                        "methods": ["eb", "ib"],
+                        "learning_rates": [0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000],
+                        "seeds": 3,
+                        "epochs": 5,
+                        "mu": 0.001,
+                        "options": {"decay": {"tau": 100, "power": 1}, "restart": restart},
+                    }
+                    for restart in (True, False)
+                ),
+            ),
+        ),
+        Preset(
+            name="compare/methods",
+            title="Which method? Small tables and digits",
+            summary="Every method on one grid of six decades, 5 seeds, rates chosen on validation.",
+            text=_bodies(
+                "text",
+                _compared("bundled/iris", _SIX_DECADES, 10, 20),
+                _compared("bundled/wine", _SIX_DECADES, 10, 20),
+                _compared("bundled/breast_cancer", _FEWER_RATES, 10, 50),
+                _compared("digits_mlp", _FEWER_RATES, 2, 100),
             ),
         ),
         Preset(

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ib_core.errors import InvalidSpec, UnknownName
+from ib_core.sweep.search import FINDS, MOST, WITHIN, search_text
 from ib_core.sweep.settings import SETTINGS, Setting
 from ib_core.sweep.values import (
     AGENTS,
@@ -29,7 +30,9 @@ from ib_core.written import Unreadable, shown, written
 __all__ = [
     "AGENTS",
     "BATCH_RULES",
+    "FINDS",
     "ISGD_FORMS",
+    "MOST",
     "POWER",
     "PROFILES",
     "RATE",
@@ -37,6 +40,7 @@ __all__ = [
     "SEED_COUNT",
     "SETTINGS",
     "TAU",
+    "WITHIN",
     "Setting",
     "body_of",
     "check",
@@ -83,7 +87,9 @@ def read_body(body: Mapping[str, Any], *, typed: bool = False) -> dict[str, Any]
 def _flat(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in body.items():
         if name != "options":
-            yield str(name), value
+            # What is an option may be said without that word: `"width": [16, 64]`.
+            inner = f"options.{name}"
+            yield (inner if name not in SETTINGS and inner in SETTINGS else str(name)), value
         elif isinstance(value, Mapping):
             yield from ((f"options.{inner}", one) for inner, one in value.items())
         elif value is not None:
@@ -107,6 +113,8 @@ def check(name: str, value: Any) -> None:
     Raises:
         InvalidSpec: With a sentence, and the setting as its field.
     """
+    if SETTINGS[name].listed and isinstance(value, list | tuple):
+        raise InvalidSpec(f"One sweep has one {name}; got {shown(value)}.", field=name)
     read_body(dict([_nested(name, value)]))
 
 
@@ -122,6 +130,8 @@ def body_of(spec: Mapping[str, Any]) -> dict[str, Any]:
         spec: A `SweepSpec` as the API answers it.
     """
     named = {"clip" if name == "clips" else name: value for name, value in spec.items()}
+    if spec.get("search"):
+        named["learning_rates"] = spec["search"]
     kept = {name: value for name, value in named.items() if name in SETTINGS and value != ()}
     if kept.get("clip") in ([None], (None,)):
         del kept["clip"]
@@ -152,15 +162,17 @@ def typed_form(name: str, value: Any) -> str:
     if value is None:
         return ""
     if name == "learning_rates" and isinstance(value, Mapping):
+        if "find" in value:
+            return search_text(value)
         return ":".join(written(value[part]) for part in ("from", "to", "count"))
-    if name == "options.decay":
-        return ":".join(written(part) for part in value.values())
-    if name == "vary":
-        return ";".join(f"{key}={','.join(map(_one, one))}" for key, one in value.items())
     if isinstance(value, list | tuple):
         # A number of seeds alone would mean 1 to that number.
         alone = "," if name == "seeds" and len(value) == 1 else ""
-        return ",".join(_one(part) for part in value) + alone
+        return ",".join(typed_form(name, part) or "none" for part in value) + alone
+    if name == "options.decay":
+        return ":".join(written(value[part]) for part in ("tau", "power") if part in value)
+    if name == "vary":
+        return ";".join(f"{key}={','.join(map(_one, one))}" for key, one in value.items())
     return _one(value)
 
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import IO, Any
 
 from ib_core.errors import said_where
+from ib_core.sweep.recording import Recording, recording_answer
 from ib_core.sweep.spec import Options, TrialSpec
 
 #: Bumped by every change that moves a number. Only trials of one version may share a plot.
@@ -87,7 +88,8 @@ class TrialResult:
     """Everything there is to know about one finished trial.
 
     `restarts` counts how often it was put back to zero (App. C); `at_zero` tells that it ended
-    there, which is no success although it `completed`.
+    there, which is no success although it `completed`. `recording` is there where its spec wished
+    for one.
     """
 
     spec: TrialSpec
@@ -107,6 +109,7 @@ class TrialResult:
     at_zero: bool = False
     validation_loss: float | None = None
     validation_accuracy: float | None = None
+    recording: Recording | None = None
 
 
 def failed_result(trial: TrialSpec, data_hash: str, error: BaseException) -> TrialResult:
@@ -231,6 +234,7 @@ def write_json(results: Iterable[TrialResult], file: IO[str]) -> None:
                 {name: finite_or_none(value) for name, value in asdict(point).items()}
                 for point in result.curve
             ],
+            **({"recording": recording_answer(result.recording)} if result.recording else {}),
         }
         for result in results
     ]

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ib_core.methods import OF_EVERY_METHOD
+from ib_core.sweep.search import FINDS, MOST, WITHIN, read_rates
 from ib_core.sweep.values import (
     AGENTS,
     BATCH_RULES,
@@ -22,18 +24,20 @@ from ib_core.sweep.values import (
     PROFILES,
     RATE,
     RATE_COUNT,
+    RECORDABLE,
     SEED,
     SEED_COUNT,
     TAU,
     WORKERS,
     read_clip,
     read_decay,
-    read_learning_rates,
     read_methods,
     read_note,
     read_own,
+    read_record,
     read_restart,
     read_seed_list,
+    read_values,
     read_vary,
     read_word,
     refusal,
@@ -56,6 +60,7 @@ class Setting:
         flag: How the command line says it.
         kind: Of a single number.
         choices: Of a word out of few.
+        listed: Whether several values make a family.
     """
 
     name: str
@@ -65,6 +70,7 @@ class Setting:
     flag: str = ""
     kind: NumberKind | None = None
     choices: tuple[str, ...] = ()
+    listed: bool = False
 
 
 def _nullable(*schemas: Schema) -> Schema:
@@ -89,6 +95,23 @@ def _share(name: str, help: str, kind: NumberKind) -> Setting:
     """Return a setting of a number that is off at 0."""
     number = _number(name, help, kind)
     return replace(number, read=lambda value, typed: number.read(value, typed) or None)
+
+
+def _family(setting: Setting, *, off: bool = False) -> Setting:
+    """Return a setting that takes a list of its values as well, typed as `16, 64`.
+
+    Args:
+        setting: What reads one of them.
+        off: Whether "none" is a value.
+    """
+    one, nothing = setting.schema["anyOf"][0], {"type": "null"}
+    schema = _list_of({"anyOf": [one, nothing]} if off else one, MOST_VALUES)
+    return replace(
+        setting,
+        read=lambda value, typed: read_values(value, typed, setting.read, off=off),
+        schema=_nullable(one, schema),
+        listed=True,
+    )
 
 
 def _word(name: str, what: str, help: str) -> Setting:
@@ -131,6 +154,20 @@ _GRID: Schema = {
     "additionalProperties": False,
     "examples": [{"from": 0.01, "to": 100, "count": 13}],
 }
+_SEARCH: Schema = {
+    "type": "object",
+    "description": "Rates are found round by round: each seed's edge, or the best rate.",
+    "properties": {
+        "find": {"type": "string", "enum": list(FINDS)},
+        "from": _nullable(_schema_of(RATE)),
+        "to": _nullable(_schema_of(RATE)),
+        "within": _nullable(_schema_of(WITHIN)),
+        "most": _nullable(_schema_of(MOST)),
+    },
+    "required": ["find"],
+    "additionalProperties": False,
+    "examples": [{"find": "edge", "within": 1.1, "from": 0.01, "to": 1000, "most": 300}],
+}
 _DECAY: Schema = {
     "type": "object",
     "properties": {"tau": _schema_of(TAU), "power": _schema_of(POWER)},
@@ -164,9 +201,10 @@ SETTINGS: dict[str, Setting] = {
         ),
         Setting(
             "learning_rates",
-            "A list, as 0.1,1,10, or a grid, as from:to:count; default: the task's own.",
-            read_learning_rates,
-            _nullable(_GRID, _list_of(_schema_of(RATE), RATE_COUNT.high), _TEXT),
+            "A list, as 0.1,1,10, a grid, as from:to:count, or a search, as edge:from:to or "
+            "best:from:to:within:most; default: the task's own.",
+            read_rates,
+            _nullable(_GRID, _SEARCH, _list_of(_schema_of(RATE), RATE_COUNT.high), _TEXT),
             "--lrs",
         ),
         Setting(
@@ -176,8 +214,8 @@ SETTINGS: dict[str, Setting] = {
             _nullable(_schema_of(SEED_COUNT), _list_of(_schema_of(SEED), SEED_COUNT.high), _TEXT),
             "--seeds",
         ),
-        _number("epochs", "Default: the task's.", _whole("Epochs", 10_000)),
-        _number("batch_size", "Default: the task's.", _whole("Batch size", 1_000_000)),
+        _family(_number("epochs", "Default: the task's.", _whole("Epochs", 10_000))),
+        _family(_number("batch_size", "Default: the task's.", _whole("Batch size", 1_000_000))),
         Setting(
             "clip",
             "Largest gradient norm; a list tries each, as none,1; default: none.",
@@ -189,15 +227,32 @@ SETTINGS: dict[str, Setting] = {
             ),
             "--clip",
         ),
-        _number("mu", "Ridge strength; default: 0.", NumberKind("Ridge mu", 0.0, 1e6)),
-        _choice(
-            "batch_rule",
-            "Batch rule",
-            BATCH_RULES,
-            "How a batch's implicit steps merge, own or share; default: the profile's.",
+        _family(_number("mu", "Ridge strength; default: 0.", NumberKind("Ridge mu", 0.0, 1e6))),
+        _family(
+            _choice(
+                "batch_rule",
+                "Batch rule",
+                BATCH_RULES,
+                "How a batch's implicit steps merge, own or share; default: the profile's.",
+            )
+        ),
+        _family(
+            _choice(
+                "schedule",
+                "A schedule",
+                tuple(map(str, OF_EVERY_METHOD["schedule"].choices)),
+                "How rates change: constant, linear, cosine or decay; default: constant.",
+            )
+        ),
+        _family(
+            _number(
+                "warmup",
+                "Steps in which rates rise to their full size; default: 0.",
+                NumberKind("A warm-up", 0, 1_000_000, whole=True),
+            )
         ),
         _choice("profile", "Profile", PROFILES, "text or authors; default: text."),
-        _word("activation", "An activation", "Default: the task's."),
+        _family(_word("activation", "An activation", "Default: the task's.")),
         _word("device", "A device", "auto, cpu or cuda; default: auto."),
         _choice(
             "where",
@@ -214,35 +269,61 @@ SETTINGS: dict[str, Setting] = {
         ),
         Setting(
             "vary",
-            "Values of the task's own options, as width=16,64; every combination is a sweep.",
+            "Values of any setting or option, as width=16,64; all combinations are tried.",
             read_vary,
             _nullable({"type": "object", "additionalProperties": _list_of({}, MOST_VALUES)}),
             "--vary",
         ),
         Setting(
-            "note", "Kept with the sweep.", read_note, {"type": "string", "maxLength": 10_000}, ""
-        ),
-        _number("options.width", "Hidden units a layer.", _whole("Width", 4096)),
-        _number("options.depth", "Hidden layers.", _whole("Depth", 64)),
-        _choice(
-            "options.isgd_form",
-            "ISGD form",
-            ISGD_FORMS,
-            "Exact ISGD's pull towards the old weights, text or authors.",
-        ),
-        _number("options.inner_steps", "Of exact ISGD.", _whole("ISGD inner steps", 10_000)),
-        _number("options.momentum", "Of method momentum.", NumberKind("Momentum", 0.0, 0.9999)),
-        _share(
-            "options.validation",
-            "Share of the training rows held out, to choose rates and epochs on; default: none.",
-            NumberKind("The validation share", 0.0, 0.5),
+            "record",
+            "What to keep of every trial's way, norms and sharpness; default: nothing.",
+            read_record,
+            _nullable(
+                _list_of({"type": "string", "enum": list(RECORDABLE)}, len(RECORDABLE)), _TEXT
+            ),
+            "--record",
         ),
         Setting(
-            "options.decay",
-            "Decaying rates lr / (1 + t/tau)^power, as tau or tau:power.",
-            read_decay,
-            _nullable(_DECAY),
-            "--decay",
+            "note", "Kept with the sweep.", read_note, {"type": "string", "maxLength": 10_000}, ""
+        ),
+        _family(_number("options.width", "Hidden units a layer.", _whole("Width", 4096))),
+        _family(_number("options.depth", "Hidden layers.", _whole("Depth", 64))),
+        _family(
+            _choice(
+                "options.isgd_form",
+                "ISGD form",
+                ISGD_FORMS,
+                "Exact ISGD's pull towards the old weights, text or authors.",
+            )
+        ),
+        _family(
+            _number("options.inner_steps", "Of exact ISGD.", _whole("ISGD inner steps", 10_000))
+        ),
+        _family(
+            _number(
+                "options.momentum",
+                "Of the methods that have one; default: 0.9.",
+                NumberKind("Momentum", 0.0, 0.9999),
+            )
+        ),
+        _family(
+            _share(
+                "options.validation",
+                "Share of the training rows held out, to choose rates and epochs on; "
+                "default: none.",
+                NumberKind("The validation share", 0.0, 0.5),
+            ),
+            off=True,
+        ),
+        _family(
+            Setting(
+                "options.decay",
+                "Decaying rates lr / (1 + t/tau)^power, as tau or tau:power.",
+                read_decay,
+                _nullable(_DECAY),
+                "--decay",
+            ),
+            off=True,
         ),
         Setting(
             "options.restart",

@@ -1,19 +1,20 @@
 """What to train: validated once, frozen afterwards. If a `SweepSpec` exists, it is runnable."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import Any
 
 from ib_core.errors import InvalidSpec, lookup
-from ib_core.methods import METHODS, find_method
+from ib_core.methods import find_method
 from ib_core.sweep import request
-from ib_core.sweep.grid import check_rates, check_seeds, count_seeds, log_grid, refuse_repeats
+from ib_core.sweep.checks import MOST_TRIALS, check_sweep
+from ib_core.sweep.families import beside, expand, too_many
+from ib_core.sweep.grid import check_rates, check_seeds, count_seeds, log_grid
 from ib_core.sweep.presets import PRESETS
+from ib_core.sweep.recording import Wish
+from ib_core.sweep.search import Search, searching
 from ib_core.tasks import TASKS, PaperTask, Task, find_task
-from ib_core.updates import SOLVABLE
-
-MOST_TRIALS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,10 @@ CODES = ("code", "method_code")
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:
-    """One training run, in normal form: what its method ignores is None."""
+    """One training run, in normal form: what its method ignores is None.
+
+    `wish` says what to keep of its way. It decides nothing and so is no part of what it is.
+    """
 
     task: str
     profile: str
@@ -88,17 +92,21 @@ class TrialSpec:
     epochs: int
     batch_size: int
     options: Options = Options()
+    wish: Wish | None = field(default=None, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON form, which is also what the fingerprint hashes."""
-        return {**asdict(self), "options": self.options.as_dict()}
+        found = {**asdict(self), "options": self.options.as_dict()}
+        del found["wish"]
+        return found
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "TrialSpec":
         """Rebuild a trial from `as_dict`."""
         trial = cls(**{**data, "options": read_options(data.get("options"))})
-        for name in dict(trial.options.own) if isinstance(TASKS.get(trial.task), PaperTask) else ():
-            if name not in CODES:
+        task = TASKS.get(trial.task)
+        if isinstance(task, PaperTask):
+            for name in sorted({*dict(trial.options.own)} - {*CODES, *task.options}):
                 lookup("option", name, _COMMON, field="options")
         return trial
 
@@ -120,6 +128,8 @@ class SweepSpec:
     activation: str | None = None
     device: str = "auto"
     options: Options = Options()
+    record: tuple[str, ...] = ()
+    search: Search | None = None  # then the rates are those of its first round
 
     @classmethod
     def create(
@@ -138,6 +148,8 @@ class SweepSpec:
         activation: str | None = None,
         device: str = "auto",
         options: Options | Mapping[str, Any] | None = None,
+        record: Iterable[str] = (),
+        search: Mapping[str, Any] | None = None,
     ) -> "SweepSpec":
         """Check every setting, fill in the task's defaults, and return a runnable sweep.
 
@@ -149,7 +161,7 @@ class SweepSpec:
         defaults = found.defaults(profile)
         spec = cls(
             task=task,
-            methods=_canonical(methods),
+            methods=tuple(find_method(method).name for method in methods),
             learning_rates=check_rates(learning_rates),
             seeds=check_seeds(seeds),
             epochs=defaults.epochs if epochs is None else epochs,
@@ -161,17 +173,23 @@ class SweepSpec:
             activation=activation,
             device=device,
             options=read_options(options),
+            record=tuple(record),
         )
-        _check(spec, found)
+        if search is not None:
+            spec = searching(spec, search, defaults.learning_rates)
+        check_sweep(spec, found)
         return replace(spec, options=_of_task(spec.options, found))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return {**asdict(self), "options": self.options.as_dict()}
+        """Return the JSON form; what records or searches nothing does not say so."""
+        found = {**asdict(self), "options": self.options.as_dict(), "search": self.search}
+        if self.search is not None:
+            found["search"] = self.search.as_dict()
+        return {key: one for key, one in found.items() if one or key not in ("record", "search")}
 
     @property
     def size(self) -> int:
-        """Number of trials."""
+        """Number of trials, of a search in its first round."""
         return len(self.methods) * len(self.learning_rates) * len(self.seeds) * len(self.clips)
 
     def expand(self) -> list[TrialSpec]:
@@ -192,6 +210,7 @@ class SweepSpec:
                 epochs=self.epochs,
                 batch_size=self.batch_size,
                 options=_options_of(method, self.options),
+                wish=Wish(self.record) if self.record else None,
             )
             for method, clip, lr, seed in grid
         ]
@@ -227,44 +246,26 @@ def specs_of(body: Mapping[str, Any], *, typed: bool = False) -> tuple[SweepSpec
             "The paper's studies train on all rows; leave validation out, or the preset.",
             field="options.validation",
         )
-    sweeps = preset.sweeps(given.get("profile", "text"))
-    return tuple(spec for sweep in sweeps for spec in _varied({**sweep, **given}, typed))
+    sweeps = map(request.read_body, preset.sweeps(given.get("profile", "text")))
+    return tuple(spec for sweep in sweeps for spec in _varied(beside(sweep, given), typed))
 
 
 def _varied(body: Mapping[str, Any], typed: bool) -> tuple[SweepSpec, ...]:
-    """Return one sweep for every combination of the values that `vary` gives a task's options."""
-    settings = dict(body)
-    vary: Mapping[str, Any] = settings.pop("vary", {})
-    if not vary:
-        return (_spec(settings),)
-    if "task" not in settings:
-        raise InvalidSpec("Name a task or a preset.", field="task", hint="See /api/catalog.")
-    task = find_task(settings["task"])
-    found = {}
-    for name, values in vary.items():
-        if name not in task.options:
-            task.read({name: None})
-        # A text may stand for a number, as with rates: a command line elsewhere knows no types.
-        read = [
-            task.options[name].read(name, value, typed=typed or isinstance(value, str))
-            for value in values
-        ]
-        refuse_repeats(read, f"value of {name}", f"vary.{name}")
-        found[name] = read
-    sweeps = []
-    for values in product(*found.values()):
-        options = {**settings.get("options", {}), **dict(zip(found, values, strict=True))}
-        sweeps.append(_spec({**settings, "options": options}))
-    return tuple(sweeps)
+    """Return one sweep for every combination of the values that settings are given as lists."""
+    bodies = expand(body, most=MOST_TRIALS, typed=typed)
+    first = _spec(bodies[0])
+    if (count := first.size * len(bodies)) > MOST_TRIALS:
+        raise too_many(body, count, MOST_TRIALS)
+    return (first, *(_spec(one) for one in bodies[1:]))
 
 
 def _spec(body: Mapping[str, Any]) -> SweepSpec:
-    if "task" not in body:
-        raise InvalidSpec("Name a task or a preset.", field="task", hint="See /api/catalog.")
     settings = {key: value for key, value in body.items() if key not in ("task", "clip")}
     defaults = find_task(body["task"]).defaults(settings.get("profile", "text"))
     rates = settings.get("learning_rates", defaults.learning_rates)
-    if isinstance(rates, Mapping):
+    if isinstance(rates, Mapping) and "find" in rates:
+        settings["search"], rates = rates, defaults.learning_rates
+    elif isinstance(rates, Mapping):
         rates = log_grid(rates["from"], rates["to"], rates["count"])
     seeds = settings.get("seeds", defaults.seeds)
     settings["learning_rates"] = rates
@@ -296,102 +297,28 @@ _COMMON = {name: None for name in Options.__dataclass_fields__ if name != "own"}
 def _of_task(options: Options, task: Task) -> Options:
     """Return the options with every one of the task's own said, and the code it comes from."""
     if isinstance(task, PaperTask):
-        return options
+        return replace(options, own=task.unusual(options.own))
     values = task.read(options.of_task)
     codes = {} if task.code is None else {"code": task.code}
     sizes = {name: values.pop(name) for name in ("width", "depth") if name in values}
+    for name, option in task.options.items():
+        if option.later and values.get(name) == option.default:
+            del values[name]
     return replace(options, **sizes, own=tuple(sorted({**values, **codes}.items())))
-
-
-def _canonical(methods: Iterable[str]) -> tuple[str, ...]:
-    """Return methods by their canonical names."""
-    return tuple(find_method(method).name for method in methods)
 
 
 def _options_of(method: str, options: Options) -> Options:
     """Drop what the method ignores, fill in what it needs: equal trials get equal addresses."""
-    base = method.partition("(")[0]
-    exact, heavy = base == "isgd", base == "momentum"
-    code = find_method(method).code
+    base, found = method.partition("(")[0], find_method(method)
+    exact, code = found.exact, found.code
+    heavy = "momentum" in found.options and found.factory is None
+    usual = 0.9 if base == "momentum" else None  # the others came later: unsaid is 0.9 there
+    momentum = usual if options.momentum in (None, 0.9) else options.momentum
     own = options.own if code is None else tuple(sorted((*options.own, ("method_code", code))))
     return replace(
         options,
         own=own,
         isgd_form=(options.isgd_form or "text") if exact else None,
         inner_steps=(options.inner_steps or 100) if exact else None,
-        momentum=(0.9 if options.momentum is None else options.momentum) if heavy else None,
+        momentum=momentum if heavy else None,
     )
-
-
-def _check(spec: SweepSpec, task: Task) -> None:
-    _check_methods(spec, task)
-    for name in ("batch_rule", "epochs", "batch_size", "mu"):
-        request.check(name, getattr(spec, name))
-    if task.fixed_batch_size and spec.batch_size != task.fixed_batch_size:
-        raise InvalidSpec(
-            f"{task.name} trains {task.fixed_batch_size} piece at a time; "
-            f"batch_size must be {task.fixed_batch_size}, got {spec.batch_size}.",
-            field="batch_size",
-        )
-    if not spec.clips or len(set(spec.clips)) < len(spec.clips):
-        raise InvalidSpec("Give each clip once: none, a norm, or both.", field="clip")
-    request.check("clip", spec.clips)
-    if spec.activation is not None:
-        if not task.activation:
-            raise InvalidSpec(
-                f"The layers of {task.name} have activations of their own; leave activation out.",
-                field="activation",
-            )
-        lookup("activation", spec.activation, SOLVABLE)
-    _check_options(spec, task)
-    if spec.size > MOST_TRIALS:
-        raise InvalidSpec(
-            f"A sweep holds at most {MOST_TRIALS:,} trials; this one has {spec.size:,}.",
-            field="learning_rates",
-            hint="Split it into several sweeps of one study.",
-        )
-
-
-def _check_methods(spec: SweepSpec, task: Task) -> None:
-    if not spec.methods or len(set(spec.methods)) < len(spec.methods):
-        raise InvalidSpec(
-            f"Give each method once, at least one of: {', '.join(METHODS)}.", field="methods"
-        )
-    solving = any(find_method(method).implicit_output for method in spec.methods)
-    if solving and not task.linear_output:
-        ends = f"ends in {task.output}" if task.output else "has a loss it does not know"
-        raise InvalidSpec(
-            f"ib_plus solves a linear output layer, but {task.name} {ends}. "
-            "Use ib here, or a task with a linear output such as digits_mlp.",
-            field="methods",
-        )
-
-
-def _check_options(spec: SweepSpec, task: Task) -> None:
-    options = spec.options
-    for name in _COMMON:
-        of_task = name in task.options and not isinstance(task, PaperTask)
-        if not of_task:
-            value = getattr(options, name)
-            request.check(f"options.{name}", asdict(value) if name == "decay" and value else value)
-    for name, _ in options.own:
-        if name not in task.options and name not in CODES:
-            lookup("option", name, {**_COMMON, **task.options}, field="options")
-    for name in ("width", "depth"):
-        if getattr(options, name) is not None and name not in task.options:
-            raise InvalidSpec(
-                f"{task.name} has a fixed {name}; leave options.{name} out.",
-                field=f"options.{name}",
-            )
-    _check_together(spec)
-
-
-def _check_together(spec: SweepSpec) -> None:
-    """Refuse options that another setting rules out."""
-    if spec.options.validation is not None and spec.profile == "authors":
-        raise InvalidSpec(
-            "The authors trained on all rows; leave validation out, or the profile authors.",
-            field="options.validation",
-        )
-    if spec.options.restart and spec.mu <= 0:
-        raise InvalidSpec("Restarts need mu > 0 (App. C).", field="options.restart")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from ib_core.methods import OWN_METHODS, Method
 from ib_core.sweep.processes import run_all
-from ib_core.sweep.result import SILENT, Observer, row_of
-from ib_core.sweep.spec import SweepSpec, specs_of
+from ib_core.sweep.result import SILENT, Observer, TrialResult, row_of
+from ib_core.sweep.rounds import Book, run_rounds
+from ib_core.sweep.spec import SweepSpec, TrialSpec, specs_of
 from ib_core.tasks import OWN_TASKS, Task
 
 #: Columns that a table shows first, the last where rows were held out; the others are in `rows`.
@@ -20,7 +21,15 @@ HELD_OUT = "validation_loss"
 
 
 class Results(list[Any]):
-    """The results of a sweep in the order of its grid, None for trials nobody wanted."""
+    """The results of a sweep in the order of its grid, None for trials nobody wanted.
+
+    Attributes:
+        searches: What searches have found, one a sweep; none of a grid.
+    """
+
+    def __init__(self, results: Iterable[TrialResult | None] = ()) -> None:
+        super().__init__(results)
+        self.searches: list[Book] = []
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -98,21 +107,36 @@ def run_sweep(
         observer: Told about points, ends and progress.
         lanes: Processes to train in; by default one a processor where that pays.
         settings: Whatever else a sweep can say (`ib_core.sweep.settings`): learning_rates, seeds,
-            epochs, batch_size, clip, vary, options.
+            epochs, batch_size, clip, vary, options. With a search in place of rates, as
+            `learning_rates="edge:0.01:1000"`, `searches` of the answer tells what was found.
 
     Raises:
         IBError: With one sentence, if it cannot be run as asked.
     """
     if isinstance(task, SweepSpec):
-        return Results(run_all(task.expand(), device=task.device, observer=observer, lanes=lanes))
+        return _run((task,), observer, lanes)
     body: dict[str, Any] = {**settings, "task": _named(task)}
     if methods is not None:
         body["methods"] = [_named(method) for method in methods]
     elif isinstance(task, Task) and not task.linear_output:
         body["methods"] = ["eb"]
-    specs = specs_of(body)
-    trials = [trial for spec in specs for trial in spec.expand()]
-    return Results(run_all(trials, device=specs[0].device, observer=observer, lanes=lanes))
+    return _run(specs_of(body), observer, lanes)
+
+
+def _run(specs: Sequence[SweepSpec], observer: Observer, lanes: int | None) -> Results:
+    results = Results()
+
+    def train(trials: list[TrialSpec]) -> list[TrialResult | None]:
+        found = run_all(trials, device=specs[0].device, observer=observer, lanes=lanes)
+        results.extend(found)
+        return found
+
+    if specs[0].search is not None:
+        results.searches = [Book(spec) for spec in specs]
+        run_rounds(results.searches, train)
+    else:
+        train([trial for spec in specs for trial in spec.expand()])
+    return results
 
 
 def _named(given: Task | Method | str) -> str:

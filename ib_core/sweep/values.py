@@ -5,7 +5,7 @@ whether a person typed it, so that a text stands for a number. `settings` lists 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,13 +31,18 @@ TAU = NumberKind("The decay’s tau", 1e-6, 1e12, needed=True)
 #: App. C needs rates whose sum diverges while that of their squares does not.
 POWER = NumberKind("The decay’s power", 0.5, 1.0, beyond=True)
 
+#: What of a trial's way can be recorded.
+RECORDABLE = ("norms", "sharpness")
 PROFILES = ("text", "authors")
 BATCH_RULES = ("own", "share")
 ISGD_FORMS = ("text", "authors")
 #: Who trains: this service's workers, or anybody's programs that claim cell by cell.
 WORKERS, AGENTS = "workers", "agents"
 MOST_OWN, LONGEST_OWN = 50, 1000
-LONGEST_WORD, MOST_METHODS, MOST_CLIPS, MOST_VALUES = 100, 20, 20, 50
+LONGEST_WORD, MOST_METHODS, MOST_CLIPS, MOST_VALUES = 100, 200, 20, 50
+
+
+Reader = Callable[[Any, bool], Any]
 
 
 class InPart(Unreadable):
@@ -51,6 +56,35 @@ class InPart(Unreadable):
 def refusal(what: str, legal: str, value: Any) -> Unreadable:
     """Return an error that says what was expected."""
     return Unreadable(f"{what} must be {legal}; got {shown(value)}.")
+
+
+def read_values(value: Any, typed: bool, read: Reader, *, off: bool = False) -> Any:
+    """Read one value, or several as a list or typed as `16, 64`: a family.
+
+    Args:
+        value: What came.
+        typed: Whether a person typed it.
+        read: Reads one of them.
+        off: Whether "none" is one of them.
+    """
+    if typed and isinstance(value, str) and len(words := re.split(r"\s*[,;]\s*", value)) > 1:
+        value = [word for word in words if word.strip()]
+    if not isinstance(value, list | tuple):
+        return read(value, typed)
+    if not 1 <= len(value) <= MOST_VALUES:
+        raise Unreadable(f"Give one value or up to {MOST_VALUES} of them; got {shown(value)}.")
+    found: list[Any] = []
+    for index, one in enumerate(value):
+        is_off = off and (one is None or (typed and str(one).strip() == "none"))
+        try:
+            found.append(None if is_off else read(one, typed))
+        except Unreadable as error:
+            raise InPart(str(index), str(error)) from None
+        if found[-1] is None and not off:
+            raise InPart(str(index), f"The {ordinal(index)} value is empty; got {shown(one)}.")
+        if found[-1] in found[:-1]:
+            raise InPart(str(index), f"The {ordinal(index)} value is given twice.")
+    return found[0] if len(found) == 1 else found
 
 
 def read_word(value: Any, what: str) -> str | None:
@@ -90,7 +124,7 @@ def read_vary(value: Any, typed: bool) -> dict[str, list[Any]] | None:
     found: dict[str, list[Any]] = {}
     for name, values in value.items():
         listed = list(values) if isinstance(values, list | tuple) else [values]
-        scalars = all(isinstance(one, str | int | float) for one in listed)
+        scalars = all(one is None or isinstance(one, str | int | float) for one in listed)
         if not 1 <= len(listed) <= MOST_VALUES or not scalars:
             raise InPart(str(name), f"Give 1 to {MOST_VALUES} values of {name}.")
         found[str(name)] = listed
@@ -205,6 +239,16 @@ def read_restart(value: Any, typed: bool) -> bool | None:
     if value is None or isinstance(value, bool):
         return value or None
     raise refusal("Restart", "true or false", value)
+
+
+def read_record(value: Any, typed: bool) -> list[str] | None:
+    """Read what to record of every trial's way."""
+    if value is None or value in ("", [], ()):
+        return None
+    words = re.split(r"[,;\s]+", value.strip()) if isinstance(value, str) else value
+    if not isinstance(words, list | tuple) or not set(map(str, words)) <= set(RECORDABLE):
+        raise refusal("Record", f"a list out of {' and '.join(RECORDABLE)}", value)
+    return [word for word in RECORDABLE if word in words]
 
 
 def read_note(value: Any, typed: bool) -> str | None:

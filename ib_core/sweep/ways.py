@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ib_core.errors import MisuseError
-from ib_core.methods import build_optimizer, find_method, probe
+from ib_core.methods import Member, build_optimizer, find_method, probe
 from ib_core.sweep.spec import TrialSpec
 from ib_core.tasks import PaperTask, Task, Workload, find_task
 
@@ -67,6 +67,28 @@ def alone(trial: TrialSpec, reason: str) -> Way:
     if find_method(trial.method).factory is None:
         return Way("one by one", reason, model="bridged")
     return Way("one by one", reason, model="plain", optimizer="plain")
+
+
+def member_of(trial: TrialSpec) -> Member:
+    """Return how the trial's model is trained."""
+    options, method = trial.options, find_method(trial.method)
+    own = method.factory is not None
+    return Member(
+        method=trial.method if own else trial.method.partition("(")[0],
+        lr=trial.lr,
+        clip=trial.clip,
+        mu=trial.mu,
+        batch_rule=trial.batch_rule or "own",
+        momentum=0.9 if options.momentum is None else options.momentum,
+        restart=options.restart,
+        decay_tau=options.decay.tau if options.decay else None,
+        decay_power=options.decay.power if options.decay else 1.0,
+        isgd_form=options.isgd_form or "text",
+        inner_steps=options.inner_steps or 100,
+        schedule=method.schedule,
+        factory=method.factory,
+        options=tuple(sorted(method.values.items())),
+    )
 
 
 def choose_way(trials: Sequence[TrialSpec], device: torch.device) -> Way:
@@ -159,8 +181,6 @@ class _Choice:
 
     def _seconds(self, trials: Sequence[TrialSpec], way: Way) -> float:
         """Return what a step takes, the best of a few."""
-        from ib_core.sweep.engine import member_of
-
         workload = self._workload(trials, way.model)
         model = workload.model()
         members = [member_of(trial) for trial in trials]

@@ -6,6 +6,7 @@
 | `base` | `Defaults`, `Recipe`; `Workload`: what feeds a stack |
 | `paper` | `PaperTask`: networks of the paper, stacked by hand |
 | `catalogue`, `modern`, `modern_networks` | `TASKS`: every task that comes along |
+| `mup` | layers scaled so that the best rate does not move with the width |
 | `model_workload`, `stacked_model` | anybody's model, fed and stacked |
 | `rows_of_data`, `footprint` | the rows it is fed, and its size for planning |
 | `randomness`, `recurrent` | seeded dropout, and an LSTM that can be stacked |

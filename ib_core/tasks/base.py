@@ -45,6 +45,7 @@ class Recipe:
     width: int | None = None
     depth: int | None = None
     validation: float | None = None
+    implicit_convolutions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,12 @@ class Workload(Protocol):
     def model(self) -> nn.Module:
         """Return the stack with every member's initial weights."""
 
-    def begin_epoch(self) -> None:
-        """Draw the next epoch's order for every seed."""
+    def begin_epoch(self, *, ahead: bool = True) -> None:
+        """Draw the next epoch's order for every seed.
+
+        Where training waits for every copy, on a GPU, its chance is drawn as well, unless `ahead`
+        is false: then more of it will be drawn in between (`draw_masks`).
+        """
 
     def load_batch(self, step: int) -> None:
         """Make step `step` of the epoch the present batch (and draw its dropout masks)."""
@@ -85,6 +90,13 @@ class Workload(Protocol):
 
     def evaluate(self, model: nn.Module) -> Evaluation:
         """Return whole-set losses in evaluation mode."""
+
+    def sampled_losses(self, model: nn.Module, rows: int) -> Tensor:
+        """Return every member's mean loss over so many training rows, or all, [members].
+
+        The same rows for all, evenly chosen, in evaluation mode; the graph may be differentiated
+        twice where the model's layers are (`ib_core.layers.twice_differentiable`).
+        """
 
     def loss_at_zero(self) -> float:
         """Return the training set's data loss at theta = 0 (App. C)."""

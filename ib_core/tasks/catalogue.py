@@ -197,7 +197,7 @@ TASKS: dict[str, Task] = {
             )
             for name, (title, sizes) in _BUNDLED_TITLES.items()
         ),
-        *MODERN,  # gpt_bytes, digits_resnet, procedural_lstm
+        *MODERN,  # gpt_bytes, digits_wide, digits_resnet, procedural_lstm
         replace(
             _UCI,
             name="toy/quadratic",

@@ -19,12 +19,18 @@ class Loss:
         mean_of_one: Torch's own mean over the rows and outputs of one model, where it has it.
         classes: Whether targets are classes, so that accuracy has a meaning.
         output: Its name in `OUTPUT_ALPHAS`, where `ib_plus` can solve it under a linear layer.
+        plain: `per_row` in torch's own functions, where it is not: those know second derivatives.
     """
 
     per_row: Callable[[Tensor, Tensor], Tensor]
     mean_of_one: Callable[[Tensor, Tensor], Tensor] | None = None
     classes: bool = False
     output: str | None = None
+    plain: Callable[[Tensor, Tensor], Tensor] | None = None
+
+    def twice_differentiable_mean(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return `mean`, slower, with a graph that can be differentiated twice."""
+        return (self.plain or self.per_row)(outputs, targets).mean(-1)
 
     def mean(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return every member's loss, [members], the mean over its rows."""
@@ -37,6 +43,11 @@ def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
     """Return softmax cross-entropies; targets are classes [members, rows]."""
     losses: Tensor = _CrossEntropy.apply(outputs, targets)  # type: ignore[no-untyped-call]
     return losses
+
+
+def _plain_cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
+    log_p = torch.log_softmax(outputs, dim=-1)
+    return -log_p.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
 
 
 class _CrossEntropy(torch.autograd.Function):
@@ -61,6 +72,10 @@ def squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
     """Return squared errors, mean over outputs (torch's `mse_loss`)."""
     losses: Tensor = _SquaredError.apply(outputs, targets)  # type: ignore[no-untyped-call]
     return losses
+
+
+def _plain_squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
+    return (outputs - targets).square().mean(-1)
 
 
 class _SquaredError(torch.autograd.Function):
@@ -99,6 +114,12 @@ def note_loss(outputs: Tensor, targets: Tensor) -> Tensor:
     return losses
 
 
+def _plain_note_loss(outputs: Tensor, targets: Tensor) -> Tensor:
+    p = (outputs + math.pi / 2) / math.pi
+    right = torch.where(targets > 0.5, p, 1 - p)
+    return -right.clamp(1e-12, 1.0).log().mean(-1)
+
+
 class _NoteLoss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, outputs: Tensor, targets: Tensor) -> Tensor:
@@ -115,11 +136,21 @@ class _NoteLoss(torch.autograd.Function):
 
 
 LOSSES: dict[str, Loss] = {
-    "cross_entropy": Loss(cross_entropy, F.cross_entropy, classes=True, output="cross_entropy"),
-    "squared_error": Loss(squared_error, F.mse_loss, output="squared_error"),
+    "cross_entropy": Loss(
+        cross_entropy,
+        F.cross_entropy,
+        classes=True,
+        output="cross_entropy",
+        plain=_plain_cross_entropy,
+    ),
+    "squared_error": Loss(
+        squared_error, F.mse_loss, output="squared_error", plain=_plain_squared_error
+    ),
     "half_squared_error": Loss(half_squared_error, output="half_squared_error"),
-    "thousandth_squared_error": Loss(thousandth_squared_error),
-    "note_loss": Loss(note_loss),
+    "thousandth_squared_error": Loss(
+        thousandth_squared_error, plain=lambda o, t: _plain_squared_error(o, t) / 1000
+    ),
+    "note_loss": Loss(note_loss, plain=_plain_note_loss),
 }
 
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ib_core.seeding import generator, hold_out, tensor_hash
+from ib_core.seeding import evenly, generator, hold_out, tensor_hash
 from ib_core.tasks.base import EVALUATION_ROWS, Evaluation
 from ib_core.tasks.randomness import ChanceSeen, SeededChance
 from ib_core.tasks.recurrent import make_stackable
@@ -115,8 +115,9 @@ class ModelWorkload:
         places = {seed: place for place, seed in enumerate(dict.fromkeys(self.seeds))}
         return [places[seed] for seed in self.seeds]
 
-    def begin_epoch(self) -> None:
+    def begin_epoch(self, *, ahead: bool = True) -> None:
         """Draw the next epoch's order for every seed; all rows at once stay in theirs."""
+        del ahead
         rows = len(self.train)
         orders = {
             seed: torch.randperm(rows, generator=source) if self.shuffled else torch.arange(rows)
@@ -142,7 +143,8 @@ class ModelWorkload:
     def losses(self, model: nn.Module) -> Tensor:
         """Return every member's loss on the present batch, [members], with its graph."""
         del model  # it is `self.base`, or stands for it
-        self.base.train()
+        if not self.base.training:
+            self.base.train()
         x, y = self._batch
         if self._stack is None:
             return self._loss_alone(x, y).unsqueeze(0)
@@ -176,6 +178,20 @@ class ModelWorkload:
         test, test_metric = (train, train_metric) if same else self._measure(self.test)
         held = (None, None) if self.validation is None else self._measure(self.validation)
         return Evaluation(train, test, train_metric, test_metric, *held)
+
+    def sampled_losses(self, model: nn.Module, rows: int) -> Tensor:
+        """Return every member's mean loss over some training rows; see `Workload`."""
+        del model
+        self.base.eval()
+        x, y = self.train.take(evenly(len(self.train), rows).to(self.device))
+
+        def loss(tensors: dict[str, Tensor]) -> Tensor:
+            return self.task.loss(functional_call(self.base, tensors, x), y)
+
+        with sdpa_kernel(SDPBackend.MATH):  # the one that knows second derivatives
+            if self._stack is None:
+                return one_number(self.task.loss(self.base(*x), y), self.task, 0).unsqueeze(0)
+            return one_number(vmap(loss)(self._stack.tensors()), self.task, 1)
 
     @torch.no_grad()
     def loss_at_zero(self) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ib_core.options import whole
+from ib_core.options import choice, whole
 from ib_core.tasks.task import Data, Task
 
 if TYPE_CHECKING:
@@ -16,14 +16,24 @@ if TYPE_CHECKING:
 
 #: Bytes a GPT reads at once, and bytes there are.
 CONTEXT, BYTES = 32, 256
+#: Where muP is the standard network; see `ib_core.tasks.mup`.
+BASE_WIDTH = 32
 #: Frames of music an LSTM reads at once, and notes there are.
 FRAMES, NOTES = 24, 88
 
 
-def _gpt(width: int = 32, depth: int = 2) -> nn.Module:
+def _gpt(width: int = 32, depth: int = 2, scaling: str = "standard") -> nn.Module:
     from ib_core.tasks.modern_networks import GPT
+    from ib_core.tasks.mup import Scaling
 
-    return GPT(BYTES, CONTEXT, width, depth)
+    return GPT(BYTES, CONTEXT, width, depth, Scaling(scaling, width / BASE_WIDTH))
+
+
+def _mlp(width: int = 32, depth: int = 2, scaling: str = "standard") -> nn.Module:
+    from ib_core.tasks.modern_networks import MLP
+    from ib_core.tasks.mup import Scaling
+
+    return MLP(64, 10, width, depth, Scaling(scaling, width / BASE_WIDTH))
 
 
 def _residual(width: int = 8, depth: int = 2) -> nn.Module:
@@ -49,6 +59,15 @@ def _text() -> Data:
         train=(dataset.train.x.long(), dataset.train.y.long()),
         test=(dataset.test.x.long(), dataset.test.y.long()),
     )
+
+
+def _digits() -> Data:
+    from ib_core.datasets import Split, load_dataset
+
+    dataset = load_dataset("digits")
+    assert isinstance(dataset.train, Split)
+    assert isinstance(dataset.test, Split)
+    return Data(train=(dataset.train.x, dataset.train.y), test=(dataset.test.x, dataset.test.y))
 
 
 def _images() -> Data:
@@ -110,6 +129,13 @@ def _notes(output: Tensor, target: Tensor) -> Tensor:
     return F.binary_cross_entropy_with_logits(output, target)
 
 
+_SCALING = choice(
+    "standard",
+    "mup",
+    "mup_adam",
+    help="Of layers over width 32: muP for SGD's kind of steps, or for Adam's.",
+    later=True,
+)
 MODERN = (
     Task(
         _gpt,
@@ -121,6 +147,7 @@ MODERN = (
         options={
             "width": whole(8, 512, help="Numbers a byte is told by; heads of 8."),
             "depth": whole(1, 12, help="Blocks of attention and two layers."),
+            "scaling": _SCALING,
         },
         learning_rates=(1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0),
         seeds=2,
@@ -129,6 +156,26 @@ MODERN = (
         summary="Predict the next byte of The Zen of Python with a small transformer.",
         source="beyond the paper",
         dataset="python_zen",
+    ),
+    Task(
+        _mlp,
+        _digits,
+        loss=_of_classes,
+        metric=_right_classes,
+        epochs=5,
+        batch_size=50,
+        options={
+            "width": whole(2, 4096, help="Relus of every layer."),
+            "depth": whole(1, 16, help="Layers of relus."),
+            "scaling": _SCALING,
+        },
+        learning_rates=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0),
+        seeds=3,
+        name="digits_wide",
+        title="Digits, relu MLP of any width",
+        summary="Layers of relus of one width on 8x8 digits, with standard or muP scaling.",
+        source="beyond the paper",
+        dataset="digits",
     ),
     Task(
         _residual,

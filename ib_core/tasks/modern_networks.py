@@ -4,16 +4,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ib_core.tasks.mup import HIDDEN, INPUT, OUTPUT, ScaledLayerNorm, ScaledLinear, Scaling
+
 
 class Block(nn.Module):
     """A transformer's block: causal attention, then two layers, each added to what came in."""
 
-    def __init__(self, width: int, heads: int) -> None:
+    def __init__(self, width: int, heads: int, scaling: Scaling) -> None:
         super().__init__()
         self.heads = heads
-        self.before_attention, self.before_layers = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.read, self.write = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.before_attention = ScaledLayerNorm(width, scaling)
+        self.before_layers = ScaledLayerNorm(width, scaling)
+        self.read = ScaledLinear(width, 3 * width, HIDDEN, scaling)
+        self.write = ScaledLinear(width, width, HIDDEN, scaling)
+        self.up = ScaledLinear(width, 4 * width, HIDDEN, scaling)
+        self.down = ScaledLinear(4 * width, width, HIDDEN, scaling)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return [rows, time, width] of the same shape."""
@@ -29,21 +34,44 @@ class Block(nn.Module):
 class GPT(nn.Module):
     """A small transformer that tells the next of some symbols; its ends share one matrix."""
 
-    def __init__(self, symbols: int, context: int, width: int, depth: int) -> None:
+    def __init__(
+        self, symbols: int, context: int, width: int, depth: int, scaling: Scaling
+    ) -> None:
         super().__init__()
+        self.at, self.output_at = scaling.factor(INPUT), scaling.output
         self.symbol, self.place = nn.Embedding(symbols, width), nn.Embedding(context, width)
-        nn.init.normal_(self.symbol.weight, std=0.02)
-        nn.init.normal_(self.place.weight, std=0.02)
+        nn.init.normal_(self.symbol.weight, std=0.02 / self.at)
+        nn.init.normal_(self.place.weight, std=0.02 / self.at)
         heads = max(1, width // 8) if width % 8 == 0 else 1
-        self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(depth)))
-        self.norm = nn.LayerNorm(width)
+        self.blocks = nn.Sequential(*(Block(width, heads, scaling) for _ in range(depth)))
+        self.norm = ScaledLayerNorm(width, scaling)
         self.output = nn.Linear(width, symbols, bias=False)
         self.output.weight = self.symbol.weight
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [rows, time] to scores [rows, time, symbols]."""
         places = torch.arange(x.shape[-1], device=x.device)
-        scores: Tensor = self.output(self.norm(self.blocks(self.symbol(x) + self.place(places))))
+        told = self.symbol(x) + self.place(places)
+        told = told if self.at == 1.0 else told * self.at
+        scores: Tensor = self.output(self.norm(self.blocks(told)))
+        factor = self.at * self.output_at
+        return scores if factor == 1.0 else scores * factor
+
+
+class MLP(nn.Module):
+    """Layers of relus of one width, and a linear one that tells the class."""
+
+    def __init__(self, inputs: int, classes: int, width: int, depth: int, scaling: Scaling) -> None:
+        super().__init__()
+        hidden = (ScaledLinear(width, width, HIDDEN, scaling) for _ in range(depth - 1))
+        self.layers = nn.ModuleList([ScaledLinear(inputs, width, INPUT, scaling), *hidden])
+        self.output = ScaledLinear(width, classes, OUTPUT, scaling)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [rows, inputs] to scores [rows, classes]."""
+        for layer in self.layers:
+            x = F.relu(layer(x))
+        scores: Tensor = self.output(x)
         return scores
 
 

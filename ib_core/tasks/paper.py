@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ib_core.datasets import Dataset, data_card, data_hash, load_dataset
 from ib_core.errors import lookup
-from ib_core.options import Option, whole
+from ib_core.options import Option, choice, whole
 from ib_core.tasks.base import CONV_FILTERS, Defaults, Recipe, Workload
 from ib_core.tasks.task import Task
 
@@ -23,6 +23,13 @@ FAMILIES = {
     "conv": ("rows", "RowsWorkload"),
     "music": ("pieces", "PiecesWorkload"),
 }
+#: How the filters of the paper's classifier are built; explicit goes without saying.
+CONVOLUTIONS = choice(
+    "explicit",
+    "implicit",
+    default="explicit",
+    help="Whether filters can take the implicit step (App. B); the paper's are explicit.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +85,20 @@ class PaperTask(Task):
     def options(self) -> Mapping[str, Option]:  # type: ignore[override]
         """What a sweep may change about the network; 0 stands for the paper's own size."""
         ranges = {"width": whole(0, 4096, 0), "depth": whole(0, 64, 0)}
-        return {name: option for name, option in ranges.items() if name in self.adjustable}
+        found = {name: option for name, option in ranges.items() if name in self.adjustable}
+        return {**found, "convolutions": CONVOLUTIONS} if self.family == "conv" else found
+
+    def unusual(self, own: Sequence[tuple[str, Any]]) -> tuple[tuple[str, Any], ...]:
+        """Return what is said of the network and does not go without saying, checked.
+
+        Trials from before something could be said keep their addresses.
+        """
+        read = ((n, self.options[n].read(n, v) if n in self.options else v) for n, v in own)
+        return tuple(
+            (name, value)
+            for name, value in read
+            if name not in self.options or value != self.options[name].default
+        )
 
     @property
     def output_loss(self) -> str | None:
@@ -112,6 +132,7 @@ class PaperTask(Task):
             width=values.get("width"),
             depth=values.get("depth"),
             validation=validation,
+            implicit_convolutions=values.get("convolutions") == "implicit",
         )
         return build_workload(self, load_dataset(self.dataset), recipe, seeds, device)
 
@@ -140,6 +161,7 @@ class PaperTask(Task):
         width: int | None = None,
         depth: int | None = None,
         validation: float | None = None,
+        implicit_convolutions: bool = False,
     ) -> Recipe:
         """Return a recipe with the task's own settings where none is given."""
         return Recipe(
@@ -149,6 +171,7 @@ class PaperTask(Task):
             width=width,
             depth=depth,
             validation=validation,
+            implicit_convolutions=implicit_convolutions,
         )
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ib_core.datasets import Dataset, Pieces
-from ib_core.seeding import hold_out, streams, tensor_hash
+from ib_core.seeding import evenly, hold_out, streams, tensor_hash
 from ib_core.tasks.base import EVALUATION_STATES, Evaluation, Recipe
 from ib_core.tasks.losses import LOSSES
 from ib_core.tasks.networks import StackedRNN, draw_weights, fill_weights
@@ -44,6 +44,7 @@ class PiecesWorkload:
         self.steps_per_epoch = len(self.train)
         self._hash = ""
         self._piece = self.train[0]
+        self._counts: dict[int, Tensor] = {}
 
     def model(self) -> nn.Module:
         """Return the stack with every member's initial weights."""
@@ -56,8 +57,9 @@ class PiecesWorkload:
         fill_weights(model, weights, self.seeds)
         return model.to(self.device)
 
-    def begin_epoch(self) -> None:
+    def begin_epoch(self, *, ahead: bool = True) -> None:
         """Note another pass in file order."""
+        del ahead  # nothing is drawn
         before = torch.tensor(list(self._hash.encode()))
         self._hash = tensor_hash(before, torch.arange(len(self.train)))
 
@@ -72,7 +74,7 @@ class PiecesWorkload:
         """Return every member's loss on the present piece, [members], with its graph."""
         x, y = self._piece[:-1], self._piece[1:]
         outputs = model(x.expand(len(self.seeds), 1, *x.shape)).squeeze(1)
-        return self.loss.per_row(outputs, y) @ self._weights(torch.tensor([len(y)]), 0, len(y))[0]
+        return self.loss.per_row(outputs, y) @ self._piece_weights(len(y))
 
     @torch.no_grad()
     def evaluate(self, model: nn.Module) -> Evaluation:
@@ -83,6 +85,18 @@ class PiecesWorkload:
             self._measure(model, self.test),
             validation_loss=self._measure(model, self.validation) if self.validation else None,
         )
+
+    def sampled_losses(self, model: nn.Module, rows: int) -> Tensor:
+        """Return every member's mean loss over as many whole pieces as hold so many frames."""
+        frames = sum(map(len, self.train))
+        chosen = evenly(len(self.train), max(1, rows * len(self.train) // frames))
+        losses = []
+        for piece in (self.train[place] for place in chosen.tolist()):
+            x, y = piece[:-1], piece[1:]
+            outputs = model(x.expand(len(self.seeds), 1, *x.shape)).squeeze(1)
+            weights = self._weights(torch.tensor([len(y)]), 0, len(y))[0]
+            losses.append((self.loss.plain or self.loss.per_row)(outputs, y) @ weights)
+        return torch.stack(losses).mean(0)
 
     @torch.no_grad()
     def loss_at_zero(self) -> float:
@@ -110,6 +124,12 @@ class PiecesWorkload:
             members,
             authors=self.authors,
         )
+
+    def _piece_weights(self, steps: int) -> Tensor:
+        """Return what the frames of a piece count, kept: made on the processor, used elsewhere."""
+        if steps not in self._counts:
+            self._counts[steps] = self._weights(torch.tensor([steps]), 0, steps)[0]
+        return self._counts[steps]
 
     def _weights(self, steps: Tensor, start: int, stop: int) -> Tensor:
         """Return what frames start .. stop - 1 count in a piece's loss, [pieces, frames].

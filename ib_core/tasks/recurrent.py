@@ -1,7 +1,9 @@
 """Recurrent layers that can be stacked: torch's own, with their weights, as loops over time.
 
 Under `vmap` torch's fused ones go through one member after another, or not at all. Written as a
-loop, every time step is a handful of products for all members at once.
+loop, every time step is a handful of products for all members at once. An LSTM's loop has its
+backward pass written out as well (`LSTMSteps`): what does not depend on the next time step is made
+for all of them at once, and the weights' gradients are one product each.
 """
 
 from __future__ import annotations
@@ -11,6 +13,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from ib_core.errors import MisuseError
 
 #: h of one layer and direction, and c of an LSTM.
 State = tuple[Tensor, ...]
@@ -24,6 +29,8 @@ class _Loop(nn.RNNBase):
 
     #: How many tensors a state has.
     parts = 1
+    #: Whether somebody wants second derivatives (`ib_core.layers.twice_differentiable`).
+    twice = False
 
     def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Any]:
         """Return all outputs of the last layer, and the last state of every layer."""
@@ -72,10 +79,122 @@ class _Loop(nn.RNNBase):
         return (squash(now + before),)
 
 
+class LSTMSteps(torch.autograd.Function):
+    """An LSTM's layer for a stack, with its backward pass; `LoopLSTM.cell` is its slow twin.
+
+    With `i, f, o` squashed by the sigmoid and `g` by tanh, all of `W x_t + U h_{t-1} + bias`:
+    `c_t = f c_{t-1} + i g` and `h_t = o tanh(c_t)`.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, recurrent: Tensor, bias: Tensor, h: Tensor, c: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return all h [members, time, batch, hidden] and the last c.
+
+        Args:
+            ctx: Kept for the backward pass.
+            x: [members, time, batch, inputs].
+            weight: W, [members, 4 hidden, inputs].
+            recurrent: U, [members, 4 hidden, hidden].
+            bias: [members, 4 hidden].
+            h: The first, [members, batch, hidden].
+            c: Likewise.
+        """
+        members, time, batch, _ = x.shape
+        hidden = h.shape[-1]
+        rows = x.reshape(members, time * batch, -1)
+        gates = torch.baddbmm(bias.unsqueeze(1), rows, weight.mT).view(members, time, batch, -1)
+        hs, cs = (x.new_empty(members, time + 1, batch, hidden) for _ in range(2))
+        squashed = x.new_empty(members, time, batch, hidden)
+        hs[:, 0], cs[:, 0] = h, c
+        turned = recurrent.mT
+        each = zip(gates.unbind(1), squashed.unbind(1), strict=True)
+        h_all, c_all = hs.unbind(1), cs.unbind(1)
+        for t, (now, tanh_c) in enumerate(each):
+            now.baddbmm_(h_all[t], turned)
+            now[..., : 2 * hidden].sigmoid_()
+            now[..., 2 * hidden : 3 * hidden].tanh_()
+            now[..., 3 * hidden :].sigmoid_()
+            i, f, g, o = now.split(hidden, -1)
+            torch.mul(f, c_all[t], out=c_all[t + 1]).addcmul_(i, g)
+            torch.tanh(c_all[t + 1], out=tanh_c)
+            torch.mul(o, tanh_c, out=h_all[t + 1])
+        ctx.save_for_backward(rows, weight, recurrent, gates, hs, cs, squashed)
+        return hs[:, 1:].clone(), c_all[-1].clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dh_all: Tensor, dc: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients by x, both weights, the bias and the first state."""
+        rows, weight, recurrent, gates, hs, cs, squashed = ctx.saved_tensors
+        members, time, batch, hidden = squashed.shape
+        i, f, g, o = gates.split(hidden, -1)
+        # What dc and dh are multiplied by on their way to the gates, for all time steps.
+        factors = torch.empty_like(gates)
+        by_i, by_f, by_g, by_o = factors.split(hidden, -1)
+        torch.mul(torch.addcmul(i, i, i, value=-1), g, out=by_i)
+        torch.mul(torch.addcmul(f, f, f, value=-1), cs[:, :-1], out=by_f)
+        torch.addcmul(i, i * g, g, value=-1, out=by_g)
+        torch.mul(torch.addcmul(o, o, o, value=-1), squashed, out=by_o)
+        to_c = torch.addcmul(o, o * squashed, squashed, value=-1)
+        dh = torch.zeros_like(dc)
+        for t in range(time - 1, -1, -1):
+            dh = dh + dh_all[:, t]
+            dc = torch.addcmul(dc, dh, to_c[:, t])
+            part = factors[:, t]
+            part[..., : 3 * hidden].unflatten(-1, (3, hidden)).mul_(dc.unsqueeze(-2))
+            part[..., 3 * hidden :].mul_(dh)
+            dh = torch.bmm(part, recurrent)
+            dc = dc * f[:, t]
+        deltas = factors.view(members, time * batch, -1)
+        before = hs[:, :-1].reshape(members, time * batch, hidden)
+        dx = None
+        if ctx.needs_input_grad[0]:
+            dx = torch.bmm(deltas, weight).view(members, time, batch, -1)
+        by_weight, by_recurrent = torch.bmm(deltas.mT, rows), torch.bmm(deltas.mT, before)
+        return dx, by_weight, by_recurrent, deltas.sum(1), dh, dc
+
+
+class _OfOneMember(torch.autograd.Function):
+    """`LSTMSteps` as one member sees it, [time, batch, ...]; only `vmap` calls it."""
+
+    @staticmethod
+    def forward(*_: Tensor) -> tuple[Tensor, Tensor]:
+        """Refuse: outside of a stack torch's own is faster."""
+        raise MisuseError("An LSTM's steps are those of a stack; call the layer itself.")
+
+    @staticmethod
+    def setup_context(*_: Any) -> None:
+        """Keep nothing."""
+
+    @staticmethod
+    def vmap(info: Any, dims: tuple[int | None, ...], *args: Tensor) -> Any:
+        """Return the steps of all members."""
+        stacked = [
+            one.expand(info.batch_size, *one.shape) if dim is None else one.movedim(dim, 0)
+            for one, dim in zip(args, dims, strict=True)
+        ]
+        return LSTMSteps.apply(*stacked), (0, 0)  # type: ignore[no-untyped-call]
+
+
 class LoopLSTM(_Loop):
     """`nn.LSTM`."""
 
     parts = 2
+
+    def _unrolled(self, x: Tensor, state: State, place: str) -> tuple[Tensor, State]:
+        """Return one layer's states in the order of time, and the last."""
+        weight, recurrent = (getattr(self, f"weight_{kind}_{place}") for kind in ("ih", "hh"))
+        if self.twice or not torch._C._functorch.is_batchedtensor(recurrent):
+            return super()._unrolled(x, state, place)
+        bias = weight.new_zeros(weight.shape[0])
+        if self.bias:
+            bias = getattr(self, f"bias_ih_{place}") + getattr(self, f"bias_hh_{place}")
+        backwards = place.endswith("_reverse")
+        x = x.flip(0) if backwards else x
+        out, c = _OfOneMember.apply(x, weight, recurrent, bias, *state)  # type: ignore[no-untyped-call]
+        return out.flip(0) if backwards else out, (out[-1], c)
 
     def cell(self, now: Tensor, before: Tensor, state: State) -> State:
         """Return the next h and c."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ib_core.datasets import Dataset, Split
-from ib_core.seeding import Streams, hold_out, streams, tensor_hash
+from ib_core.seeding import Streams, evenly, hold_out, streams, tensor_hash
 from ib_core.tasks.base import (
     CONV_FILTERS,
     EVALUATION_OUTPUTS,
@@ -65,6 +65,7 @@ class RowsWorkload:
         self._order: Tensor | None = None  # [members, rows], None when fed in file order
         self._x = self._y = self.train.x
         self._masks: tuple[Tensor | None, Tensor | None] = (None, None)
+        self._drawn: list[Tensor] | None = None  # a GPU's masks of the epoch, [members, rows, ...]
 
     def model(self) -> nn.Module:
         """Return the stack with every member's initial weights."""
@@ -77,7 +78,7 @@ class RowsWorkload:
         fill_weights(model, weights, self.seeds)
         return model.to(self.device)
 
-    def begin_epoch(self) -> None:
+    def begin_epoch(self, *, ahead: bool = True) -> None:
         """Draw the next epoch's order for every seed."""
         rows = len(self.train.x)
         if not self.shuffled:
@@ -87,6 +88,8 @@ class RowsWorkload:
         orders = {s: torch.randperm(rows, generator=t.order) for s, t in self.streams.items()}
         self._chain(orders)
         self._order = torch.stack([orders[seed] for seed in self.seeds]).to(self.device)
+        if self.task.family == "conv" and self.device.type != "cpu" and ahead:
+            self._draw_ahead(rows)
 
     def load_batch(self, step: int) -> None:
         """Make step `step` of the epoch the present batch (and draw its dropout masks)."""
@@ -101,21 +104,48 @@ class RowsWorkload:
                 part.index_select(0, chosen.flatten()).view(*chosen.shape, *part.shape[1:])
                 for part in (self.train.x, self.train.y)
             )
-        if self.task.family == "conv":
+        if self.task.family != "conv":
+            return
+        if self._drawn is None:
             self.draw_masks()
+        else:
+            self._use([part[:, cut] for part in self._drawn])
 
     def draw_masks(self) -> None:
         """Draw the present batch's dropout masks; members with one seed share them."""
-        rows = self._x.shape[1]
+        self._use([kept.to(self.device) for kept in self._draw(self._x.shape[1])])
+
+    def _draw(self, rows: int) -> list[Tensor]:
+        """Return which units a batch of so many rows keeps, [members, rows, ...] each."""
         shapes: list[tuple[int, ...]] = [(rows, self.widths[1])]
         if self.authors:  # a Dropout2d on the second convolution that the text does not mention
             shapes.insert(0, (rows, CONV_FILTERS[1], 1, 1))
-        masks = []
+        found = []
         for shape in shapes:
             drawn = {s: torch.rand(shape, generator=t.dropout) for s, t in self.streams.items()}
-            kept = torch.stack([drawn[seed] for seed in self.seeds]) < 0.5
-            masks.append(kept.to(self.device, torch.float32) * 2.0)
+            found.append(torch.stack([drawn[seed] for seed in self.seeds]) < 0.5)
+        return found
+
+    def _draw_ahead(self, rows: int) -> None:
+        """Draw the epoch's masks as step by step, so that no step waits for the processor."""
+        size = self.recipe.batch_size
+        batches = [self._draw(min(size, rows - start)) for start in range(0, rows, size)]
+        each = zip(*batches, strict=True)
+        self._drawn = [torch.cat(parts, dim=1).to(self.device) for parts in each]
+
+    def _use(self, kept: Sequence[Tensor]) -> None:
+        masks = [part.to(torch.float32) * 2.0 for part in kept]
         self._masks = (masks[0] if self.authors else None, masks[-1])
+
+    @property
+    def batch(self) -> tuple[Tensor | None, ...]:
+        """What a step reads: inputs, targets and masks; may be put elsewhere in memory."""
+        return (self._x, self._y, *self._masks)
+
+    @batch.setter
+    def batch(self, parts: tuple[Tensor, Tensor, Tensor | None, Tensor | None]) -> None:
+        self._x, self._y, *masks = parts
+        self._masks = (masks[0], masks[1])
 
     def losses(self, model: nn.Module) -> Tensor:
         """Return every member's loss on the present batch, [members], with its graph."""
@@ -129,6 +159,12 @@ class RowsWorkload:
         test, test_accuracy = self._measure(model, self.test)
         held = (None, None) if self.validation is None else self._measure(model, self.validation)
         return Evaluation(train, test, train_accuracy, test_accuracy, *held)
+
+    def sampled_losses(self, model: nn.Module, rows: int) -> Tensor:
+        """Return every member's mean loss over some training rows; see `Workload`."""
+        sample = self.train.rows(evenly(len(self.train.x), rows))
+        x, y = (part.expand(len(self.seeds), *part.shape) for part in (sample.x, sample.y))
+        return self.loss.twice_differentiable_mean(model(x), y)
 
     @torch.no_grad()
     def loss_at_zero(self) -> float:
@@ -150,12 +186,17 @@ class RowsWorkload:
             self._order = self._order[kept]
         self._x, self._y = self._x[kept], self._y[kept]
         self._masks = tuple(None if m is None else m[kept] for m in self._masks)  # type: ignore[assignment]
+        if self._drawn is not None:
+            self._drawn = [part[kept] for part in self._drawn]
 
     def _build(self, members: int) -> nn.Module:
         hidden, output = self.recipe.activation, self.task.output
         if self.task.family == "conv":
             sizes = self.task.filter_sizes
-            return StackedConvNet(CONV_FILTERS, sizes, self.widths, hidden, output, members)
+            implicit = self.recipe.implicit_convolutions
+            return StackedConvNet(
+                CONV_FILTERS, sizes, self.widths, hidden, output, members, implicit=implicit
+            )
         return StackedMLP(self.widths, hidden, output, members)
 
     def _chain(self, orders: dict[int, Tensor]) -> None:

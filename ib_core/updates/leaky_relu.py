@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ib_core.kernels import solved
 from ib_core.updates.node import (
     Activation,
     Scalar,
@@ -35,6 +36,9 @@ def leaky_relu_alpha(s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar 
         lr: Learning rate, a number or a tensor that broadcasts.
         mu: Ridge strength, a number or a tensor that broadcasts.
     """
+    alpha = solved("leaky_relu", s, b, z_sq, lr, mu)
+    if alpha is not None:
+        return alpha
     s, b, k, shrink = read_node(s, b, z_sq, lr, mu)
     shallow = b * NEGATIVE_SLOPE
     x = s * reciprocal_travel(k)

@@ -16,11 +16,8 @@ import torch
 from torch import Tensor
 
 from ib_core.errors import MisuseError
+from ib_core.kernels import NEWTON_STEPS, newton_steps
 from ib_core.updates.node import Scalar
-
-#: Newton steps for few classes, and how many more each factor of ten in their number takes.
-STEPS = {torch.float32: 4, torch.float64: 5}
-STEPS_PER_DECADE = 3
 
 
 @torch.no_grad()
@@ -61,7 +58,7 @@ def softmax_cross_entropy_alpha(
         mu: Ridge strength, likewise.
         weight: w >= 0, likewise.
     """
-    dtype = s.dtype if s.dtype in STEPS else torch.float32
+    dtype = s.dtype if s.dtype in NEWTON_STEPS else torch.float32
     shrink = 1 + lr * mu
     rho = torch.as_tensor(lr * z_sq * weight / shrink).to(dtype)
     c, targets, rho = torch.broadcast_tensors(s.to(dtype) / shrink, y.to(dtype), rho)
@@ -101,7 +98,7 @@ def _softmax_excess(c: Tensor, y: Tensor, rho: Tensor) -> Tensor:
     log_w = (c + rho_y).add_(log_rho - t)
     log_p = torch.minimum(log_w, log_w.clamp(min=1).log_()).sub_(log_rho)
     one = c.new_ones(())
-    steps = STEPS[c.dtype] + math.ceil(STEPS_PER_DECADE * math.log10(len(c)))
+    steps = newton_steps(len(c), c.dtype)
     p, w, damping, pull, x = (torch.empty_like(c) for _ in range(5))
     for step in range(steps):
         torch.exp(log_p, out=p)

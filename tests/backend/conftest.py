@@ -14,7 +14,8 @@ from fastapi.testclient import TestClient
 from backend.app import create_app
 from backend.db import transaction
 from backend.queue import get_queue
-from backend.services import timings
+from backend.services.replays import REPLAYS
+from backend.services.timings import RACES
 from backend.web import ImpatientProtocol
 from ib_core.sweep.result import Outcome
 from tests import factories
@@ -29,6 +30,7 @@ class NotedQueue:
     def __init__(self) -> None:
         self.shard_ids: list[int] = []
         self.timing_ids: list[int] = []
+        self.replay_ids: list[int] = []
         self.away: str | None = None
 
     def enqueue(self, shard_ids: Sequence[int]) -> int:
@@ -41,8 +43,16 @@ class NotedQueue:
         if self.away:
             return 0
         with transaction() as session:
-            found = timings.due(session)
+            found = RACES.due(session)
         self.timing_ids += [timing_id for timing_id, _ in found]
+        return len(found)
+
+    def announce_replays(self) -> int:
+        if self.away:
+            return 0
+        with transaction() as session:
+            found = REPLAYS.due(session)
+        self.replay_ids += [trial_id for trial_id, _ in found]
         return len(found)
 
     def why_unavailable(self) -> str | None:

@@ -1,6 +1,7 @@
 """The reaper: whatever was lost is found, and nobody is hurried after an outage."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -10,13 +11,15 @@ from sqlalchemy import event, update
 from sqlalchemy.exc import OperationalError
 
 from backend.db import clock, get_engine, reading, transaction
-from backend.models import ShardRow, ShardState
+from backend.models import ShardRow, ShardState, TrialRow
 from backend.queue import get_queue
 from backend.reaper import Reaper
-from backend.services import workers
+from backend.schemas import TrialState
+from backend.services import sweeps, workers
 from backend.services.workers import Worker
 from backend.settings import get_settings
-from tests.factories import claim, submit
+from ib_core.sweep.result import Outcome
+from tests.factories import claim, submit, train
 from tests.servers import BrokerServer, wait_for
 
 
@@ -111,6 +114,39 @@ def test_after_an_outage_workers_get_time_to_renew_their_leases(reaper: Reaper) 
     reaper._patient_until = 0.0
     reaper._run_safely()
     assert state(shard_id) is ShardState.QUEUED
+
+
+#: Plans a round and dies before it is stored, as a worker does whose machine loses power.
+DIES = """
+import os, signal, sys
+from backend.db import transaction
+from backend.services import sweeps
+with transaction() as session:
+    assert sweeps.plan_round(session, sweep_id=int(sys.argv[1]))
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_round_whose_planner_was_killed_is_planned_by_the_reaper(reaper: Reaper) -> None:
+    search = {"find": "edge", "from": 0.1, "to": 10, "within": 1.5}
+    with transaction() as session:
+        made = submit(session, search=search)
+        for shard_id in made.shard_ids:
+            train(session, shard_id, outcome=Outcome.DIVERGED)
+        session.execute(update(TrialRow).where(TrialRow.lr < 1).values(state=TrialState.COMPLETED))
+    command = [sys.executable, "-c", DIES, str(made.sweep.id)]
+    died = subprocess.run(command, env={**os.environ, "PYTHONPATH": os.getcwd()}, check=False)
+    assert died.returncode == -signal.SIGKILL
+    reaper.run_once()
+    with reading() as session:
+        found = sweeps.get(session, sweep_id=made.sweep.id)
+    assert found.search is not None
+    assert found.search.rounds == [12, 4]
+    assert found.progress["queued"] == 4
+    announced = get_queue().depths()["cpu"]
+    assert announced >= 1
+    reaper.run_once()
+    assert get_queue().depths()["cpu"] == announced
 
 
 def test_an_idle_pass_writes_nothing(reaper: Reaper) -> None:

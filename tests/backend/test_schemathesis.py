@@ -60,13 +60,14 @@ ACCEPTED = ["2xx", "3xx", "401", "403", "404", "409", "429"]
 LOOPBACK = {"Host": "127.0.0.1:8050"}
 
 
-def config() -> schemathesis.Config:
+def config(*, examples: bool = True) -> schemathesis.Config:
+    """Return what is tried; `examples` are the document's own, made while tests are collected."""
     explained = {"positive_data_acceptance": {"expected-statuses": [*ACCEPTED, "422"]}}
     return schemathesis.Config.from_dict(
         {
             "headers": LOOPBACK,
             # Every limit of every field, made while tests are collected: minutes.
-            "phases": {"coverage": {"enabled": FULL}},
+            "phases": {"coverage": {"enabled": FULL}, "examples": {"enabled": examples}},
             "operations": [{"include-name": name, "checks": explained} for name in BEYOND_A_SCHEMA],
         }
     )
@@ -77,8 +78,8 @@ local = schemathesis.openapi.from_asgi(
     "/api/openapi.json", local_app, config=config(), headers=LOOPBACK
 )
 team_app = create_app(team_settings())
-# From the app itself: the document, too, is only for who has a token.
-team = schemathesis.openapi.from_dict(team_app.openapi(), config=config())
+# From the app itself: the document, too, is only for who has a token. Its examples are the same.
+team = schemathesis.openapi.from_dict(team_app.openapi(), config=config(examples=FULL))
 team.app = team_app
 
 some_examples = settings(

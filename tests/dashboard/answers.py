@@ -7,14 +7,18 @@ from typing import Any
 from backend.client import ApiError
 from backend.schemas import (
     ActivationRead,
+    BesideRead,
     CatalogRead,
     DefaultsRead,
+    LearningRateRead,
+    LearningSeriesRead,
     MethodRead,
     PairedPointRead,
     PairedRead,
     PairRead,
     PresetRead,
     RatePointRead,
+    RecordingRead,
     SeedRead,
     SeriesRead,
     TaskRead,
@@ -103,6 +107,26 @@ def series(
     )
 
 
+def learnt(one: SeriesRead) -> LearningSeriesRead:
+    """Return losses over training that end as a series says."""
+    rates = [
+        LearningRateRead(
+            lr=point.lr,
+            n=point.n,
+            steps=[0, 10, 20],
+            epochs=[0.0, 1.0, 2.0],
+            mean=[INITIAL, 1.0 if point.mean else None, point.mean],
+            broken=[0, point.diverged, point.diverged],
+            seeds=[
+                {"trial_id": s.trial_id, "seed": s.seed, "values": [INITIAL, 1.0, s.value]}
+                for s in point.seeds
+            ],
+        )
+        for point in one.points
+    ]
+    return LearningSeriesRead(id=one.id, rates=rates)
+
+
 def task(name: str = "digits_mlp", *, present: bool = True) -> TaskRead:
     own = DefaultsRead(
         epochs=5, batch_size=100, learning_rates=list(RATES), seeds=[1, 2, 3], parameters=4810
@@ -161,6 +185,7 @@ def catalog() -> CatalogRead:
             ),
             PresetRead(
                 name="paper/05_jsb_chorales",
+                picture="across",
                 title="JSB Chorales",
                 summary="Arctan RNN.",
                 sweeps=[sweep],
@@ -242,4 +267,35 @@ def trial(number: int) -> TrialRead:
         fingerprint="f" * 64,
         record={"engine_version": "1", "hashes": {"weights": "abc123", "order": "def456"}},
         finished_at=NOW,
+    )
+
+
+def recording(found: TrialRead) -> RecordingRead:
+    """Return what was recorded of a trial: two layers, the second of which explodes at step 4."""
+    broken = found.outcome == "diverged"
+    grown = [1.0, 1.0, 1.0, 4.0, 20.0, None] if broken else [1.0] * 6
+    return RecordingRead(
+        trial_id=found.id,
+        state="done",
+        agreement="The replay gave the stored numbers, digit by digit.",
+        same=True,
+        layers=["layers.0", "layers.1"],
+        steps=list(range(6)),
+        losses=[2.0, 1.9, 2.1, 3.0, 40.0, None] if broken else [2.0, 1.9, 1.8, 1.7, 1.6, 1.5],
+        rates=[found.lr] * 6,
+        weights=[[1.0] * 6, grown],
+        gradients=[[None, *[0.5] * 5]] * 2,
+        moves=[[None, *[0.1] * 5]] * 2,
+        damping=[[None] * 6] * 2,
+        sharp_steps=[0, 3],
+        sharpness=[3.0, 9.8],
+        total=6,
+        stored_bytes=500,
+        story=["Layer 2's weights grew 20-fold between steps 2 and 4."] if broken else ["It held."],
+        broke_at=4 if broken else None,
+        first_layer=1 if broken else None,
+        beside=[
+            BesideRead(trial_id=101, method="ib", state=TrialState.COMPLETED, recorded=True),
+            BesideRead(trial_id=102, method="adam", state=TrialState.COMPLETED, recorded=False),
+        ],
     )

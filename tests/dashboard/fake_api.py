@@ -11,6 +11,7 @@ from backend.schemas import (
     CurveRead,
     DifferencesRead,
     DryRunRead,
+    LearningRead,
     Page,
     PaperRead,
     ScorecardRead,
@@ -31,7 +32,9 @@ from tests.dashboard.answers import (
     SEEDS,
     catalog,
     curve_at,
+    learnt,
     paired,
+    recording,
     series,
     trial,
 )
@@ -121,6 +124,7 @@ class FakeApi(TeamAnswers, ServiceAnswers):
             "notes": self._get_notes,
             "sweeps": lambda: Page[SweepRead](items=[self.sweep(study.id)]),
             "sensitivity": lambda: self._sensitivity(study.id, call.parameters),
+            "learning": lambda: self._learning(study.id, call.parameters),
             "scorecard": lambda: ScorecardRead(
                 study_id=study.id,
                 metric="train_loss",
@@ -157,6 +161,16 @@ class FakeApi(TeamAnswers, ServiceAnswers):
             band_definition="One standard deviation.",
             series=[series("eb", study_id=study_id), series("ib", study_id=study_id)],
             threshold=1.2,
+        )
+
+    def _learning(self, study_id: int, asked: dict[str, Any]) -> LearningRead:
+        lines = [series(method, study_id=study_id) for method in ("eb", "ib")]
+        return LearningRead(
+            study_id=study_id,
+            metric=asked["metric"],
+            smooth=asked["smooth"],
+            whole=True,
+            series=[learnt(line) for line in lines if line.id in asked["series"]],
         )
 
     def _differences(self, study_id: int, asked: dict[str, Any]) -> DifferencesRead:
@@ -204,6 +218,7 @@ class FakeApi(TeamAnswers, ServiceAnswers):
             learning_rates=list(RATES),
             seeds=list(SEEDS),
             messages=[],
+            at_most="find" in str((call.json or {}).get("learning_rates")),
         )
 
     def _get_sweeps(self, call: Any, rest: list[str]) -> Any:
@@ -258,6 +273,8 @@ class FakeApi(TeamAnswers, ServiceAnswers):
         found = trial(int(rest[0]))
         if len(rest) == 1:
             return found
+        if rest[1] == "recording":
+            return recording(found)
         end = found.train_loss
         points = [
             CurvePointRead(

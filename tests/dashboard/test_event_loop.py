@@ -6,14 +6,13 @@ import pytest
 
 from dashboard.pages.study import curves
 from tests.coroutines import run
-
-CHOSEN = ("loss", "train", "final", "all", "curves", "std", True, "focus", "all")
+from tests.dashboard.pages.test_study import CHOSEN, FAMILY
 
 
 @pytest.mark.parametrize(
     ("view", "slow"),
     [
-        ("curves", ["_mark", "sensitivity_figure"]),
+        ("curves", ["_mark", "view_figure"]),
         ("method", ["_mark", "difference_figure"]),
     ],
 )
@@ -35,7 +34,7 @@ def test_what_takes_long_is_done_beside_the_loop(api, monkeypatch, view, slow):
     values = (*CHOSEN[:4], view, *CHOSEN[5:])
 
     async def draw() -> int:
-        await curves.draw("v", *values, "light", False, 1, None, None)
+        await curves.draw("v", *values, *FAMILY, "light", False, 1, None, None)
         return threading.get_ident()
 
     loop = run(draw())

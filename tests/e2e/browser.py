@@ -1,13 +1,29 @@
 """A real browser for tests, and what must never be seen in one."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Page
+from playwright.sync_api import BrowserContext, Page
 
 from backend.bench.installation import open_browser
+from tests.servers import wait_for
 
-__all__ = ["Watch", "open_browser", "rested", "settled", "watch"]
+__all__ = [
+    "PATIENCE_MS",
+    "Watch",
+    "insist",
+    "open_browser",
+    "patient",
+    "rested",
+    "settled",
+    "watch",
+]
+
+#: Machines are busy; a page that is slow is not a page that is wrong.
+PATIENCE_MS = 150_000
 
 #: Kinds of console message that our pages must not cause.
 BAD = ("error", "warning")
@@ -75,11 +91,43 @@ RESTED = """async (place) => {
 }"""
 
 
+Opened = TypeVar("Opened", Page, BrowserContext)
+
+
+def patient(opened: Opened) -> Opened:
+    """Let everything on a page, or on every page of a window, take its time."""
+    opened.set_default_timeout(PATIENCE_MS)
+    return opened
+
+
 def settled(page: Page) -> None:
     """Wait until a page shows all it has."""
-    page.wait_for_function(SETTLED, timeout=60_000)
+    page.wait_for_function(SETTLED, timeout=PATIENCE_MS)
 
 
 def rested(page: Page, place: str) -> None:
     """Wait until a plot is not drawn anew any more."""
     page.evaluate(RESTED, place)
+
+
+#: How long a touch may take to be seen; after it the touch counts as lost.
+LOST_SECONDS = 40.0
+
+
+def insist(act: Callable[[], object], seen: Callable[[], object], *, what: str) -> None:
+    """Act until it is seen: a page that is drawn anew just then loses a touch, as a person's.
+
+    Args:
+        act: The touch.
+        seen: Return whether it had its effect, without waiting for it.
+        what: The effect, in words.
+    """
+
+    def had_effect() -> bool:
+        act()
+        end = time.monotonic() + LOST_SECONDS
+        while not (found := bool(seen())) and time.monotonic() < end:
+            time.sleep(0.05)
+        return found
+
+    wait_for(had_effect, what=what)

@@ -13,12 +13,10 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from backend.operations.programs import missing_browser
 from dashboard.app import create_dash_app
 from tests.dashboard.fake_api import FakeApi
-from tests.e2e.browser import Watch, open_browser, watch
+from tests.e2e.browser import PATIENCE_MS, Watch, open_browser, patient, watch
 from tests.e2e.installation import begin_first_study, free_port, installation, wait_for_study
 from tests.servers import missing
 
-#: Machines are busy; a page that is slow is not a page that is wrong.
-PATIENCE_MS = 60_000
 expect.set_options(timeout=PATIENCE_MS)  # two cores train, serve and draw at once
 
 
@@ -60,8 +58,8 @@ class Visit:
 @pytest.fixture(scope="session")
 def window(browser) -> Iterator[BrowserContext]:
     """Open a window whose pages have the large scripts in their cache, as a person's have."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
-    context.set_default_timeout(PATIENCE_MS)
+    looks = {"viewport": {"width": 1280, "height": 900}, "color_scheme": "light"}
+    context = patient(browser.new_context(**looks))
     yield context
     context.close()
 

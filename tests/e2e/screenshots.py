@@ -17,7 +17,7 @@ import httpx
 from playwright.sync_api import Browser, BrowserContext
 
 from tests.e2e.accessibility import barriers
-from tests.e2e.browser import open_browser, settled, watch
+from tests.e2e.browser import open_browser, patient, settled, watch
 from tests.e2e.installation import begin_first_study, installation, submit, wait_for_study
 
 WIDTHS = (1280, 390)
@@ -47,6 +47,8 @@ def pages_of(url: str) -> dict[str, str]:
         found["study"] = f"/studies/{ids[-1]}"
         found["study-log"] = f"/studies/{ids[-1]}?y=log&band=quantile"
         found["study-difference"] = f"/studies/{ids[-1]}?view=method"
+        for view in ("map", "against", "learning", "box"):
+            found[f"study-{view}"] = f"/studies/{ids[0]}?view={view}"
         found["study-clipping"] = f"/studies/{ids[0]}?view=clip"
         found["compare"] = f"/compare?studies={','.join(map(str, ids[:3]))}"
         found["trial"] = "/trials/1"
@@ -57,7 +59,9 @@ def pages_of(url: str) -> dict[str, str]:
 @contextmanager
 def window(browser: Browser, *, width: int, scheme: str) -> Iterator[BrowserContext]:
     """Open a window whose pages share a cache."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context = patient(
+        browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    )
     yield context
     context.close()
 

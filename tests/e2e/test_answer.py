@@ -6,7 +6,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.browser import rested, settled
+from tests.e2e.browser import patient, rested, settled
 from tests.e2e.installation import submit, wait_for_study
 from tests.servers import wait_for
 
@@ -177,7 +177,7 @@ def test_the_cost_of_a_step_is_measured_on_a_worker(visit):
 
 def test_the_numbers_of_the_guide_have_pictures_in_both_schemes(browser, site):
     for scheme in ("light", "dark"):
-        context = browser.new_context(color_scheme=scheme)
+        context = patient(browser.new_context(color_scheme=scheme))
         page = context.new_page()
         page.goto(f"{site}/guide/numbers")
         settled(page)

@@ -8,6 +8,8 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.e2e.browser import insist, settled
+
 PLOT = "#study-graph .js-plotly-plot"
 STREAM = re.compile(rb"stream\r?\n(.*?)\r?\nendstream", re.DOTALL)
 pytestmark = pytest.mark.usefixtures("first_study")
@@ -15,12 +17,18 @@ pytestmark = pytest.mark.usefixtures("first_study")
 
 def drawn(page: Page) -> Page:
     page.wait_for_function(f"() => document.querySelector('{PLOT}')?._fullData?.length > 3")
+    settled(page)
     return page
+
+
+def open_menu(page: Page) -> None:
+    offered = page.get_by_role("menuitem").first
+    insist(page.get_by_role("button", name="Export").click, offered.is_visible, what="the menu")
 
 
 def taken(page: Page, kind: str) -> bytes:
     """Take the picture along; return the file."""
-    page.get_by_role("button", name="Export").click()
+    open_menu(page)
     with page.expect_download() as download:
         page.get_by_role("menuitem", name=kind, exact=True).click()
     assert download.value.suggested_filename == f"etascope-study-1.{kind.lower()}"
@@ -44,7 +52,7 @@ def texts(pdf: bytes) -> set[str]:
 
 def test_a_pdf_has_lines_and_letters_and_no_pixels(visit):
     page = drawn(visit.open("/studies/1"))
-    page.get_by_role("button", name="Export").click()
+    open_menu(page)
     expect(page.get_by_role("menuitem").first).to_have_text("PDF")
     page.get_by_role("button", name="Export").click()
     expect(page.get_by_role("menuitem").first).to_be_hidden()
@@ -87,7 +95,7 @@ def test_the_picture_can_be_taken_along_exactly_as_shown(visit):
             };
         }"""
     )
-    page.get_by_role("button", name="Export").click()
+    open_menu(page)
     page.get_by_role("menuitem", name="Print…").click()
     page.wait_for_function("() => typeof window.printed === 'string'")
     assert "<svg" in page.evaluate("window.printed")
@@ -95,7 +103,7 @@ def test_the_picture_can_be_taken_along_exactly_as_shown(visit):
 
 def test_every_trial_can_be_exported(visit):
     page = visit.open("/studies/1")
-    page.get_by_role("button", name="Export").click()
+    open_menu(page)
 
     def exported(name: str) -> httpx.Response:
         href = page.get_by_role("menuitem", name=name, exact=True).get_attribute("href")

@@ -10,12 +10,13 @@ from playwright.sync_api import Browser, Page
 from dashboard.components.illustrated import looks
 from dashboard.formats import number
 from dashboard.theme import METHOD_STYLE
+from tests.e2e.browser import patient
 from tests.e2e.test_scripts import ASSETS, DASH
 
 
 @pytest.fixture(scope="module")
 def scripts(browser: Browser) -> Iterator[Page]:
-    page = browser.new_page()
+    page = patient(browser.new_page())
     page.evaluate(DASH)
     for path in sorted((ASSETS / "illustrations").glob("*.js")):  # as Dash loads them
         page.evaluate(path.read_text())

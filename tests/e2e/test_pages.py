@@ -1,5 +1,6 @@
 """All pages: on a phone, by keyboard, light and dark, and without an API."""
 
+import itertools
 import re
 
 import pytest
@@ -7,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.dashboard import fake_api
 from tests.dashboard.paper_answer import paper_answer
-from tests.e2e.browser import rested, settled, watch
+from tests.e2e.browser import insist, patient, rested, settled, watch
 from tests.e2e.installation import submit, wait_for_study
 from tests.e2e.screenshots import examine, pages_of, window
 from tests.servers import wait_for
@@ -78,7 +79,7 @@ def test_an_experiment_of_the_paper_runs_with_one_click(browser, fake_site, monk
     here = [one.model_copy(update={"present": True}) for one in paper.experiments]
     answer = paper.model_copy(update={"experiments": here})
     monkeypatch.setattr(fake_api, "paper_answer", lambda: answer)
-    page = browser.new_page()
+    page = patient(browser.new_page())
     seen = watch(page, fake_site.url)
     page.goto(f"{fake_site.url}/paper?experiment=06_jsb_chorales_clip_8.0&profile=authors")
     page.get_by_role("button", name="Run JSB Chorales, clip 8, authors profile").click()
@@ -97,7 +98,7 @@ def background(page) -> str:
 
 @pytest.mark.parametrize(("system", "other"), [("light", "dark"), ("dark", "light")])
 def test_the_scheme_follows_the_system_until_the_button_is_pressed(browser, site, system, other):
-    context = browser.new_context(color_scheme=system)
+    context = patient(browser.new_context(color_scheme=system))
     page = context.new_page()
     page.goto(f"{site}/studies/1")
     settled(page)
@@ -126,24 +127,29 @@ def test_the_keyboard_reaches_the_content_and_the_controls(visit):
     assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline == "solid"
-    page.locator("#study-split input:checked").focus()
-    page.keyboard.press("ArrowRight")
-    page.wait_for_url("**split=test")
+    insist(
+        lambda: page.locator("#study-split input:checked").press("ArrowRight"),
+        lambda: "split=test" in page.evaluate("location.search"),
+        what="the other split",
+    )
 
 
 def test_the_menu_opens_on_a_phone_and_closes_on_the_next_page(browser, site):
-    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page = patient(browser.new_page(viewport={"width": 390, "height": 800}))
     page.goto(site)
     settled(page)
-    expect(page.get_by_role("link", name="Workers")).to_be_hidden()
-    page.get_by_role("button", name="Menu").click()
-    expect(page.get_by_role("link", name="Workers")).to_be_visible()
+    menu, workers = (
+        page.get_by_role("button", name="Menu"),
+        page.get_by_role("link", name="Workers"),
+    )
+    expect(workers).to_be_hidden()
+    insist(menu.click, workers.is_visible, what="the menu")
     page.keyboard.press("Escape")
-    expect(page.get_by_role("link", name="Workers")).to_be_hidden()
-    expect(page.get_by_role("button", name="Menu")).to_be_focused()
-    expect(page.get_by_role("button", name="Menu")).to_have_attribute("aria-expanded", "false")
-    page.get_by_role("button", name="Menu").click()
-    page.get_by_role("link", name="Workers").click()
+    expect(workers).to_be_hidden()
+    expect(menu).to_be_focused()
+    expect(menu).to_have_attribute("aria-expanded", "false")
+    insist(menu.click, workers.is_visible, what="the menu")
+    workers.click()
     page.wait_for_url("**/workers")
     expect(page.get_by_role("heading", name="Workers", level=1)).to_be_visible()
     expect(page.get_by_role("link", name="Guide")).to_be_hidden()
@@ -151,12 +157,12 @@ def test_the_menu_opens_on_a_phone_and_closes_on_the_next_page(browser, site):
 
 
 def test_escape_closes_the_export_menu_wherever_the_focus_is(browser, fake_site):
-    page = browser.new_page()
+    page = patient(browser.new_page())
     page.goto(f"{fake_site.url}/studies/1")
+    settled(page)
     export, first = page.get_by_role("button", name="Export"), page.get_by_role("menuitem").first
     for move in ("nowhere", "ArrowDown"):
-        export.click()
-        expect(first).to_be_visible()
+        insist(export.click, first.is_visible, what="the menu")
         if move != "nowhere":
             page.keyboard.press(move)
         page.keyboard.press("Escape")
@@ -167,7 +173,7 @@ def test_escape_closes_the_export_menu_wherever_the_focus_is(browser, fake_site)
 
 
 def test_no_drawer_that_was_opened_is_a_step_back(browser, fake_site):
-    page = browser.new_page()
+    page = patient(browser.new_page())
     page.goto(f"{fake_site.url}/studies/1")
     settled(page)
     before = page.evaluate("history.length")
@@ -175,8 +181,12 @@ def test_no_drawer_that_was_opened_is_a_step_back(browser, fake_site):
     for trials in ("1", "2"):
         page.evaluate(opened, trials)
         page.wait_for_function(f"() => location.search === '?trials={trials}'")
-    page.keyboard.press("Escape")
-    page.wait_for_function("() => location.search === ''")
+    expect(page.get_by_role("dialog")).to_be_visible()  # there is nothing to close before
+    insist(
+        lambda: page.keyboard.press("Escape"),
+        lambda: page.evaluate("location.search === ''"),
+        what="the drawer to close",
+    )
     assert page.evaluate("history.length") == before
     page.locator("#study-split").get_by_text("Test", exact=True).click()
     page.wait_for_function("() => location.search === '?split=test'")
@@ -185,7 +195,7 @@ def test_no_drawer_that_was_opened_is_a_step_back(browser, fake_site):
 
 
 def test_times_are_in_the_viewer_s_zone(browser, fake_site):
-    context = browser.new_context(timezone_id="Asia/Tokyo", locale="en-GB")
+    context = patient(browser.new_context(timezone_id="Asia/Tokyo", locale="en-GB"))
     page = context.new_page()
     page.goto(f"{fake_site.url}/history")
     expect(page.locator("time.local-time").first).to_have_text("16 Nov 2026, 12:00")
@@ -193,7 +203,7 @@ def test_times_are_in_the_viewer_s_zone(browser, fake_site):
 
 
 def test_an_api_that_goes_away_is_said_and_one_that_comes_back_is_used(browser, fake_site):
-    page = browser.new_page()
+    page = patient(browser.new_page())
     watch(page, fake_site.url)
     fake_site.api.away = True
     page.goto(f"{fake_site.url}/studies/1")
@@ -208,7 +218,7 @@ def test_an_api_that_goes_away_is_said_and_one_that_comes_back_is_used(browser, 
 def test_a_hidden_tab_only_waits_for_its_study_s_end(browser, fake_site):
     fake_site.api.running = True
     fake_site.api.studies[1] = fake_site.api._study(1)
-    page = browser.new_page()
+    page = patient(browser.new_page())
     page.goto(f"{fake_site.url}/studies/1")
     settled(page)
     page.evaluate("Object.defineProperty(document, 'hidden', {get: () => true})")
@@ -234,27 +244,36 @@ def test_a_zoom_outlives_the_updates_and_the_end_is_told_on_other_pages(browser,
     api = fake_site.api
     api.running = True
     api.studies[1] = api._study(1)
-    page = browser.new_page()
+    page = patient(browser.new_page())
     seen = watch(page, fake_site.url)
     page.goto(f"{fake_site.url}/studies/1")
     page.wait_for_function(f"() => ({PLOT}?._fullData || []).length > 8")
     rested(page, "#study-graph")
     page.evaluate(f"() => {{ window.first = {PLOT}; }}")
-    box = page.locator("#study-graph .nsewdrag").first.bounding_box()
-    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 0.3 * box["height"])
-    page.mouse.down()
-    page.mouse.move(box["x"] + 0.7 * box["width"], box["y"] + 0.8 * box["height"], steps=8)
-    page.mouse.up()
-    page.wait_for_function(f"() => {PLOT}._fullLayout.xaxis.range[0] > -2")
+
+    def drag() -> None:
+        box = page.locator("#study-graph .nsewdrag").first.bounding_box()
+        page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 0.3 * box["height"])
+        page.mouse.down()
+        page.mouse.move(box["x"] + 0.7 * box["width"], box["y"] + 0.8 * box["height"], steps=8)
+        page.mouse.up()
+
+    closer = f"() => {PLOT}._fullLayout.xaxis.range[0] > -2"
+    insist(drag, lambda: page.evaluate(closer), what="a zoom")
     zoomed = page.evaluate(f"() => {PLOT}._fullLayout.xaxis.range")
 
     answer = api._sensitivity
     api._sensitivity = lambda *asked: answer(*asked).model_copy(
         update={"series": answer(*asked).series[:1]}
     )
-    progress = {"completed": 30, "running": 4, "queued": 20}
-    api.studies[1] = api.studies[1].model_copy(update={"progress": progress})
-    page.wait_for_function(REVISED)
+    ended = itertools.count(30)
+
+    def go_on() -> None:
+        progress = {"completed": next(ended), "running": 4, "queued": 20}
+        api.studies[1] = api.studies[1].model_copy(update={"progress": progress})
+
+    # As a running study does: a page that had read half of the last news reads the next.
+    insist(go_on, lambda: page.evaluate(REVISED), what="the new picture")
     assert page.evaluate(f"() => {PLOT}._fullLayout.xaxis.range") == zoomed != [-2.24, 2.24]
     assert page.evaluate(f"() => window.first === {PLOT}")
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from backend.schemas import CompareRead, RatePointRead, SeedRead, SeriesRead, StudyRead
 from backend.services.publishing import Contents, html_page
-from tests.e2e.browser import watch
+from tests.e2e.browser import patient, watch
 
 METHODS = ("eb", "ib", "adam", "momentum")
 RATES = [0.01 * 1.6**power for power in range(20)]
@@ -82,7 +82,7 @@ def published() -> str:
 def page(browser: Browser, tmp_path: Path) -> Any:
     file = tmp_path / "out.html"
     file.write_text(published(), encoding="utf-8")
-    context = browser.new_context(offline=True, viewport={"width": 1000, "height": 900})
+    context = patient(browser.new_context(offline=True, viewport={"width": 1000, "height": 900}))
     opened = context.new_page()
     seen = watch(opened, "http://nowhere")
     opened.goto(file.as_uri())

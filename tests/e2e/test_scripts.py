@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.e2e.browser import patient
 
 ASSETS = Path(__file__).resolve().parents[2] / "dashboard" / "assets"
 #: What Dash offers scripts; what they set is noted.
@@ -21,7 +23,7 @@ window.dash_clientside = {
 
 @pytest.fixture(scope="module")
 def empty_page(browser: Browser) -> Iterator[Page]:
-    page = browser.new_page()
+    page = patient(browser.new_page())
     yield page
     page.close()
 
@@ -251,3 +253,48 @@ def test_a_study_that_was_seen_running_is_announced_when_it_rests(pulse: Page) -
 def test_a_study_that_had_ended_before_is_no_news(pulse: Page) -> None:
     pulse.evaluate("window.etascope.awaitStudy(7, true)")
     assert pulse.evaluate("window.asked") == []
+
+
+# --- Explanations
+
+TERM = (
+    "<span id='term' style='position: absolute; left: 200px; top: %dpx'"
+    " data-explanation='It is.'>t</span>"
+)
+
+
+@pytest.fixture
+def bubble(empty_page: Page) -> Iterator[Locator]:
+    """Point at a term that lies far down a long page; yield what explains it."""
+    empty_page.goto("about:blank")  # what the script listens to stays with its document
+    page = load(empty_page, "explanations.js", f"<div style='height: 9000px'></div>{TERM % 3000}")
+    page.mouse.move(0, 0)
+    page.evaluate("window.scrollTo(0, 2800)")
+    page.locator("#term").hover()
+    shown = page.get_by_role("tooltip")
+    expect(shown).to_have_text("It is.")
+    yield shown
+    page.evaluate("window.scrollTo(0, 0)")
+
+
+def test_a_scroll_that_is_told_late_does_not_take_an_explanation_away(bubble: Locator) -> None:
+    bubble.page.evaluate("document.dispatchEvent(new Event('scroll'))")
+    expect(bubble).to_be_visible()
+
+
+def test_an_explanation_does_not_stay_where_its_term_was_before_a_scroll(bubble: Locator) -> None:
+    bubble.page.evaluate("window.scrollTo(0, 1000)")
+    expect(bubble).to_be_hidden()
+
+
+def test_a_term_drawn_anew_under_the_mouse_is_explained_at_the_next_move(bubble: Locator) -> None:
+    again = "html => { document.getElementById('term').outerHTML = html; }"
+    bubble.page.evaluate(again, (TERM % 3000).replace("It is.", "It was."))
+    bubble.page.locator("#term").hover(position={"x": 1, "y": 1})
+    expect(bubble).to_have_text("It was.")
+
+
+def test_a_term_that_was_taken_away_is_not_explained_for_ever(bubble: Locator) -> None:
+    bubble.page.evaluate("document.getElementById('term').remove()")
+    bubble.page.mouse.move(10, 10)
+    expect(bubble).to_be_hidden()

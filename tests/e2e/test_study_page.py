@@ -6,7 +6,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.browser import rested, settled
+from tests.e2e.browser import insist, rested, settled
 from tests.servers import wait_for
 
 PLOT = "#study-graph .js-plotly-plot"
@@ -75,10 +75,13 @@ def place_of(page: Page, method: str, index: int) -> list[float]:
 def test_a_click_on_a_point_opens_its_trials_and_escape_closes_them(visit):
     page = drawn(visit.open("/studies/1"))
     rested(page, "#study-graph")
-    x, y = place_of(page, "Implicit + output", 7)
-    page.mouse.move(x, y)
-    page.mouse.click(x, y)
-    page.wait_for_url("**trials=*")
+
+    def click() -> None:
+        x, y = place_of(page, "Implicit + output", 7)
+        page.mouse.move(x, y)
+        page.mouse.click(x, y)
+
+    insist(click, lambda: "trials=" in page.evaluate("location.search"), what="its trials")
     expect(page.get_by_role("dialog").get_by_role("row").nth(1)).to_be_visible()
     page.keyboard.press("Escape")
     page.wait_for_function("() => !location.search.includes('trials=')")
@@ -169,18 +172,8 @@ def test_an_unknown_study_is_a_page_that_says_so(visit):
 def test_a_diverged_point_tells_where_it_broke(visit):
     page = drawn(visit.open("/studies/1"))
     rested(page, "#study-graph")
-    x, y = page.eval_on_selector(
-        PLOT,
-        """plot => {
-            const rail = plot._fullData.find(t => t.meta === "rail diverged");
-            const {xaxis, yaxis2} = plot._fullLayout, box = plot.getBoundingClientRect();
-            return [box.left + xaxis._offset + xaxis.d2p(rail.x[0]),
-                    box.top + yaxis2._offset + yaxis2.d2p(rail.y[0])];
-        }""",
-    )
-    page.mouse.move(x, y)
-    page.mouse.click(x, y)
     dialog = page.get_by_role("dialog")
+    insist(lambda: click_on_the_rail(page), dialog.is_visible, what="the diverged trials")
     expect(dialog.locator(".state-diverged")).to_have_count(5)
     page.wait_for_function(
         "() => document.querySelector('[role=dialog] .js-plotly-plot')"
@@ -193,14 +186,38 @@ def test_a_diverged_point_tells_where_it_broke(visit):
     page.wait_for_url("**/updates?lr=*")
 
 
+def click_on_the_rail(page: Page) -> None:
+    """Click where the first rate lies at which seeds diverged."""
+    x, y = page.eval_on_selector(
+        PLOT,
+        """plot => {
+            const rail = plot._fullData.find(t => t.meta === "rail diverged");
+            const {xaxis, yaxis2} = plot._fullLayout, box = plot.getBoundingClientRect();
+            return [box.left + xaxis._offset + xaxis.d2p(rail.x[0]),
+                    box.top + yaxis2._offset + yaxis2.d2p(rail.y[0])];
+        }""",
+    )
+    page.mouse.move(x, y)
+    page.mouse.click(x, y)
+
+
 def test_a_number_s_definition_appears_on_hover_and_on_focus(visit):
     page = drawn(visit.open("/studies/1"))
     term = page.locator("#study-scorecard").get_by_text("LR sensitivity")
     bubble = page.get_by_role("tooltip")
-    term.hover()
+
+    def point() -> None:
+        page.mouse.move(0, 0)  # a mouse that rests points at nothing that was drawn anew under it
+        term.hover()
+
+    insist(point, bubble.is_visible, what="the explanation")
     expect(bubble).to_contain_text("Mean over the common range")
     page.keyboard.press("Escape")
     expect(bubble).to_be_hidden()
-    term.focus()
-    expect(bubble).to_be_visible()
+
+    def focus() -> None:
+        term.blur()
+        term.focus()
+
+    insist(focus, bubble.is_visible, what="the explanation")
     assert term.get_attribute("aria-describedby") == "explanation"

@@ -10,8 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.backend.accounts import PASSWORD, SECRET
-from tests.e2e.browser import settled, watch
-from tests.e2e.conftest import PATIENCE_MS
+from tests.e2e.browser import patient, settled, watch
 from tests.e2e.installation import SHIPPED, Installation, installation
 from tests.servers import wait_for
 
@@ -33,8 +32,7 @@ def etascope(team: Installation, *words: str) -> str:
 @contextmanager
 def visit(browser: Browser, team: Installation, width: int = 1280) -> Iterator[Page]:
     """Open a browser of one's own; whatever its pages complained about fails the test."""
-    context = browser.new_context(viewport={"width": width, "height": 900})
-    context.set_default_timeout(PATIENCE_MS)
+    context = patient(browser.new_context(viewport={"width": width, "height": 900}))
     page = context.new_page()
     seen = watch(page, team.url)
     yield page

@@ -3,8 +3,9 @@
 import pytest
 from playwright.sync_api import Browser
 
+from tests.e2e.browser import patient
 from tests.e2e.conftest import Visit
-from tests.e2e.illustrated import Illustration
+from tests.e2e.illustrated import FOLLOWS_MS, Illustration
 
 LEFT, RIGHT = "toy-explicit", "toy-implicit"
 
@@ -61,8 +62,8 @@ def test_every_slider_moves_the_numbers_it_should(toy: Illustration) -> None:
 
 def test_a_rate_past_the_limit_leaves_the_picture_and_says_so(toy: Illustration) -> None:
     near = toy.layout(LEFT)["x"]
-    toy.page.fill("#toy-rate", "2.5")
-    toy.until(
+    toy.insist(
+        lambda: toy.page.fill("#toy-rate", "2.5"),
         lambda: toy.trace(LEFT, "left")["text"] == ["▲ out at step 5; at step 10 θ = 115"],
         "the rail to say it",
     )
@@ -84,41 +85,46 @@ def test_every_loss_is_drawn(toy: Illustration) -> None:
     formulas = {"Absolute": "λ|θ|", "Logistic": "log cosh", "Arctan well": "arctan(θ)²"}
     for label, formula in formulas.items():
         before = toy.trace(LEFT, "f")["y"]
-        toy.page.get_by_text(label, exact=True).click()
-        toy.until(lambda formula=formula: formula in toy.words("toy-words"), formula)
+        choice = toy.page.get_by_text(label, exact=True)
+        toy.insist(choice.click, lambda formula=formula: formula in toy.words("toy-words"), formula)
         toy.until(lambda before=before: toy.trace(LEFT, "f")["y"] != before, f"{label} to be drawn")
 
 
+def turn(toy: Illustration, button: str, words: str) -> None:
+    """Press a button of the player until it says so."""
+    toy.insist(
+        lambda: toy.page.click(f"#toy-{button}"),
+        lambda: toy.words("toy-at-words") == words,
+        f"{words} after {button}",
+    )
+
+
 def test_the_path_can_be_stepped_through_and_played(toy: Illustration) -> None:
-    toy.page.click("#toy-back")
-    toy.page.click("#toy-back")
-    toy.until(lambda: toy.words("toy-at-words") == "Step 8 of 10", "two steps back")
+    turn(toy, "back", "Step 9 of 10")
+    turn(toy, "back", "Step 8 of 10")
     toy.until(lambda: len(dots(toy)) == 9, "the dots to follow")
     assert len(toy.trace("toy-thetas", "ISGD")["x"]) == 9
-    toy.page.click("#toy-next")
+    turn(toy, "next", "Step 9 of 10")
     toy.until(lambda: len(dots(toy)) == 10, "a step")
-    toy.page.click("#toy-next")
+    turn(toy, "next", "Step 10 of 10")
 
 
 def test_a_path_that_plays_can_be_paused(visit: Visit) -> None:
     toy = Illustration(visit.page, visit.url)
     toy.open("/toy?lr=0.1&steps=50", LEFT)
-    toy.page.click("#toy-play")
-    toy.until(lambda: toy.words("toy-play") == "Pause", "play to begin")
+    play = toy.page.locator("#toy-play")
+    toy.insist(play.click, lambda: toy.words("toy-play") == "Pause", "play to begin")
     toy.until(lambda: toy.words("toy-at-words") != "Step 50 of 50", "play to begin anew")
-    toy.page.click("#toy-play")
-    toy.until(lambda: toy.words("toy-play") == "Play", "the pause")
+    toy.insist(play.click, lambda: toy.words("toy-play") == "Play", "the pause")
     assert toy.resting("toy-at-words", 1300) != "Step 50 of 50"
 
 
 def test_reduced_motion_shows_the_end_at_once(site: str, browser: Browser) -> None:
-    page = browser.new_page(reduced_motion="reduce")
+    page = patient(browser.new_page(reduced_motion="reduce"))
     toy = Illustration(page, site)
     toy.open("/toy", LEFT)
-    page.click("#toy-back")
-    toy.until(lambda: toy.words("toy-at-words") == "Step 9 of 10", "a step back")
-    page.click("#toy-play")
-    toy.until(lambda: toy.words("toy-at-words") == "Step 10 of 10", "the end")
+    turn(toy, "back", "Step 9 of 10")
+    turn(toy, "play", "Step 10 of 10")
     assert toy.words("toy-play") == "Play"
     page.close()
 
@@ -149,7 +155,9 @@ def test_a_slider_can_be_dragged_without_filling_the_history(toy: Illustration) 
 
 def test_a_phone_shows_all_of_it_in_light_and_dark(site: str, browser: Browser) -> None:
     for scheme, paper in (("light", "#FFFFFF"), ("dark", "#17191C")):
-        page = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+        page = patient(
+            browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+        )
         toy = Illustration(page, site)
         toy.open("/toy", LEFT)
         toy.until(lambda toy=toy, paper=paper: toy.layout(LEFT)["paper"] == paper, scheme)
@@ -159,7 +167,7 @@ def test_a_phone_shows_all_of_it_in_light_and_dark(site: str, browser: Browser) 
 
 @pytest.mark.parametrize("rate", ["2.5", "100"])
 def test_a_phone_shows_the_rate_beside_the_picture(site: str, browser: Browser, rate: str) -> None:
-    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page = patient(browser.new_page(viewport={"width": 390, "height": 844}))
     toy = Illustration(page, site)
     toy.open(f"/toy?lr={rate}", LEFT)
     for graph in (LEFT, RIGHT, "toy-thetas"):
@@ -192,5 +200,4 @@ def test_pictures_have_a_name_and_are_described(toy: Illustration) -> None:
 
 def test_the_picture_follows_the_slider_at_once(toy: Illustration) -> None:
     milliseconds = toy.milliseconds_to_draw("toy-rate", "toy-thetas", 20)
-    # 50 ms is asked of a quiet machine; this one may be busy with anything, so of the best tenth.
-    assert sorted(milliseconds)[1] < 50
+    assert sorted(milliseconds)[1] < FOLLOWS_MS

@@ -4,8 +4,9 @@ import pytest
 from playwright.sync_api import Browser
 
 from ib_core.updates import SOLVABLE
+from tests.e2e.browser import patient
 from tests.e2e.conftest import Visit
-from tests.e2e.illustrated import Illustration
+from tests.e2e.illustrated import FOLLOWS_MS, Illustration
 
 DOWN, UP = "updates-down", "updates-up"
 EXACT = [name for name, bound in SOLVABLE.items() if bound is None]
@@ -86,8 +87,11 @@ def test_a_slider_follows_a_typed_number_and_leaves_it_as_it_is(
     updates: Illustration, typed: str, shown: str
 ) -> None:
     thumb = updates.page.locator("#updates-push-slider [role=slider]")
-    updates.page.fill("#updates-push", typed)
-    updates.until(lambda: thumb.get_attribute("aria-valuenow") == shown, "the slider to follow")
+    updates.insist(
+        lambda: updates.page.fill("#updates-push", typed),
+        lambda: thumb.get_attribute("aria-valuenow") == shown,
+        "the slider to follow",
+    )
     updates.page.wait_for_timeout(700)
     assert updates.number("updates-push") == float(typed)
 
@@ -130,8 +134,8 @@ def test_the_lines_of_the_relu_table_are_named_on_the_way(updates: Illustration)
         ("0.8", stops, far),
         ("1.5", full, far),
     ):
-        updates.page.fill("#updates-place", s)
-        updates.until(
+        updates.insist(
+            lambda s=s: updates.page.fill("#updates-place", s),
             lambda down=down, up=up: (
                 marked.count() == 2
                 and down in marked.nth(0).inner_text()
@@ -147,8 +151,8 @@ def test_a_study_can_link_here_at_its_rate(visit: Visit) -> None:
     lands(updates, DOWN, eb=-29.7, ib=0.0)
     assert updates.number("updates-rate") == 30
     assert updates.layout(DOWN)["x"] == [-45, 45]
-    updates.page.get_by_text("Near zero").click()
-    updates.until(lambda: updates.layout(DOWN)["x"] == [-3, 3], "the narrow view")
+    near = updates.page.get_by_text("Near zero")
+    updates.insist(near.click, lambda: updates.layout(DOWN)["x"] == [-3, 3], "the narrow view")
     assert updates.trace(DOWN, "eb words")["text"] == ["EB: loss −0.3<br>out, at s′ = −29.7"]
     updates.until(lambda: "view=near" in updates.address(), "the address")
 
@@ -174,9 +178,8 @@ def test_every_activation_is_drawn_and_says_how_exact_it_is(updates: Illustratio
 
 def test_an_activation_can_be_chosen_by_keyboard(updates: Illustration) -> None:
     field = updates.page.locator("#updates-activation")
-    field.focus()
-    updates.page.keyboard.press("Enter")
-    updates.page.get_by_role("option", name="arctan", exact=True).wait_for()
+    arctan = updates.page.get_by_role("option", name="arctan", exact=True)
+    updates.insist(lambda: field.press("Enter"), arctan.is_visible, "the activations")
     updates.page.keyboard.press("ArrowDown")
     updates.page.keyboard.press("Enter")
     updates.until(lambda: updates.layout(DOWN)["title"] != "relu(s)", "another activation")
@@ -184,7 +187,9 @@ def test_an_activation_can_be_chosen_by_keyboard(updates: Illustration) -> None:
 
 def test_a_phone_shows_all_of_it_in_light_and_dark(site: str, browser: Browser) -> None:
     for scheme, paper in (("light", "#FFFFFF"), ("dark", "#17191C")):
-        page = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+        page = patient(
+            browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+        )
         updates = Illustration(page, site)
         updates.open("/updates", UP)
         updates.until(
@@ -199,8 +204,7 @@ def test_the_picture_follows_the_slider_at_once(visit: Visit, activation: str) -
     updates = Illustration(visit.page, visit.url)
     updates.open(f"/updates?activation={activation}", UP)
     milliseconds = updates.milliseconds_to_draw("updates-rate", UP, 20)
-    # 50 ms is asked of a quiet machine; this one may be busy with anything, so of the best tenth.
-    assert sorted(milliseconds)[1] < 50
+    assert sorted(milliseconds)[1] < FOLLOWS_MS
 
 
 def test_an_end_of_the_slider_of_s_does_not_run_away_from_a_thumb_held_there(
@@ -220,8 +224,9 @@ def test_an_end_of_the_slider_of_s_does_not_run_away_from_a_thumb_held_there(
 
 
 def test_links_into_the_guide_arrive(updates: Illustration) -> None:
-    updates.page.get_by_text("What does this mean?").click()
-    updates.until(
-        lambda: updates.page.evaluate("() => document.activeElement.id") == "updates", "the section"
+    updates.insist(
+        updates.page.get_by_text("What does this mean?").first.click,
+        lambda: updates.page.evaluate("() => document.activeElement.id") == "updates",
+        "the section",
     )
     assert updates.page.evaluate("() => window.scrollY") > 500

@@ -3,6 +3,7 @@
 from tests.mutation import (
     edits_elsewhere,
     edits_learning,
+    edits_reading,
     edits_running,
     edits_stored,
     edits_web,
@@ -10,6 +11,7 @@ from tests.mutation import (
 
 EDITS = (
     *edits_learning.EDITS,
+    *edits_reading.EDITS,
     *edits_running.EDITS,
     *edits_stored.EDITS,
     *edits_web.EDITS,

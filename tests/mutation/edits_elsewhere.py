@@ -1,8 +1,36 @@
-"""Faults in what programs elsewhere report: cells, live runs, other trackers, their tokens."""
+"""Faults in what comes by itself: rounds of a search, and what programs elsewhere report."""
 
 from tests.mutation.edit import Edit
 
 EDITS = (
+    Edit(
+        "a search is called completed between two rounds",
+        "backend/services",
+        "if progress.good == progress.total and not searching:",
+        "if progress.good == progress.total:",
+        ("test_between_two_rounds_it_runs_and_is_not_added_up",),
+    ),
+    Edit(
+        "a search goes on after it was cancelled",
+        "backend/services",
+        "if not row.searching or row.cancelled_at is not None:",
+        "if not row.searching:",
+        ("test_a_cancelled_search_plans_nothing_and_goes_on_when_retried",),
+    ),
+    Edit(
+        "a search plans a round before the last has ended",
+        "backend/services",
+        "if found.unfinished:",
+        "if False:",
+        ("test_rounds_follow_each_other_until_every_seed_is_bracketed",),
+    ),
+    Edit(
+        "a search spends more than it may",
+        "ib_core/sweep",
+        "left = max(0, search.most - spent)",
+        "left = search.most",
+        ("test_the_budget_is_never_exceeded",),
+    ),
     Edit(
         "a late report of a lost lease is believed",
         "backend/services",

@@ -51,7 +51,7 @@ SWEEPS = (
     Edit(
         "a sweep with failed trials is called completed",
         "backend/services",
-        "if progress.good == progress.total:",
+        "if progress.good == progress.total and not searching:",
         "if not progress.unfinished:",
         ("test_only_good_trials_make_a_completed_sweep",),
     ),
@@ -239,7 +239,7 @@ RETRIES = (
     Edit(
         "cancelling a finished sweep marks it as cancelled",
         "backend/services",
-        "if not _trial_ids(session, sweep_id, UNFINISHED):",
+        "if not row.searching and not _trial_ids(session, sweep_id, UNFINISHED):",
         "if False:",
         ("test_cancelling_what_has_ended_changes_nothing",),
     ),

@@ -201,8 +201,8 @@ ANALYSIS = (
     Edit(
         "a stale worker overwrites what another one measures",
         "backend/services",
-        "TimingRow.lease == claim.lease,",
-        "TimingRow.lease >= claim.lease,",
+        "table.lease == lease)",
+        "table.lease >= lease)",
         ("test_a_worker_that_lost_its_lease_stores_nothing",),
     ),
     Edit(

@@ -162,8 +162,8 @@ LOOKS = (
     Edit(
         "curves that look alike are not told apart",
         "dashboard/figures",
-        "variant=seen[look],\n        )\n        seen[look] += 1",
-        "variant=seen[look],\n        )",
+        "variant = seen[look] = seen.get(look, -1) + 1",
+        "variant = seen[look] = 0",
         ("test_curves_that_would_look_alike_are_told_apart",),
     ),
     Edit(
@@ -242,14 +242,14 @@ PICTURES = (
     Edit(
         "EB's best accuracy is its worst",
         "dashboard/figures",
-        'upwards = picture.metric.endswith("accuracy")\n    eb = eb_curve(series)',
+        "upwards = picture.upwards\n    eb = eb_curve(series)",
         "upwards = False\n    eb = eb_curve(series)",
         ("test_the_best_accuracy_is_the_highest_in_line_and_words",),
     ),
     Edit(
         "who cannot see the picture hears of the worst accuracy",
         "dashboard/figures",
-        'upwards = picture.metric.endswith("accuracy")\n    best = [',
+        "upwards = picture.upwards\n    best = [",
         "upwards = False\n    best = [",
         ("test_the_best_accuracy_is_the_highest_in_line_and_words",),
     ),

@@ -1,5 +1,8 @@
 """Users' files on workers: loaded, told, trained; and what they do wrong is theirs alone."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,13 +27,15 @@ from tests.worker.own_files import decent, hostile
 from worker.heartbeat import Heartbeat
 from worker.own_files import load, probe, torch_methods
 from worker.stopping import StopFlag
-from worker.training import train
+from worker.training import guard, train
 
 
 @pytest.fixture(autouse=True)
 def nothing_of_ours() -> Iterator[None]:
     """Forget what a test loaded."""
     yield
+    guard(1).stop()
+    guard.cache_clear()
     OWN_TASKS.clear()
     OWN_METHODS.clear()
     own._files.clear()
@@ -99,6 +104,8 @@ def test_a_changed_file_is_another_version_with_trials_of_its_own(
         ("leaves", "hostile.py, line 25, in forward: SystemExit: 3"),
         ("eats", "hostile.py, line 27, in forward"),
         ("misshapes", "hostile.py, line 29, in forward"),
+        ("ends", "exit code 3"),
+        ("hangs", "no sign of life for 4 s"),
     ],
 )
 def test_what_a_file_does_wrong_fails_its_own_trials_with_the_line(
@@ -109,6 +116,8 @@ def test_what_a_file_does_wrong_fails_its_own_trials_with_the_line(
     words: str,
 ) -> None:
     monkeypatch.setenv("ETASCOPE_MAX_ATTEMPTS", "1")
+    if how == "hangs":
+        monkeypatch.setenv("ETASCOPE_STALL_SECONDS", "4")
     get_settings.cache_clear()
     heartbeat.bring(load([str(hostile(tmp_path))]))
     bad = sent(task="hostile.py:task", vary={"how": [how]})
@@ -159,6 +168,81 @@ def test_a_file_that_never_ends_is_given_up(tmp_path: Path) -> None:
     file.write_text("while True: pass")
     with pytest.raises(InvalidSpec, match="was not read after 1 s"):
         probe([str(file)], seconds=1.0)
+
+
+PACKAGE = {
+    "pyproject.toml": """
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+[project]
+name = "tiny-tasks"
+version = "1.2"
+[project.entry-points."etascope.tasks"]
+line = "tiny_tasks.tasks:line"
+broken = "tiny_tasks.broken:task"
+[project.entry-points."etascope.methods"]
+slow = "tiny_tasks.tasks:slow"
+""",
+    "tiny_tasks/__init__.py": "",
+    "tiny_tasks/broken.py": "raise ValueError('not today')",
+    "tiny_tasks/nets.py": "from torch import nn\ndef net(width=2):\n    return nn.Linear(2, 1)\n",
+    "tiny_tasks/tasks.py": """
+import torch
+import torch.nn.functional as F
+from ib_core import Data, Method, Task, number, whole
+from tiny_tasks.nets import net
+X = torch.linspace(-1, 1, 24).reshape(12, 2)
+line = Task(net, Data(train=(X, X.sum(1, keepdim=True))), loss=F.mse_loss, batch_size=6,
+            options={"width": whole(1, 9)})
+slow = Method(torch.optim.SGD, options={"momentum": number(0, 1)})
+""",
+}
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package with entry points, built and installed into a folder of its own."""
+    for name, text in PACKAGE.items():
+        place = tmp_path / "source" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    target = tmp_path / "target"
+    words = ["install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target"]
+    command = [sys.executable, "-m", "pip", *words, str(target), str(tmp_path / "source")]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    monkeypatch.syspath_prepend(str(target))
+    own._distributions.cache_clear()
+    before = os.environ.get("PYTHONPATH", "")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(target), before))))
+    return target / "tiny_tasks"
+
+
+def forget_package() -> None:
+    for name in [one for one in sys.modules if one.partition(".")[0] == "tiny_tasks"]:
+        del sys.modules[name]
+
+
+def test_an_installed_package_is_told_and_trained_and_a_broken_part_left_out(
+    heartbeat: Heartbeat, installed: Path
+) -> None:
+    found = {one["name"]: one for one in probe([])}
+    assert set(found) == {"tiny-tasks:line", "tiny-tasks:slow"}
+    assert found["tiny-tasks:line"]["versions"]["tiny-tasks"] == "1.2"
+    assert found["tiny-tasks:line"]["options"]["properties"]["width"]["maximum"] == 9
+    told = load([])
+    assert {offer_key(one) for one in told} == set(map(offer_key, found.values()))
+    (refused,) = own.register_packages().refused
+    assert "broken.py, line 1, in <module>: ValueError: not today" in refused
+    heartbeat.bring(told)
+    asked = sent(task="tiny-tasks:line", methods=["tiny-tasks:slow(momentum=0.9)"], seeds=1)
+    ended = train_all(asked, heartbeat)
+    assert ended.state is SweepState.COMPLETED, ended.messages
+    (installed / "nets.py").write_text((installed / "nets.py").read_text() + "# changed\n")
+    forget_package()
+    changed = {one["name"]: one["code"] for one in load([])}
+    assert changed["tiny-tasks:line"] != found["tiny-tasks:line"]["code"]
+    forget_package()
 
 
 def test_torchs_optimizers_are_told_with_their_options() -> None:
@@ -230,8 +314,8 @@ def test_a_worker_survives_a_file_that_hangs_and_one_that_ends_its_process(
     good = announced(sent(task="toy/quadratic", seeds=1))
     ended = {how: wait_for_end(one) for how, one in bad.items()}
     assert {one.state for one in ended.values()} == {SweepState.FAILED}
-    assert "died while it trained this" in ended["ends"].messages[0]
-    assert "made no progress" in ended["hangs"].messages[0]
+    assert "exit code 3" in ended["ends"].messages[0]
+    assert "no sign of life" in ended["hangs"].messages[0]
     assert wait_for_end(good).state is SweepState.COMPLETED
     works = announced(sent(task="hostile.py:task", seeds=1))
     assert wait_for_end(works).state is SweepState.COMPLETED

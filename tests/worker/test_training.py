@@ -14,6 +14,7 @@ from backend.services.sweeps import Submitted
 from backend.services.workers import Worker
 from backend.settings import get_settings
 from ib_core.errors import MissingData
+from ib_core.sweep import run_sweep, series_found
 from ib_core.sweep.engine import run_trials
 from tests.factories import submit, sweep_spec
 from tests.servers import wait_for
@@ -70,6 +71,32 @@ def test_a_sweep_is_trained_and_stored_as_the_engine_says(heartbeat, stopping, t
             assert len(trials.curve(session, trial_id=item.id).points) == points
             assert item.record["initial_weights"] == weights
             assert item.record["data"]
+
+
+def test_a_search_is_trained_round_by_round_without_anybody_planning(heartbeat, stopping) -> None:
+    """And comes to what the same search comes to on the command line."""
+    search = {"find": "edge", "from": 0.1, "to": 100, "within": 1.5}
+    changes = {"methods": ("eb",), "seeds": (1, 2), "epochs": 2, "search": search}
+    submitted = stored(**changes)
+    trained: set[int] = set()
+    while waiting := {*open_shards()} - trained:
+        trained |= waiting
+        for shard_id in sorted(waiting):
+            train(shard_id, heartbeat=heartbeat, stopping=stopping)
+    found = seen(submitted)
+    assert (found.state, found.search.done) == (SweepState.COMPLETED, True)
+    (here,) = run_sweep(sweep_spec(**changes), lanes=1).searches
+    (alone,) = series_found(here.search, here.known)
+    assert (found.search.trials, len(found.search.rounds)) == (here.trials, here.rounds)
+    assert found.search.series[0].text == alone.text
+    brackets = [(one.low, one.high) for one in found.search.series[0].seeds]
+    assert brackets == [(one.low, one.high) for one in alone.seeds]
+
+
+def open_shards() -> list[int]:
+    with reading() as session:
+        waiting = select(ShardRow.id).where(ShardRow.state == ShardState.QUEUED)
+        return list(session.scalars(waiting))
 
 
 def test_divergence_is_a_result(heartbeat, stopping) -> None:

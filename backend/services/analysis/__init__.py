@@ -8,10 +8,12 @@ which owns every definition.
 | `series` | trials as series, and what tells these apart |
 | `rate_curves` | which number a metric means, and its curve over the learning rates |
 | `scorecards` | the numbers of every series, and the answer for every task |
+| `learning` | losses over training, by series and rate |
 | `many_tasks` | series over many tasks: ranks, profiles, chances |
 | `comparisons` | series against each other, seed by seed |
 | `step_costs` | what a step costs, from races that workers have run |
 | `partners` | clipped series paired with unclipped ones of other studies |
+| `theorem_lines` | what App. C's theorem bounds, from records |
 | `stored` | what the database holds, as series, and the answers made of it |
 
 What needs the database is imported when first used: `etascope sweep` groups and judges its trials
@@ -31,9 +33,11 @@ from backend.services.analysis.series import (
     canonical,
     labels,
     series_order,
+    varied,
 )
 
 if TYPE_CHECKING:
+    from backend.services.analysis.learning import learning_curves
     from backend.services.analysis.partners import difference_studies
     from backend.services.analysis.step_costs import method_of, name_of, network_hash, network_of
     from backend.services.analysis.stored import (
@@ -43,8 +47,10 @@ if TYPE_CHECKING:
         key_of,
         scorecard,
         sensitivity,
+        settings_of,
         studies_version,
     )
+    from backend.services.analysis.theorem_lines import theorem
 
 __all__ = [
     "ACROSS",
@@ -59,6 +65,7 @@ __all__ = [
     "differences",
     "key_of",
     "labels",
+    "learning_curves",
     "method_of",
     "name_of",
     "network_hash",
@@ -68,12 +75,15 @@ __all__ = [
     "scorecard_csv",
     "sensitivity",
     "series_order",
+    "settings_of",
     "studies_version",
+    "theorem",
     "to_across",
     "to_answers",
     "to_plots",
     "to_rows",
     "to_series",
+    "varied",
 ]
 
 _STORED = [
@@ -83,14 +93,20 @@ _STORED = [
     "key_of",
     "scorecard",
     "sensitivity",
+    "settings_of",
     "studies_version",
 ]
+_ALONE = {
+    "difference_studies": "partners",
+    "learning_curves": "learning",
+    "theorem": "theorem_lines",
+}
 _STEP_COSTS = ["method_of", "name_of", "network_hash", "network_of"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "difference_studies":
-        return getattr(import_module(f"{__name__}.partners"), name)
+    if name in _ALONE:
+        return getattr(import_module(f"{__name__}.{_ALONE[name]}"), name)
     for module, names in (("stored", _STORED), ("step_costs", _STEP_COSTS)):
         if name in names:
             return getattr(import_module(f"{__name__}.{module}"), name)

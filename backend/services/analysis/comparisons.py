@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from backend.schemas import DifferenceKind, PairedPointRead, PairedRead, PairRead
-from backend.services.analysis.series import Key, series_id, version_order
+from backend.services.analysis.series import Key, baselines, series_id, version_order
 from ib_core.metrics import PairedComparison, PairedDifference
 
 
@@ -21,10 +21,7 @@ def pairs_of(keys: Sequence[Key], kind: DifferenceKind) -> Iterator[tuple[Key, K
             if key.clip is not None and unclipped in known:
                 yield key, unclipped
         return
-    baselines = {key.group: key for key in keys if key.method == "eb"}
-    for key in keys:
-        if key.method != "eb" and key.group in baselines:
-            yield key, baselines[key.group]
+    yield from ((key, eb) for key, eb in baselines(keys).items() if key != eb)
 
 
 def _engines(keys: Sequence[Key]) -> Iterator[tuple[Key, Key]]:

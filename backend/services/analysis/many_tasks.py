@@ -19,8 +19,8 @@ from backend.schemas import (
     RanksRead,
     TaskChanceRead,
 )
-from backend.services.analysis.scorecards import BASELINE, ScoredTask
-from backend.services.analysis.series import labels
+from backend.services.analysis.scorecards import ScoredTask
+from backend.services.analysis.series import BASELINE, labels
 from ib_core.metrics import (
     CHANCE,
     KINDS,

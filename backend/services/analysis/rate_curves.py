@@ -14,7 +14,15 @@ from backend.schemas import (
     SeriesRead,
     TrialState,
 )
-from backend.services.analysis.series import Finished, Key, Series, labels, series_id
+from backend.services.analysis.series import (
+    BASELINE,
+    Finished,
+    Key,
+    Series,
+    labels,
+    series_id,
+    varied,
+)
 from ib_core.metrics import (
     RateCurve,
     RatePoint,
@@ -212,19 +220,21 @@ def to_series(
         study_names: To tell several studies' series apart.
         paper: Studies to which the paper's divergence threshold belongs.
     """
-    named = labels([plot.series.key for plot in plots], study_names)
+    keys = [plot.series.key for plot in plots]
+    named, settings = labels(keys, study_names), varied(keys, study_names)
     thresholds = _thresholds(plots, measure, paper)
     return [
         SeriesRead(
             **key_fields(plot.series.key),
             label=label,
+            settings=own,
             threshold=thresholds.get(plot.series.key.group),
             unfinished=plot.series.unfinished,
             failed=plot.series.failed,
             chosen_on=_chosen_on(plot.series, measure),
             points=_points(plot.dots, plot.curve, measure, band) if plot.curve else [],
         )
-        for plot, label in zip(plots, named, strict=True)
+        for plot, label, own in zip(plots, named, settings, strict=True)
     ]
 
 
@@ -269,7 +279,7 @@ def _thresholds(
     return {
         plot.series.key.group: measure.loss(sensible_threshold(plot.curve))
         for plot in plots
-        if plot.series.key.method == "eb"
+        if plot.series.key.method == BASELINE
         and plot.series.key.study_id in paper
         and plot.curve is not None
     }
@@ -293,6 +303,9 @@ def _point(
     if measure.higher_is_better:
         low, high = high, low
     diverged = divergence_probability(point.n_diverged, point.n)
+    q1, median, q3 = map(measure.loss, point.quartiles)
+    if measure.higher_is_better:
+        q1, q3 = q3, q1
     return RatePointRead(
         lr=point.lr,
         mean=measure.loss(point.mean),
@@ -304,5 +317,8 @@ def _point(
         diverged=point.n_diverged,
         diverged_low=diverged.low,
         diverged_high=diverged.high,
+        q1=q1,
+        median=median,
+        q3=q3,
         seeds=seeds,  # as dicts: pydantic makes them in one go
     )

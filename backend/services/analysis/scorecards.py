@@ -6,6 +6,7 @@ theirs. Each is compared with the EB series that shares its settings.
 
 import csv
 import io
+import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -22,7 +23,7 @@ from backend.schemas import (
     TaskAnswerRead,
 )
 from backend.services.analysis.rate_curves import Measure, Plotted, key_fields
-from backend.services.analysis.series import Key, labels, series_id
+from backend.services.analysis.series import BASELINE, Key, baselines, labels, series_id, varied
 from ib_core.errors import IBError
 from ib_core.methods import METHODS
 from ib_core.metrics import (
@@ -41,7 +42,7 @@ from ib_core.sweep.request import body_of
 from ib_core.tasks import find_task
 from ib_core.written import inert
 
-BASELINE, LEAD = "eb", "ib"
+LEAD = "ib"
 #: Rates that a sweep into the gap between sound and broken tries.
 GAP_RATES = 3
 #: Settings of one task that are answered in words; the table has them all.
@@ -113,8 +114,9 @@ def _curve(plot: Plotted) -> RateCurve:
 
 def _baselines(keys: Mapping[str, Key]) -> dict[str, str]:
     """Return by series the EB series that shares all its settings."""
-    eb = {key.group: name for name, key in keys.items() if key.method == BASELINE}
-    return {name: eb[key.group] for name, key in keys.items() if key.group in eb}
+    against = baselines(list(keys.values()))
+    names = {key: name for name, key in keys.items()}
+    return {name: names[against[key]] for name, key in keys.items() if key in against}
 
 
 def _costs(plots: Mapping[str, Plotted], measured: StepCosts) -> dict[str, Number]:
@@ -137,10 +139,12 @@ def to_rows(
     """
     keys = [key for task in tasks for key in task.keys.values()]
     named = dict(zip(keys, labels(keys, study_names), strict=True))
+    settings = dict(zip(keys, varied(keys, study_names), strict=True))
     return [
         ScorecardRow(
             **key_fields(plot.series.key),
             label=named[plot.series.key],
+            settings=settings[plot.series.key],
             advice=advice(task.score.strips[name], task.score.rows[name]),
             trials=len(plot.series.rows),
             metrics={
@@ -199,7 +203,7 @@ def _strip(strip: Strip) -> StripRead:
 #: What a file of a scorecard has in each line, one line a series and number.
 CSV_COLUMNS = (
     *("study_id", "task", "series", "label", "method", "number", "title", "unit"),
-    *("value", "low", "high", "censored", "n", "note", "definition"),
+    *("value", "low", "high", "censored", "n", "note", "definition", "settings"),
 )
 
 
@@ -210,10 +214,11 @@ def scorecard_csv(rows: Sequence[ScorecardRow]) -> str:
     writer.writerow(CSV_COLUMNS)
     for row in rows:
         whose = (row.study_id or "", row.task, row.id, row.label, row.method)
+        settings = json.dumps(row.settings)
         for name, one in row.metrics.items():
             numbers = (one.value, one.low, one.high, one.censored, one.n)
             cells = (*whose, name, one.title, one.unit, *numbers, one.note, one.definition)
-            writer.writerow([inert(cell) for cell in cells])
+            writer.writerow([inert(cell) for cell in (*cells, settings)])
     return text.getvalue()
 
 

@@ -2,11 +2,18 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
-from ib_core.methods import METHODS, place
+from ib_core.errors import IBError
+from ib_core.methods import METHODS, OF_EVERY_METHOD, find_method, place, split_name
+from ib_core.options import Option
+from ib_core.sweep.request import typed_form
+from ib_core.tasks import find_task
+
+BASELINE = "eb"
 
 #: Options that belong to one method; EB has none of them and is the baseline all the same.
 OF_A_METHOD = (
@@ -32,6 +39,7 @@ SAYINGS: dict[str, Callable[[Any], str]] = {
     "data_hash": lambda value: f"data {value[:6]}",
     "repeat": lambda value: f"repeat {value + 1}",
     "options.experiment": str,
+    "options.schedule": str,
     "options.code": lambda value: f"version {value[:8]}",
     "options.method_code": lambda value: f"method version {value[:8]}",
 }
@@ -68,6 +76,11 @@ class Key:
         """The options as a dict."""
         found: dict[str, Any] = json.loads(self.options)
         return found
+
+    @property
+    def base(self) -> str:
+        """The method without the options that its name says."""
+        return self.method.partition("(")[0]
 
     @property
     def group(self) -> "Key":
@@ -134,14 +147,15 @@ def series_order(key: Key) -> tuple[Any, ...]:
         key.profile,
         key.clip is not None,
         key.clip or 0.0,
-        place(key.method),
-        key.method,
+        place(key.base),
+        key.base,
+        _in_order(split_name(key.method)[1]),
         key.batch_rule or "",
         key.activation or "",
         key.mu,
         key.epochs,
         key.batch_size or 0,
-        [(name, _by_number(value)) for name, value in sorted(key.settings.items())],
+        _in_order(key.settings),
         key.data_hash or "",
         key.repeat,
     )
@@ -150,6 +164,10 @@ def series_order(key: Key) -> tuple[Any, ...]:
 def version_order(version: str) -> tuple[int, str]:
     """Return what versions of the engine are ordered by: 9 comes before 10."""
     return (int(version), "") if version.isdecimal() else (0, version)
+
+
+def _in_order(options: Mapping[str, Any]) -> list[tuple[str, tuple[float, str]]]:
+    return [(name, _by_number(value)) for name, value in sorted(options.items())]
 
 
 def _by_number(value: Any) -> tuple[float, str]:
@@ -164,9 +182,38 @@ def labels(keys: Sequence[Key], study_names: Mapping[int, str] | None = None) ->
         keys: The series of one picture.
         study_names: Names to tell studies apart by, where there are several.
     """
-    flat = [_flat(key, study_names or {}) for key in keys]
-    differing = [name for name in _names(flat) if _differs(name, flat)]
+    flat, differing = _told(keys, study_names or {})
     return [_label(fields, differing) for fields in flat]
+
+
+def varied(
+    keys: Sequence[Key], study_names: Mapping[int, str] | None = None
+) -> list[dict[str, Any]]:
+    """Return for each series the settings in which the series differ, besides the method.
+
+    Every series has the same names, in the order of labels; None is a setting that is off, or
+    that its method has no use for.
+
+    Args:
+        keys: The series of one answer.
+        study_names: Names to tell studies apart by, where there are several.
+    """
+    flat, differing = _told(keys, study_names or {})
+    return [
+        {name.removeprefix("options."): _plain(name, fields.get(name)) for name in differing}
+        for fields in flat
+    ]
+
+
+def _told(
+    keys: Sequence[Key], study_names: Mapping[int, str]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return every series' fields, and the names of those in which they differ."""
+    flat = [_flat(key, study_names) for key in keys]
+    _fill_in_tasks(flat)
+    said = {f"options.{name}" for key in keys for name in split_name(key.method)[1]}
+    _fill_in(flat, said)
+    return flat, [name for name in _names(flat) if _differs(name, flat, own=name in said)]
 
 
 def _label(fields: Mapping[str, Any], differing: Sequence[str]) -> str:
@@ -179,12 +226,64 @@ def series_id(key: Key) -> str:
     return hashlib.sha256(repr(key).encode()).hexdigest()[:12]
 
 
+def baselines(keys: Sequence[Key]) -> dict[Key, Key]:
+    """Return by series the EB series it is measured against, where there is one.
+
+    That is EB with the same settings, options of the rate's schedule included; where nobody ran
+    that one, and for EB with a schedule itself, plain EB.
+    """
+    plain = {key.group: key for key in keys if key.method == BASELINE}
+    alike = {(key.group, _schedule(key)): key for key in keys if key.base == BASELINE}
+    found = {}
+    for key in keys:
+        first = None if key.base == BASELINE else alike.get((key.group, _schedule(key)))
+        eb = first or plain.get(key.group)
+        if eb is not None:
+            found[key] = eb
+    return found
+
+
+def _schedule(key: Key) -> str:
+    said = split_name(key.method)[1]
+    return canonical({name: value for name, value in said.items() if name in OF_EVERY_METHOD})
+
+
 def _flat(key: Key, study_names: Mapping[int, str]) -> dict[str, Any]:
     fields = asdict(key)
     fields.pop("options")
     study_id = fields.pop("study_id")
     study = {"study": study_names[study_id]} if study_id in study_names else {}
-    return study | fields | {f"options.{name}": value for name, value in key.settings.items()}
+    fields["method"], said = split_name(key.method)
+    return study | fields | {f"options.{name}": v for name, v in (key.settings | said).items()}
+
+
+def _fill_in(flat: Sequence[dict[str, Any]], said: Collection[str]) -> None:
+    """Give every series the defaults of what its method's name leaves unsaid and another's says."""
+    for fields in flat:
+        options = _options(fields["method"]) if said else {}
+        for name in said:
+            option = options.get(name.removeprefix("options."))
+            if option is not None:
+                fields.setdefault(name, option.default)
+
+
+def _fill_in_tasks(flat: Sequence[dict[str, Any]]) -> None:
+    """Give every series the defaults of its task's options that another series says."""
+    every = {name for fields in flat for name in fields if name.startswith("options.")}
+    for fields in flat:
+        for name in every - fields.keys():
+            with suppress(IBError):  # imported runs may be of tasks that are unknown here
+                option = find_task(fields["task"]).options.get(name.removeprefix("options."))
+                if option is not None and option.later:
+                    fields[name] = option.default
+
+
+def _options(method: str) -> Mapping[str, Option]:
+    """Return what can be said about a method; imported runs may be of methods unknown here."""
+    with suppress(IBError):
+        found = find_method(method)
+        return {**OF_EVERY_METHOD, **(found.options if found.factory else {})}
+    return OF_EVERY_METHOD
 
 
 def _names(flat: Sequence[dict[str, Any]]) -> list[str]:
@@ -192,13 +291,27 @@ def _names(flat: Sequence[dict[str, Any]]) -> list[str]:
     return [name for name in names if name != "method"]
 
 
-def _differs(name: str, flat: Sequence[dict[str, Any]]) -> bool:
+def _differs(name: str, flat: Sequence[dict[str, Any]], *, own: bool) -> bool:
+    """Return whether series differ in a setting; in one of a method's own, those of one method."""
     values = {repr(fields.get(name)) for fields in flat}
+    if name == "data_hash":  # other tasks have other data
+        pairs = {(fields["task"], fields.get(name)) for fields in flat}
+        return len(pairs) > len({fields["task"] for fields in flat})
     if name in METHOD_DEPENDENT:
         values.discard("None")
+    if own and name.removeprefix("options.") not in OF_EVERY_METHOD:
+        pairs = {(fields["method"], repr(fields.get(name))) for fields in flat}
+        return len(pairs) > len({fields["method"] for fields in flat})
     return len(values) > 1
 
 
 def _say(name: str, value: Any) -> str:
     say = SAYINGS.get(name)
-    return say(value) if say else f"{name.removeprefix('options.')} {value}"
+    return say(value) if say else f"{name.removeprefix('options.')} {_plain(name, value)}"
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return a setting's value as one word or number."""
+    if isinstance(value, dict):
+        return typed_form(name, value) if name == "options.decay" else json.dumps(value)
+    return value

@@ -9,8 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from backend.models import ShardState, TimingRow
-from backend.services.analysis.scorecards import BASELINE
-from backend.services.analysis.series import OF_A_METHOD, Key
+from backend.services.analysis.series import BASELINE, OF_A_METHOD, Key
 from ib_core.metrics import Number
 
 

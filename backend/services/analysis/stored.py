@@ -6,7 +6,7 @@ The only module here that knows the database: the others serve a sweep on the co
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
@@ -41,7 +41,15 @@ from backend.services.analysis.many_tasks import to_across
 from backend.services.analysis.partners import difference_studies, with_partners
 from backend.services.analysis.rate_curves import Measure, to_plots, to_series
 from backend.services.analysis.scorecards import score_plots, to_answers, to_rows
-from backend.services.analysis.series import Finished, Key, Series, canonical, labels, series_order
+from backend.services.analysis.series import (
+    Finished,
+    Key,
+    Series,
+    canonical,
+    labels,
+    series_order,
+    varied,
+)
 from backend.services.analysis.step_costs import step_costs
 from backend.services.trials import COUNTED, UNFINISHED
 from ib_core.metrics import BAND_DEFINITIONS, DIFFERENCE, KINDS, paired_differences
@@ -153,6 +161,31 @@ def key_of(study_id: int, settings: Sequence[Any]) -> Key:
     values = dict(zip(names, settings, strict=True))
     values["options"] = canonical(json.loads(values["options"] or "{}"))
     return Key(study_id=study_id, **values)
+
+
+SettingsOf = Callable[[Session, Sequence[int]], dict[int, dict[str, Any]]]
+
+
+def settings_of(session: Session, *, study_id: int) -> SettingsOf:
+    """Return what tells by trial in which settings it differs from others of the study.
+
+    As `varied` says it of the study's series, so that a trial's row names its series.
+    """
+    members = (
+        select(SweepTrialRow.trial_id)
+        .join(SweepRow, SweepRow.id == SweepTrialRow.sweep_id)
+        .where(SweepRow.study_id == study_id)
+    )
+    rows = session.execute(select(*KEY_COLUMNS).where(TrialRow.id.in_(members)).distinct())
+    keys = list(dict.fromkeys(key_of(study_id, tuple(row)) for row in rows))
+    known = dict(zip(keys, varied(keys), strict=True))
+
+    def of_trials(session: Session, trial_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+        query = select(TrialRow.id, *KEY_COLUMNS).where(TrialRow.id.in_(trial_ids))
+        found = {row[0]: key_of(study_id, row[1:]) for row in session.execute(query)}
+        return {trial_id: known.get(key, {}) for trial_id, key in found.items()}
+
+    return of_trials
 
 
 def _measured(

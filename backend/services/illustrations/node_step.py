@@ -1,17 +1,19 @@
 """One node's explicit and implicit update (Fig. 2), and IB's relu rule in words (Table 1)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from backend.schemas import NodeStep, RuleCase, Samples, StepSweep, UpdateRead
+from backend.schemas import NodeStep, RateSweep, RuleCase, Samples, StepSweep, UpdateRead
 from ib_core.errors import lookup
 from ib_core.updates import ACTIVATIONS, ALPHA_RULES, APPROXIMATION_ERROR, APPROXIMATIONS
 
 HALF_OF_THE_SAMPLES = 200
 NARROWEST = 2.0
+#: Rates of the picture of a step's limit: eight a decade, from 0.001 to 10 000.
+RATES = tuple(10 ** (i / 8) for i in range(-24, 33))
 #: Slopes that differ by less are the same to a reader.
 ALIKE = 5e-4
 Method = Literal["eb", "ib"]
@@ -103,6 +105,12 @@ def node_update(
         sweeps=[
             _sweep(setting, method, range_of_s, sign * b) for sign in (1, -1) for method in methods
         ],
+        rates=list(RATES),
+        by_rate=[
+            _over_rates(setting, method, sign * s, sign * b)
+            for sign in (1, -1)
+            for method in methods
+        ],
         jump=-lr * z_sq * abs(b) / 2 if activation == "relu" else None,
         approximation_error=None if bound is None else bound.value,
         slope_error=None if bound is None else bound.slope,
@@ -139,6 +147,15 @@ def _sweep(setting: Setting, method: Method, s: Tensor, b: float) -> StepSweep:
         landing=_plain(landing),
         loss=_plain(b * setting.value(landing)),
     )
+
+
+def _over_rates(setting: Setting, method: Method, s: float, b: float) -> RateSweep:
+    """Return how long the step is as the rate grows: EB's without limit, IB's often with one."""
+    at, lengths = _column([s]), []
+    for lr in RATES:
+        here = replace(setting, lr=lr)
+        lengths.append(abs(s - here.landing(method, at, here.alpha(method, at, b)).item()))
+    return RateSweep(method=method, b=b, length=lengths)
 
 
 def _case(setting: Setting, method: Method, s: float, b: float, alpha: float) -> str:

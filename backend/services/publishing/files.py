@@ -10,7 +10,8 @@ from typing import Any, Literal
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from sqlalchemy import Engine
 
-from backend.services import trials
+from backend.db import reading
+from backend.services import analysis, trials
 from backend.services.publishing.contents import CITATION, METRICS, Contents, drawing, table
 from backend.services.publishing.picture import svg
 from ib_core.written import inert
@@ -75,7 +76,9 @@ def zip_file(engine: Engine, contents: Contents) -> bytes:
 def _members(engine: Engine, contents: Contents) -> Iterator[tuple[str, str | bytes]]:
     yield "index.html", html_page(contents)
     for study in contents.studies:
-        pieces = trials.export(engine, study_id=study.id, format="csv")
+        with reading(engine) as session:
+            varied = analysis.settings_of(session, study_id=study.id)
+        pieces = trials.export(engine, study_id=study.id, format="csv", settings_of=varied)
         yield f"data/study-{study.id}-trials.csv", b"".join(pieces)
     for metric, answer in contents.answers.items():
         yield f"data/{metric}.json", answer.model_dump_json(indent=1)

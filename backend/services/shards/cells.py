@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise, product
 from typing import Any
 
@@ -41,7 +41,7 @@ from backend.services.trials import (
 )
 from backend.settings import get_settings
 from ib_core.errors import InvalidSpec
-from ib_core.sweep import count_seeds, log_grid
+from ib_core.sweep import Search, count_seeds, log_grid
 
 #: The client thins what it logs long before; a program that does not is told to.
 MOST_POINTS = 10_000
@@ -65,16 +65,19 @@ class CellGrid:
     epochs: int = 1
     batch_size: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    search: Search | None = None  # then the rates are those of its first round
 
     @property
     def size(self) -> int:
-        """Number of cells."""
+        """Number of cells, of a search in its first round."""
         return len(self.methods) * len(self.learning_rates) * len(self.seeds) * len(self.clips)
 
     def as_spec(self) -> dict[str, Any]:
         """Return what is stored as the sweep's grid; asking for it again makes the same one."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), allow_nan=False))
-        return {**plain, "where": AGENTS}
+        del plain["search"]
+        searched = {} if self.search is None else {"search": self.search.as_dict()}
+        return {**plain, **searched, "where": AGENTS}
 
     def rows(self, sweep_id: int) -> list[dict[str, Any]]:
         """Return the cells as rows of trials.
@@ -83,16 +86,21 @@ class CellGrid:
         are shared with nobody.
         """
         grid = product(self.methods, self.clips, self.learning_rates, self.seeds)
-        return [
-            {
-                **columns_of(self.task, method, lr, seed, self.settings),
-                "clip": clip,
-                "epochs": self.epochs,
-                "batch_size": self.batch_size,
-                "fingerprint": address(AGENTS, sweep_id, method, clip, lr, seed),
-            }
-            for method, clip, lr, seed in grid
-        ]
+        spec = self.as_spec()
+        return [cell_row(spec, sweep_id, *one) for one in grid]
+
+
+def cell_row(
+    spec: Mapping[str, Any], sweep_id: int, method: str, clip: float | None, lr: float, seed: int
+) -> dict[str, Any]:
+    """Return a cell of a stored sweep as a row of trials."""
+    return {
+        **columns_of(spec["task"], method, lr, seed, spec["settings"]),
+        "clip": clip,
+        "epochs": spec["epochs"],
+        "batch_size": spec["batch_size"],
+        "fingerprint": address(AGENTS, sweep_id, method, clip, lr, seed),
+    }
 
 
 def columns_of(
@@ -124,18 +132,12 @@ def read_grid(body: Mapping[str, Any]) -> CellGrid:
     Raises:
         InvalidSpec: With one sentence that names the setting.
     """
-    taken = {"task", "methods", "learning_rates", "seeds", "clip", "epochs", "batch_size"}
-    for name in body.keys() - taken - {"where", "settings", "note"}:
-        raise InvalidSpec(
-            f"{name} means nothing to an agent's program; say it in settings.", field=name
-        )
-    if "task" not in body or "learning_rates" not in body:
-        absent = "task" if "task" not in body else "learning_rates"
-        raise InvalidSpec("Cells of agents need a task and learning rates.", field=absent)
+    _check_taken(body)
     rates, seeds = body["learning_rates"], body.get("seeds", 3)
+    search = rates if isinstance(rates, Mapping) and "find" in rates else None
     if isinstance(rates, Mapping):
-        rates = log_grid(rates["from"], rates["to"], rates["count"])
-    return CellGrid(
+        rates = () if search else log_grid(rates["from"], rates["to"], rates["count"])
+    grid = CellGrid(
         task=_word(body["task"], "task", 100),
         methods=_once(
             [_word(name, "methods", LONGEST_METHOD) for name in body.get("methods", ["default"])],
@@ -148,6 +150,30 @@ def read_grid(body: Mapping[str, Any]) -> CellGrid:
         batch_size=body.get("batch_size"),
         settings=body.get("settings", {}),
     )
+    return grid if search is None else _searching(grid, search)
+
+
+def _searching(grid: CellGrid, search: Mapping[str, Any]) -> CellGrid:
+    """Return the first round of a search in place of a grid."""
+    if "from" not in search or "to" not in search:
+        raise InvalidSpec("A search of agents needs from and to.", field="learning_rates")
+    runs = len(grid.methods) * len(grid.seeds) * len(grid.clips)
+    found = Search.of(search, (search["from"], search["to"]), runs)
+    return replace(grid, learning_rates=found.coarse, search=found)
+
+
+def _check_taken(body: Mapping[str, Any]) -> None:
+    taken = {"task", "methods", "learning_rates", "seeds", "clip", "epochs", "batch_size"}
+    for name in body.keys() - taken - {"where", "settings", "note"}:
+        raise InvalidSpec(
+            f"{name} means nothing to an agent's program; say it in settings.", field=name
+        )
+    for name in ("epochs", "batch_size"):
+        if isinstance(body.get(name), list):
+            raise InvalidSpec(f"An agent's cells have one {name}; submit a sweep each.", field=name)
+    if "task" not in body or "learning_rates" not in body:
+        absent = "task" if "task" not in body else "learning_rates"
+        raise InvalidSpec("Cells of agents need a task and learning rates.", field=absent)
 
 
 def _word(text: str, field: str, longest: int) -> str:

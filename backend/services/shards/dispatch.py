@@ -103,7 +103,7 @@ def due(session: Session, *, depths: Mapping[str, int] | None = None) -> list[An
         .with_for_update(skip_locked=True)
     )
     found = [
-        Announcement(id, _queue_of(device, needs, gpu_lives, live))
+        Announcement(id, queue_of(device, needs, gpu_lives, live))
         for id, device, needs in session.execute(query)
     ]
     mark_sent(session, announcements=found)
@@ -122,7 +122,7 @@ def special_queues(keys: Iterable[str], queues: Iterable[str]) -> list[str]:
     return [f"{queue}-{key}" for key in keys for queue in queues]
 
 
-def _queue_of(device: str, needs: str | None, gpu_lives: bool, live: workers.LiveOffers) -> str:
+def queue_of(device: str, needs: str | None, gpu_lives: bool, live: workers.LiveOffers) -> str:
     """Return where to announce a shard: one that needs an offer on a queue of that offer."""
     if not needs:
         return queue_for(device, gpu_lives)
@@ -168,7 +168,7 @@ def announce(session: Session, *, shard_ids: Sequence[int]) -> list[Announcement
         .order_by(ShardRow.id)
     )
     found = [
-        Announcement(id, _queue_of(device, needs, gpu_lives, live))
+        Announcement(id, queue_of(device, needs, gpu_lives, live))
         for id, device, needs in session.execute(query)
         if needs is None or live.met(needs)
     ]

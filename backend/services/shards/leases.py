@@ -26,6 +26,8 @@ from backend.services.trials import (
     is_wanted,
     result_columns,
     spec_of,
+    store_recordings,
+    wishes,
 )
 from backend.settings import get_settings
 from ib_core.sweep import CurvePoint, TrialResult
@@ -38,6 +40,7 @@ class ClaimedTrial:
     id: int
     fingerprint: str
     spec: dict[str, Any]  # what `TrialSpec.from_dict` reads
+    record: tuple[str, ...] = ()  # what sweeps want recorded of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,10 @@ def _start_trials(session: Session, shard_id: int) -> tuple[ClaimedTrial, ...]:
         .where(*waiting)
         .values(state=TrialState.RUNNING, started_at=clock(), attempts=TrialRow.attempts + 1)
     )
-    return tuple(ClaimedTrial(row.id, row.fingerprint, spec_of(row)) for row in found)
+    wanted = wishes(session, trial_ids=[row.id for row in found])
+    return tuple(
+        ClaimedTrial(row.id, row.fingerprint, spec_of(row), wanted.get(row.id, ())) for row in found
+    )
 
 
 def heartbeat(
@@ -178,6 +184,8 @@ def _store_results(session: Session, claim: Claim, finished: Mapping[int, TrialR
         rows.append({"id": id, "finished_at": now, **columns})
     session.execute(update(TrialRow), rows)
     _store_curves(session, {id: list(ours[id].curve) for id in unfinished})
+    recorded = {id: found for id in unfinished if (found := ours[id].recording) is not None}
+    store_recordings(session, recorded)
     return set(unfinished)
 
 

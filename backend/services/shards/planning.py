@@ -61,9 +61,12 @@ class Grid:
 
 def grid_of(spec: SweepSpec) -> Grid:
     """Return the sweep's trials and their addresses; the data must be there to have a hash."""
-    data = find_task(spec.task).data_hash()
-    trials = tuple(spec.expand())
-    return Grid(trials, tuple(fingerprint(trial, data) for trial in trials), data)
+    return grid_of_trials(spec.expand(), find_task(spec.task).data_hash())
+
+
+def grid_of_trials(trials: Sequence[TrialSpec], data_hash: str) -> Grid:
+    """Return trials with their addresses, on data that need not be here."""
+    return Grid(tuple(trials), tuple(fingerprint(one, data_hash) for one in trials), data_hash)
 
 
 def known_states(session: Session, *, addresses: Iterable[str]) -> dict[str, TrialState]:

@@ -212,12 +212,15 @@ def _in_state(state: SweepState) -> ColumnElement[bool]:
     failed = _with_trials_in(TrialState.FAILED)
     bad = _with_trials_in(*UNFINISHED, *RETRIABLE)
     started = or_(_with_trials_in(TrialState.RUNNING), _has_fresh_result())
+    more, ended = SweepRow.searching.is_(True), and_(~unfinished, SweepRow.searching.is_not(True))
     rules: dict[SweepState, ColumnElement[bool]] = {
-        SweepState.RUNNING: and_(open_, unfinished, started),
+        SweepState.RUNNING: and_(open_, or_(and_(unfinished, started), and_(more, ~unfinished))),
         SweepState.QUEUED: and_(open_, unfinished, ~started),
-        SweepState.FAILED: and_(open_, ~unfinished, failed),
-        SweepState.CANCELLED: or_(and_(cancelled, bad), and_(open_, ~unfinished, bad, ~failed)),
-        SweepState.COMPLETED: ~bad,
+        SweepState.FAILED: and_(open_, ended, failed),
+        SweepState.CANCELLED: or_(
+            and_(cancelled, or_(bad, more)), and_(open_, ended, bad, ~failed)
+        ),
+        SweepState.COMPLETED: and_(~bad, SweepRow.searching.is_not(True)),
     }
     earlier = PRECEDENCE[: PRECEDENCE.index(state)]
     return and_(_has_sweep(rules[state]), *(~_has_sweep(rules[before]) for before in earlier))
@@ -356,9 +359,10 @@ def _summary_rows(session: Session, sweep_ids: set[int]) -> list[dict[str, objec
     known = select(SweepSummaryRow.sweep_id).where(
         SweepSummaryRow.sweep_id.in_(sweep_ids), SweepSummaryRow.layout == LAYOUT
     )
-    # Of runs that are logged live the next one may come while this is written.
+    # Of runs that are logged live the next one may come while this is written; so may a round.
+    live = SweepRow.idempotency_key.like(f"{sweeps.GROWS}%")
     growing = select(SweepRow.id).where(
-        SweepRow.id.in_(sweep_ids), SweepRow.idempotency_key.like(f"{sweeps.GROWS}%")
+        SweepRow.id.in_(sweep_ids), or_(live, SweepRow.searching.is_(True))
     )
     left_out = {*session.scalars(known), *session.scalars(growing)}
     new = sorted(sweep_ids - left_out)[:MOST_SUMMARIES]

@@ -216,7 +216,11 @@ def progress_of_studies(
     others = [sweep.id for sweep in everyone if sweep.id not in by_sweep]
     by_sweep |= progress_of(session, sweep_ids=others) if others else {}
     states = {
-        sweep.id: state_of(by_sweep[sweep.id], cancelled=sweep.cancelled_at is not None)
+        sweep.id: state_of(
+            by_sweep[sweep.id],
+            cancelled=sweep.cancelled_at is not None,
+            searching=bool(sweep.searching),
+        )
         for sweep in everyone
     }
     shared = _progress_of_shared(

@@ -4,6 +4,8 @@
 | --- | --- |
 | `submitting` | what people do to a sweep: submit, forecast, cancel, retry |
 | `live` | runs that programs log as they happen, without having been submitted |
+| `searched` | what a search knows and has found |
+| `searching` | the next round of a search, planned when the last has ended |
 | `following` | a sweep on its way: how far, until when, what happened since somebody looked |
 
 From a request's body to sweeps: `backend.services.submission`.
@@ -17,6 +19,7 @@ from backend.services.sweeps.following import (
     ended_ids,
     get,
     is_cancelled,
+    is_searching,
     news,
     page,
     progress_of,
@@ -24,6 +27,7 @@ from backend.services.sweeps.following import (
     state_of,
 )
 from backend.services.sweeps.live import GROWS, open_run
+from backend.services.sweeps.searching import due_rounds, end_search, plan_round
 from backend.services.sweeps.submitting import (
     Submitted,
     cancel,
@@ -43,13 +47,17 @@ __all__ = [
     "Submitted",
     "cancel",
     "dry_run",
+    "due_rounds",
+    "end_search",
     "ended_ids",
     "forecast_cells",
     "get",
     "is_cancelled",
+    "is_searching",
     "news",
     "open_run",
     "page",
+    "plan_round",
     "progress_of",
     "resume",
     "retry",

@@ -27,6 +27,7 @@ from backend.schemas import (
 from backend.services import offers, workers
 from backend.services.paging import read_cursor, write_cursor
 from backend.services.shards import OPEN, obstacles, seconds_left
+from backend.services.sweeps.searched import read_search
 from backend.services.trials import COUNTED, OUTCOMES, UNFINISHED, to_event
 
 MOST_ERRORS = 3
@@ -90,14 +91,20 @@ def progress_of(session: Session, *, sweep_ids: Iterable[int]) -> dict[int, Prog
     return found
 
 
-def state_of(progress: Progress, *, cancelled: bool) -> SweepState:
-    """Return the state that a sweep's trials add up to."""
-    if progress.good == progress.total:
+def state_of(progress: Progress, *, cancelled: bool, searching: bool = False) -> SweepState:
+    """Return the state that a sweep's trials add up to.
+
+    Args:
+        progress: Of its trials.
+        cancelled: Whether somebody asked it to stop.
+        searching: Whether another round may follow; between two of them it is running.
+    """
+    if progress.good == progress.total and not searching:
         return SweepState.COMPLETED
     if cancelled:
         return SweepState.CANCELLED
-    if progress.unfinished:
-        started = progress.counts[TrialState.RUNNING] or progress.fresh
+    if progress.unfinished or searching:
+        started = progress.counts[TrialState.RUNNING] or progress.fresh or not progress.unfinished
         return SweepState.RUNNING if started else SweepState.QUEUED
     return SweepState.FAILED if progress.counts[TrialState.FAILED] else SweepState.CANCELLED
 
@@ -217,6 +224,11 @@ def is_cancelled(session: Session, *, sweep_id: int) -> bool:
     return row_of(session, sweep_id).cancelled_at is not None
 
 
+def is_searching(session: Session, *, sweep_id: int) -> bool:
+    """Return whether another round of a search may follow."""
+    return bool(row_of(session, sweep_id).searching)
+
+
 def row_of(session: Session, sweep_id: int) -> SweepRow:
     """Return a sweep as it is now."""
     row = session.get(SweepRow, sweep_id, populate_existing=True)
@@ -232,7 +244,7 @@ def _to_read(session: Session, row: SweepRow, found: Progress) -> SweepRead:
     return SweepRead(
         id=row.id,
         study_id=row.study_id,
-        state=state_of(found, cancelled=cancelled),
+        state=state_of(found, cancelled=cancelled, searching=bool(row.searching)),
         spec=row.spec,
         progress=found.by_name(),
         total=row.total,
@@ -242,9 +254,10 @@ def _to_read(session: Session, row: SweepRow, found: Progress) -> SweepRead:
         waiting_for=missing,
         note=row.note,
         created_at=row.created_at,
-        finished_at=None if found.unfinished else found.finished_at,
+        finished_at=None if found.unfinished or row.searching else found.finished_at,
         cancelled=cancelled,
         engine_version=row.engine_version,
+        search=None if row.round is None else read_search(session, row),
     )
 
 

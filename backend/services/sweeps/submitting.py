@@ -62,7 +62,7 @@ def submit(
         MissingData: The task's data is not on this machine.
     """
     _check(spec)
-    _touch(session, study_id)
+    touch(session, study_id)
     written = _insert_sweep(
         session,
         study_id=study_id,
@@ -75,20 +75,43 @@ def submit(
         note=note,
         idempotency_key=idempotency_key,
         total=spec.size,
+        **_first_round(spec),
     )
     if written is None:
         first = _repeated(session, study_id, str(idempotency_key), _hash(body))
         return Submitted(get(session, sweep_id=first), [], repeated=True)
-    grid = shards.grid_of(spec)
+    place = Place(written, first=0, round=1 if spec.search else None)
+    shard_ids, reused = add_trials(session, grid=shards.grid_of(spec), at=place, device=spec.device)
+    session.execute(update(SweepRow).where(SweepRow.id == written).values(reused=reused))
+    return Submitted(get(session, sweep_id=written), shard_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a sweep trials are put: from which position on, and in which round of a search."""
+
+    sweep_id: int
+    first: int
+    round: int | None
+
+
+def _first_round(grid: SweepSpec | shards.CellGrid) -> dict[str, Any]:
+    return {} if grid.search is None else {"round": 1, "searching": True}
+
+
+def add_trials(
+    session: Session, *, grid: shards.Grid, at: Place, device: str
+) -> tuple[list[int], int]:
+    """Put trials into a sweep, and into shards unless known; return the shards, and how many were.
+
+    The caller has locked the sweep's study.
+    """
     known = shards.ensure_trials(session, grid=grid)
     new = [shards.needs_training(known[address]) for address in grid.addresses]
-    insert_many(
+    _insert_places(
         session,
-        insert_for(session, SweepTrialRow),
-        [
-            {"sweep_id": written, "trial_id": known[a].id, "position": i, "reused": not new[i]}
-            for i, a in enumerate(grid.addresses)
-        ],
+        at,
+        [(known[a].id, not is_new) for a, is_new in zip(grid.addresses, new, strict=True)],
     )
     again = [known[a].id for a in grid.addresses if known[a].state in RETRIABLE]
     shards.clear(session, trial_ids=again)
@@ -97,10 +120,22 @@ def submit(
         for a, trial, is_new in zip(grid.addresses, grid.trials, new, strict=True)
         if is_new
     ]
-    shard_ids = shards.plan(session, trials=to_train, device=spec.device)
-    reused = spec.size - len(to_train)
-    session.execute(update(SweepRow).where(SweepRow.id == written).values(reused=reused))
-    return Submitted(get(session, sweep_id=written), shard_ids)
+    shard_ids = shards.plan(session, trials=to_train, device=device)
+    return shard_ids, len(grid.trials) - len(to_train)
+
+
+def _insert_places(session: Session, at: Place, held: Sequence[tuple[int, bool]]) -> None:
+    rows = [
+        {
+            "sweep_id": at.sweep_id,
+            "trial_id": trial_id,
+            "position": at.first + index,
+            "reused": reused,
+            "round": at.round,
+        }
+        for index, (trial_id, reused) in enumerate(held)
+    ]
+    insert_many(session, insert_for(session, SweepTrialRow), rows)
 
 
 def submit_cells(
@@ -114,8 +149,8 @@ def submit_cells(
     idempotency_key: str | None = None,
 ) -> Submitted:
     """Store a sweep whose cells wait for programs elsewhere; raises as `submit` does."""
-    _check_size(grid.size)
-    _touch(session, study_id)
+    _check_size(grid)
+    touch(session, study_id)
     written = _insert_sweep(
         session,
         study_id=study_id,
@@ -129,31 +164,31 @@ def submit_cells(
         idempotency_key=idempotency_key,
         total=grid.size,
         engine_version=None,
+        **_first_round(grid),
     )
     if written is None:
         first = _repeated(session, study_id, str(idempotency_key), _hash(body))
         return Submitted(get(session, sweep_id=first), [], repeated=True)
-    rows = grid.rows(written)
+    place = Place(written, first=0, round=1 if grid.search else None)
+    add_cells(session, rows=grid.rows(written), at=place)
+    return Submitted(get(session, sweep_id=written), [])
+
+
+def add_cells(session: Session, *, rows: list[dict[str, Any]], at: Place) -> None:
+    """Put cells into a sweep, for agents to claim."""
     insert_many(session, insert_for(session, TrialRow), rows)
     ids = trials.ids_at(session, [row["fingerprint"] for row in rows])
     order = [ids[row["fingerprint"]] for row in rows]
-    insert_many(
-        session,
-        insert_for(session, SweepTrialRow),
-        [
-            {"sweep_id": written, "trial_id": trial_id, "position": position, "reused": False}
-            for position, trial_id in enumerate(order)
-        ],
-    )
+    _insert_places(session, at, [(trial_id, False) for trial_id in order])
     shards.plan_cells(session, trial_ids=order)
-    return Submitted(get(session, sweep_id=written), [])
 
 
 def forecast_cells(grid: shards.CellGrid) -> DryRunRead:
     """Return what submitting cells would mean; how long they take is not known here."""
-    _check_size(grid.size)
+    _check_size(grid)
     return DryRunRead(
-        trials=grid.size,
+        trials=_most(grid),
+        at_most=grid.search is not None,
         reused=0,
         shards=grid.size,
         cost_seconds=0.0,
@@ -175,11 +210,13 @@ def dry_run(session: Session, *, spec: SweepSpec) -> DryRunRead:
     ]
     planned = shards.shards_for(new, device=spec.device)
     live = workers.live_by_device(session)
+    longer = _most(spec) / spec.size  # the next rounds of a search train the like
     return DryRunRead(
-        trials=spec.size,
+        trials=_most(spec),
+        at_most=spec.search is not None,
         reused=spec.size - len(new),
         shards=len(planned),
-        cost_seconds=sum(shard.seconds for shard in planned) * shards.slowdown(session),
+        cost_seconds=sum(one.seconds for one in planned) * shards.slowdown(session) * longer,
         memory_bytes=max((shard.memory_bytes for shard in planned), default=0),
         learning_rates=list(spec.learning_rates),
         seeds=list(spec.seeds),
@@ -202,9 +239,9 @@ def cancel(session: Session, *, sweep_id: int) -> SweepRead:
     A trial that another sweep still wants goes on. Cancelling what has ended changes nothing.
     """
     row = row_of(session, sweep_id)
-    if not _trial_ids(session, sweep_id, UNFINISHED):
+    if not row.searching and not _trial_ids(session, sweep_id, UNFINISHED):
         return get(session, sweep_id=sweep_id)
-    _touch(session, row.study_id)
+    touch(session, row.study_id)
     trials.lock(session, _trial_ids(session, sweep_id, UNFINISHED))
     session.execute(
         update(SweepRow)
@@ -226,7 +263,7 @@ def retry(session: Session, *, sweep_id: int) -> Submitted:
     row = row_of(session, sweep_id)
     if row.device == AGENTS and row.body.get("live"):
         raise Conflict(f"Sweep {sweep_id} was logged live; only its own programs can repeat it.")
-    _touch(session, row.study_id)
+    touch(session, row.study_id)
     trials.lock(session, _trial_ids(session, sweep_id, RETRIABLE))
     again = _trial_ids(session, sweep_id, RETRIABLE)
     uncancelled = update(SweepRow).where(
@@ -236,6 +273,9 @@ def retry(session: Session, *, sweep_id: int) -> Submitted:
     if not again and not cleared:
         raise Conflict(f"Sweep {sweep_id} has no failed or cancelled trials to retry.")
     shards.clear(session, trial_ids=again)
+    # A search that stood still for want of these goes on with them.
+    searched = update(SweepRow).where(SweepRow.id == sweep_id, SweepRow.round.is_not(None))
+    session.execute(searched.values(searching=True))
     if row.device == AGENTS:
         shards.plan_cells(session, trial_ids=again)
         return Submitted(get(session, sweep_id=sweep_id), [])
@@ -266,7 +306,8 @@ def _repeated(session: Session, study_id: int, key: str, body_hash: str) -> int:
     return int(first_id)
 
 
-def _touch(session: Session, study_id: int) -> None:
+def touch(session: Session, study_id: int) -> None:
+    """Note that a study has changed; nobody else can change its sweeps until the commit."""
     changed = update(StudyRow).where(StudyRow.id == study_id).values(updated_at=clock())
     if changed_rows(session, changed) == 0:
         raise NotFound("study", study_id)
@@ -304,11 +345,16 @@ def _check(spec: SweepSpec) -> None:
             f"{long[0][:40]}... has {len(long[0])}.",
             field="methods",
         )
-    _check_size(spec.size)
+    _check_size(spec)
 
 
-def _check_size(size: int) -> None:
-    most = get_settings().max_trials
+def _most(grid: SweepSpec | shards.CellGrid) -> int:
+    """Return how many trials a sweep may come to."""
+    return grid.size if grid.search is None else grid.search.most
+
+
+def _check_size(grid: SweepSpec | shards.CellGrid) -> None:
+    most, size = get_settings().max_trials, _most(grid)
     if size > most:
         raise TooLarge(
             f"A sweep holds at most {most:,} trials; this one has {size:,}.",

@@ -5,6 +5,7 @@
 | `rows` | a trial's columns: answered, filled from the engine's result, found, locked, deleted |
 | `curves` | a trial's losses by step, as bytes |
 | `exporting` | trials as files, or as the engine's results |
+| `recordings` | what was recorded of a trial's way: stored, answered, exported |
 """
 
 from backend.services.trials.curves import (
@@ -23,6 +24,12 @@ from backend.services.trials.exporting import (
     Format,
     export,
     stored_results,
+)
+from backend.services.trials.recordings import (
+    export_recording,
+    recording,
+    store_recordings,
+    wishes,
 )
 from backend.services.trials.rows import (
     CHUNK,
@@ -66,6 +73,7 @@ __all__ = [
     "curve_row",
     "delete_orphans",
     "export",
+    "export_recording",
     "finite",
     "first_and_best",
     "first_and_chosen",
@@ -77,10 +85,13 @@ __all__ = [
     "lock",
     "page",
     "readable",
+    "recording",
     "result_columns",
     "spec_of",
+    "store_recordings",
     "stored_results",
     "to_event",
     "to_read",
     "unpack",
+    "wishes",
 ]

@@ -8,7 +8,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any, Literal
@@ -49,7 +49,12 @@ COLUMNS = (
 )
 
 
-def export(engine: Engine, *, study_id: int, format: Format) -> Iterator[bytes]:
+SettingsOf = Callable[[Session, Sequence[int]], Mapping[int, dict[str, Any]]]
+
+
+def export(
+    engine: Engine, *, study_id: int, format: Format, settings_of: SettingsOf | None = None
+) -> Iterator[bytes]:
     """Yield the file piece by piece; the caller has checked that the study exists.
 
     Args:
@@ -57,16 +62,19 @@ def export(engine: Engine, *, study_id: int, format: Format) -> Iterator[bytes]:
         study_id: Which study.
         format: Every format has every trial, also those that failed or still wait; a number that
             is not finite is empty or null beside its outcome.
+        settings_of: Tells the trials' settings that vary in the study.
     """
     writers: dict[Format, Callable[[Iterator[list[TrialRead]]], Iterator[bytes]]] = {
         "csv": _csv,
         "json": _json,
         "parquet": _parquet,
     }
-    return writers[format](_chunks(engine, study_id))
+    return writers[format](_chunks(engine, study_id, settings_of))
 
 
-def _chunks(engine: Engine, study_id: int) -> Iterator[list[TrialRead]]:
+def _chunks(
+    engine: Engine, study_id: int, settings_of: SettingsOf | None
+) -> Iterator[list[TrialRead]]:
     members = (
         select(SweepTrialRow.trial_id)
         .join(SweepRow, SweepRow.id == SweepTrialRow.sweep_id)
@@ -78,6 +86,9 @@ def _chunks(engine: Engine, study_id: int) -> Iterator[list[TrialRead]]:
         with reading(engine) as session:
             rows = session.scalars(query.where(TrialRow.id > last)).all()
             found = [to_read(row) for row in rows]
+            if settings_of is not None:
+                varied = settings_of(session, [trial.id for trial in found])
+                found = [t.model_copy(update={"settings": varied[t.id]}) for t in found]
         if not found:
             return
         yield found

@@ -36,7 +36,7 @@ OUTCOMES: dict[TrialState, OutcomeName] = {
 }
 
 #: What decides a trial's result, besides data and engine; `TrialSpec.from_dict` reads it.
-SETTINGS = tuple(field.name for field in fields(TrialSpec))
+SETTINGS = tuple(field.name for field in fields(TrialSpec) if field.compare)
 #: What a trial is, and where it is in its life.
 LIFE = (
     *("id", "fingerprint", "state", "shard_id", "imported", "engine_version", "data_hash"),
@@ -58,6 +58,8 @@ CLEARED: dict[str, Any] = {
 }
 
 LONGEST_ERROR = 10_000
+#: What is answered of a trial and is no column: the settings are those of a study's series.
+NO_COLUMNS = ("outcome", "settings")
 #: Layers of people's models may be nested deeper than that.
 LONGEST_LAYER = 100
 #: Values one statement may carry; SQLite takes 32,766 variables, and short lists compile faster.
@@ -122,7 +124,7 @@ def to_event(row: TrialRow) -> TrialEvent:
 
 def _answered(row: TrialRow, kind: type[BaseModel]) -> dict[str, Any]:
     """Return what a wire type asks of a row: its columns, and the outcome its state means."""
-    found = {name: getattr(row, name) for name in kind.model_fields if name != "outcome"}
+    found = {name: getattr(row, name) for name in kind.model_fields if name not in NO_COLUMNS}
     return {**found, "outcome": OUTCOMES.get(row.state)}
 
 

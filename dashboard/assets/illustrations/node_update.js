@@ -147,6 +147,9 @@
     return Number(digits) + (power < 0 ? "e-" : "e+") + exponent;
   }
 
+  /* Rates of the picture of a step's limit: eight a decade, from 0.001 to 10 000. */
+  const RATES = Array.from({ length: 57 }, (_, i) => 10 ** ((i - 24) / 8));
+
   /* --- The update --------------------------------------------------------------------------- */
 
   const finite = (value) => (Number.isFinite(value) ? value : null);
@@ -217,6 +220,12 @@
     };
   }
 
+  /* How long the step from s is as the rate grows; `settings`: one a rate. */
+  function overRates(settings, method, s, b) {
+    const length = (setting) => Math.abs(s - setting.landing[method](s, setting.alpha[method](s, b)));
+    return { method, b, length: settings.map((setting) => finite(length(setting))) };
+  }
+
   /* `rule`: what the API says about the activation whatever the step (knots and error bounds). */
   function nodeUpdate(asked, rule) {
     const { activation, b, s, lr, z_sq: inputs, mu } = asked;
@@ -227,6 +236,7 @@
       { length: 2 * HALF_OF_THE_SAMPLES + 1 },
       (_, i) => (reach * (i - HALF_OF_THE_SAMPLES)) / HALF_OF_THE_SAMPLES
     );
+    const atRates = RATES.map((rate) => settingOf({ ...asked, lr: rate }, rule.stand_in));
     const each = (make) => [1, -1].flatMap((sign) => ["eb", "ib"].map((method) => make(method, sign)));
     return {
       ...rule,
@@ -238,6 +248,8 @@
       steps: each((method, sign) => stepOf(setting, method, sign * s, sign * b)),
       s: places,
       sweeps: each((method, sign) => sweepOf(setting, method, places, sign * b)),
+      rates: RATES,
+      by_rate: each((method, sign) => overRates(atRates, method, sign * s, sign * b)),
       jump: activation === "relu" ? (-lr * inputs * Math.abs(b)) / 2 : null,
       cases: activation === "relu" ? reluTable(s, b, lr * inputs) : [],
     };

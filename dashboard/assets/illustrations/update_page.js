@@ -81,7 +81,7 @@
 
   /* --- From sliders to pictures ------------------------------------------------------------------ */
 
-  const WRITTEN = 7;
+  const WRITTEN = 8;
   const PLACE_SLIDER = "updates-place-slider";
 
   /* The ends, the step and the marks of the slider of s: those of the picture. */
@@ -124,10 +124,12 @@
     const look = lookIn(looks, scheme);
     window.etascope.plot("updates-down", window.etascope.updateFigure(view, 1, look));
     window.etascope.plot("updates-up", window.etascope.updateFigure(view, -1, look));
+    window.etascope.plot("updates-limit", window.etascope.limitFigure(view, look));
     return [
       updateWords(view, 1, look),
       updateWords(view, -1, look),
       updateNotes(view),
+      window.etascope.limitWords(view).filter(Boolean).map((words) => element("P", {}, words)),
       ...placeSlider(view),
     ];
   }

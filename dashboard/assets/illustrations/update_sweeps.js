@@ -1,4 +1,4 @@
-/* Step and loss against s: what one node's update would be from anywhere. */
+/* Step and loss against s, and the step against the rate: what one node's update would be. */
 (function () {
   "use strict";
 
@@ -112,5 +112,74 @@
     }));
   }
 
+  /* --- The limit of a step ------------------------------------------------------------------------ */
+
+  /* Full lines for b > 0, thin ones for b < 0; a log axis has no place for no step at all. */
+  function limitLine(view, sweep, look) {
+    const style = look.methods[sweep.method];
+    const way = sweep.b > 0 ? "b > 0" : "b < 0";
+    return {
+      type: "scatter",
+      x: view.rates,
+      y: sweep.length.map((length) => (length > 0 ? length : null)),
+      mode: "lines",
+      line: { color: style.colour, width: sweep.b > 0 ? 3 : 1.5, dash: style.dash },
+      hovertemplate: `${style.short}, ${way}, rate %{x:.3~g}: %{y:.3~g}<extra></extra>`,
+      name: `${style.short}, ${way}`,
+    };
+  }
+
+  /* How long both methods' steps get as the rate grows, the present rate marked. */
+  function limitFigure(view, look) {
+    const lines = view.by_rate.map((sweep) => limitLine(view, sweep, look));
+    const log = { type: "log", zeroline: false, automargin: false };
+    return {
+      data: lines,
+      layout: {
+        template: look.template,
+        margin: { l: 66, r: 12, t: 12, b: 74 },
+        legend: { orientation: "h", x: 0, y: -0.24, yanchor: "top" },
+        hovermode: "closest",
+        xaxis: { ...log, title: { text: "learning rate η" } },
+        yaxis: { ...log, title: { text: "length of the step in s" } },
+        shapes: [
+          {
+            type: "line",
+            yref: "paper",
+            x0: view.lr,
+            x1: view.lr,
+            y0: 0,
+            y1: 1,
+            line: { color: look.palette.text, width: 1 },
+            layer: "below",
+          },
+        ],
+      },
+    };
+  }
+
+  /* Whether IB's step still grows at the largest rates, in words; `sign`: of b. */
+  function limitWords(view) {
+    return [1, -1].map((sign) => {
+      const [eb, ib] = ["eb", "ib"].map((method) =>
+        view.by_rate.find((sweep) => sweep.method === method && sweep.b * sign > 0)
+      );
+      const start = sign > 0 ? "b > 0" : "b < 0";
+      if (!eb || !ib) {
+        return "";
+      }
+      const [before, last] = [ib.length[ib.length.length - 9], ib.length[ib.length.length - 1]];
+      const said = (length) => (length === null ? "no number" : number(length));
+      if (last === 0) {
+        return `${start}: IB makes no step at the largest rates; EB’s is ${said(eb.length[eb.length.length - 1])}.`;
+      }
+      const grows = last === null || before === null || last > 2 * before;
+      return grows
+        ? `${start}: IB’s step grows on, to ${said(last)} at a rate of 10 000; EB’s is ${said(eb.length[eb.length.length - 1])}.`
+        : `${start}: IB’s step stays near ${said(last)} however high the rate; EB’s is ${said(eb.length[eb.length.length - 1])} at 10 000.`;
+    });
+  }
+
   window.etascope.updateSweeps = { WORDS_WIDTH, jumps, withBreaks, sweepTraces, shownRange, jumpWords };
+  Object.assign(window.etascope, { limitFigure, limitWords });
 })();

@@ -24,7 +24,7 @@ from dashboard.ids import NewSweep as ids
 from dashboard.markup import Component, dcc, html
 from dashboard.pages.new_sweep import forecast
 from dashboard.pages.new_sweep import form as fields
-from dashboard.pages.new_sweep.body import FIELDS, LABELS, form_from_spec
+from dashboard.pages.new_sweep.body import CHOSEN, FIELDS, LABELS, form_from_spec
 from dashboard.router import Page, View
 
 __all__ = ["PAGE", "layout"]
@@ -177,7 +177,7 @@ def _usual_methods(task: TaskRead | None) -> list[str]:
 
 def _given(name: str, text: str) -> Any:
     """Return a field's value as the address writes it."""
-    if name == "methods":
+    if name in ("methods", *CHOSEN):
         return [method for method in text.split(",") if method]
     return text == "1" if name == "restart" else text or None
 

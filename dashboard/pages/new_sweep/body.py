@@ -8,11 +8,13 @@ from typing import Any
 
 from ib_core.errors import IBError
 from ib_core.sweep.request import (
+    MOST,
     POWER,
     RATE,
     RATE_COUNT,
     SETTINGS,
     TAU,
+    WITHIN,
     body_of,
     read_body,
     typed_form,
@@ -42,6 +44,8 @@ LABELS: dict[str, str] = {
     "rate_from": "From",
     "rate_to": "To",
     "rate_count": "Number of rates",
+    "rate_within": "Within a factor of",
+    "rate_most": "Trials at most",
     "rate_list": "Rates",
     "seeds": "Seeds",
     "epochs": "Epochs",
@@ -50,6 +54,8 @@ LABELS: dict[str, str] = {
     "clip": "Clipping norms",
     "mu": "Ridge mu",
     "batch_rule": "Batch rule",
+    "schedule": "Schedule",
+    "warmup": "Warm-up steps",
     "activation": "Activation",
     "device": "Device",
     "width": "Width",
@@ -68,13 +74,18 @@ LABELS: dict[str, str] = {
 #: The components.
 FIELDS: dict[str, str] = {name: f"new-{name.replace('_', '-')}" for name in LABELS}
 #: Fields of the form that are fields of the body, or of its options, under the same name.
-PLAIN = ("epochs", "batch_size", "mu", "batch_rule", "activation", "device", "profile", "note")
+PLAIN = (
+    *("epochs", "batch_size", "mu", "batch_rule", "schedule", "warmup", "activation"),
+    *("device", "profile", "note"),
+)
 OPTIONS = ("isgd_form", "inner_steps", "width", "depth", "momentum", "validation")
 #: Where the body keeps what the form calls otherwise.
 PATHS: dict[str, str] = {
     "rate_from": "learning_rates.from",
     "rate_to": "learning_rates.to",
     "rate_count": "learning_rates.count",
+    "rate_within": "learning_rates.within",
+    "rate_most": "learning_rates.most",
     "rate_list": "learning_rates",
     "tau": "options.decay.tau",
     "power": "options.decay.power",
@@ -88,16 +99,28 @@ KINDS: dict[str, NumberKind] = {
     "rate_from": replace(RATE, needed=True),
     "rate_to": replace(RATE, needed=True),
     "rate_count": replace(RATE_COUNT, what=LABELS["rate_count"], needed=True),
+    "rate_within": WITHIN,
+    "rate_most": MOST,
     **{
         name: kind
         for name in LABELS
-        if (setting := SETTINGS.get(PATHS.get(name, name))) and (kind := setting.kind)
+        if (setting := SETTINGS.get(PATHS.get(name, name)))
+        and (kind := setting.kind)
+        and not setting.listed
     },
     "tau": replace(TAU, needed=False),
     "power": POWER,
 }
+#: Settings that make a family where they are given several values: typed, or chosen.
+FAMILIES = {
+    name: setting
+    for name in LABELS
+    if (setting := SETTINGS.get(PATHS.get(name, name))) and setting.listed
+}
+CHOSEN = tuple(name for name, setting in FAMILIES.items() if setting.kind is None)
 #: Fields of several numbers, which the server reads; and all whose `text` counts, as typed.
-LISTS = ("rate_list", "seeds", "clip")
+LISTS = ("rate_list", "seeds", "clip", *(name for name in FAMILIES if name not in CHOSEN))
+UNDERSTOOD = LISTS[1:]
 TYPED = (*KINDS, *LISTS)
 
 #: Components that can show an error beneath them.
@@ -116,7 +139,9 @@ SHOWN_AT: dict[str, str] = {
 
 
 #: Fields that say which rates, and those that a preset decides.
-RATES = ("rate_from", "rate_to", "rate_count", "rate_list")
+RATES = ("rate_from", "rate_to", "rate_count", "rate_within", "rate_most", "rate_list")
+#: What each way to give rates in fields of their own has besides from and to.
+PARTS = {"grid": ("count",), "edge": ("within", "most")}
 DECIDED_BY_PRESET = ("task", "methods", "other_methods", *RATES)
 
 
@@ -134,17 +159,19 @@ def shown_at(
     parts = (field or "").split(".")
     paths = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
     found = next((SHOWN_AT[path] for path in paths if path in SHOWN_AT), None)
-    if found in RATES and rates != "grid":
+    if found in RATES and rates not in PARTS:
         found = "rate_list" if rates == "list" else None
     elif found == "rate_list":
-        found = "rate_to" if falls else "rate_count"
+        found = "rate_to" if falls else f"rate_{PARTS[rates][-1]}"
     return None if preset and found in DECIDED_BY_PRESET else found
 
 
 def grid_falls(body: Mapping[str, Any]) -> bool:
     """Return whether a body's rates are a grid that ends at or below its start."""
     rates = body.get("learning_rates")
-    return isinstance(rates, Mapping) and rates["count"] > 1 and rates["from"] >= rates["to"]
+    if not isinstance(rates, Mapping) or not {"from", "to"} <= rates.keys():
+        return False
+    return bool(rates.get("count", 2) > 1 and rates["from"] >= rates["to"])
 
 
 def in_the_forms_words(message: str) -> str:
@@ -177,6 +204,7 @@ def body_from(form: Mapping[str, Any]) -> dict[str, Any]:
     preset = form["mode"] == "preset"
     chosen = {"preset": form["preset"]} if preset else _chosen(form)
     decay = {name: form[name] for name in ("tau", "power") if form[name]}
+    form = {**form, **{name: form[name] or None for name in CHOSEN}}
     options = {name: form[name] for name in (*OPTIONS, "restart")} | {"decay": decay}
     said = {name: form[name] for name in ("seeds", "clip", *PLAIN)}
     try:
@@ -187,9 +215,12 @@ def body_from(form: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _chosen(form: Mapping[str, Any]) -> dict[str, Any]:
-    rates: Any = {part: form[f"rate_{part}"] for part in ("from", "to", "count")}
-    if form["rates_mode"] != "grid":
-        rates = None if form["rates_mode"] == "own" else form["rate_list"] or ""
+    mode = form["rates_mode"]
+    if mode in PARTS:
+        rates: Any = {part: form[f"rate_{part}"] for part in ("from", "to", *PARTS[mode])}
+        rates |= {"find": "edge"} if mode == "edge" else {}
+    else:
+        rates = None if mode == "own" else form["rate_list"] or ""
     other = SETTINGS["methods"].read(form["other_methods"] or "", True) or []
     return {
         "task": form["task"],
@@ -210,7 +241,12 @@ def read_own(text: str | None) -> dict[str, list[Any]]:
     except ValueError:
         return {}
     texts = given.items() if isinstance(given, dict) else ()
-    return {name: [_value(one)] for name, one in texts if isinstance(one, str) and one.strip()}
+    found = {name: re.split(r"\s*[,;]\s*", one.strip(" ,;")) for name, one in texts if _said(one)}
+    return {name: [_value(one) for one in words] for name, words in found.items()}
+
+
+def _said(text: Any) -> bool:
+    return isinstance(text, str) and bool(text.strip(" ,;"))
 
 
 def _value(text: str) -> Any:
@@ -225,18 +261,21 @@ def _value(text: str) -> Any:
 
 
 def written_own(vary: Mapping[str, Sequence[Any]] | None) -> str:
-    """Return what `read_own` reads as the first of each option's values."""
-    return json.dumps({name: json.dumps(values[0]) for name, values in (vary or {}).items()})
+    """Return what `read_own` reads as these values."""
+    texts = {name: ",".join(map(json.dumps, values)) for name, values in (vary or {}).items()}
+    return json.dumps(texts)
 
 
 def understood(body: Mapping[str, Any]) -> dict[str, str]:
     """Return what the fields with lists were understood as."""
-    seeds, clips = body.get("seeds"), body.get("clip") or ()
-    count = isinstance(seeds, int) and seeds > 1
-    return {
-        "seeds": f"seeds 1 to {seeds}" if count else "seed 1" if seeds == 1 else "",
-        "clip": ", ".join("none" if clip is None else written(clip) for clip in clips),
+    said = {**body, **{f"options.{name}": one for name, one in body.get("options", {}).items()}}
+    paths = {name: PATHS.get(name, name) for name in UNDERSTOOD}
+    found = {
+        name: typed_form(path, said.get(path)).replace(",", ", ") for name, path in paths.items()
     }
+    seeds = body.get("seeds")
+    count = isinstance(seeds, int) and seeds > 1
+    return found | {"seeds": f"seeds 1 to {seeds}" if count else "seed 1" if seeds == 1 else ""}
 
 
 def form_from_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -247,7 +286,7 @@ def form_from_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
     form = {
         **{name: body.get(name) for name in (*PLAIN, "task", "methods")},
         "rates_mode": "list",
-        "rate_list": ", ".join(written(rate) for rate in body.get("learning_rates", ())),
+        "rate_list": typed_form("learning_rates", body.get("learning_rates")).replace(",", ", "),
         "seeds": typed_form("seeds", body.get("seeds")).replace(",", ", ").rstrip(" "),
         "clip": typed_form("clip", body.get("clip")).replace(",", ", "),
         **{name: options.get(name) for name in (*OPTIONS, "restart")},
@@ -255,4 +294,10 @@ def form_from_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
         "power": decay.get("power"),
         "vary": written_own(body.get("vary")),
     }
-    return form | {name: written(form[name]) for name in KINDS if form.get(name) is not None}
+    rates = body.get("learning_rates")
+    if isinstance(rates, Mapping) and rates.get("find") == "edge":
+        form |= {"rates_mode": "edge", "rate_list": None}
+        form |= {f"rate_{part}": rates.get(part) for part in ("from", "to", *PARTS["edge"])}
+    form |= {name: [form[name]] for name in CHOSEN if form.get(name) is not None}
+    numbers = (*KINDS, *(name for name in FAMILIES if name not in CHOSEN))
+    return form | {name: written(form[name]) for name in numbers if form.get(name) is not None}

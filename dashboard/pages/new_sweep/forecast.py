@@ -22,7 +22,9 @@ from dashboard.pages.new_sweep.body import (
     FIELDS,
     LABELS,
     LISTS,
+    PARTS,
     TYPED,
+    UNDERSTOOD,
     WITH_ERRORS,
     Refused,
     body_from,
@@ -70,8 +72,7 @@ browser_callback(
     Output(ids.ERROR, "children"),
     *[Output(FIELDS[name], "error") for name in WITH_ERRORS],
     *[Output(FIELDS[name], "answers") for name in LISTS],
-    Output(ids.SEEDS, "understood"),
-    Output(FIELDS["clip"], "understood"),
+    *[Output(FIELDS[name], "understood") for name in UNDERSTOOD],
     Input(ids.ASKED, "data"),
     State(shared.NARROW, "data"),
     prevent_initial_call=True,
@@ -94,7 +95,7 @@ async def forecast(filled: list[Any], narrow: bool) -> tuple[Any, ...]:
     read = understood(body)
     answered = {"form": filled, "ready": True}
     clean = [None] * len(WITH_ERRORS)
-    told = (*_answers(filled), read["seeds"], read["clip"])
+    told = (*_answers(filled), *(read[name] for name in UNDERSTOOD))
     return (_facts(found), preview, answered, None, *clean, *told)
 
 
@@ -102,7 +103,7 @@ def _refused(words: str, where: str | None, filled: list[Any]) -> tuple[Any, ...
     errors = [words if name == where else None for name in WITH_ERRORS]
     panel = None if where else _alert(words)
     note = html.P(f"Not ready: see {LABELS[where]}.", className="muted") if where else None
-    told = (*_answers(filled), None, None)
+    told = (*_answers(filled), *[None] * len(UNDERSTOOD))
     return (note, None, {"form": filled, "ready": False}, panel, *errors, *told)
 
 
@@ -117,10 +118,11 @@ def _alert(words: str) -> Component:
 
 
 def _facts(found: DryRunRead) -> Component:
+    most = "at most " if found.at_most else ""
     pairs = [
-        ("Trials", count(found.trials)),
+        ("Trials", f"{most}{count(found.trials)}"),
         ("Already known", count(found.reused)),
-        ("To train", count(found.trials - found.reused)),
+        ("To train", f"{most}{count(found.trials - found.reused)}"),
         ("Shards", count(found.shards)),
         ("Time of one worker", f"about {duration(found.cost_seconds)}" if found.shards else "none"),
         ("Memory at most", size(found.memory_bytes) if found.memory_bytes else None),
@@ -161,6 +163,10 @@ def grid_of(task: TaskRead | None, profile: str) -> dict[str, Any]:
     Output(ids.PRESET_PART, "style"),
     Output("new-rates-grid", "style"),
     Output("new-rates-list", "style"),
+    Output("new-rates-grid-part", "style"),
+    Output("new-rates-edge-part", "style"),
+    Output("new-rates-most-part", "style"),
+    Output("new-rates-search", "style"),
     Input(ids.MODE, "value"),
     Input(ids.RATES_MODE, "value"),
     prevent_initial_call=True,
@@ -170,8 +176,10 @@ async def show_parts(mode: str, rates_mode: str) -> tuple[Any, ...]:
     return (
         HIDDEN if mode == "preset" else None,
         None if mode == "preset" else HIDDEN,
-        None if rates_mode == "grid" else HIDDEN,
+        None if rates_mode in PARTS else HIDDEN,
         None if rates_mode == "list" else HIDDEN,
+        None if rates_mode == "grid" else HIDDEN,
+        *([None if rates_mode == "edge" else HIDDEN] * 3),
     )
 
 
@@ -261,7 +269,14 @@ async def submit(clicks: int, *values: Any) -> tuple[Any, Any, Any]:
         return no_update, _alert(f"{LABELS[error.name]}: {error}"), study_id
     except Trouble as error:
         return no_update, _alert(in_the_forms_words(sentence(error))), study_id
-    return f"/studies/{study_id}", None, study_id
+    return f"/studies/{study_id}{await _picture(body)}", None, study_id
+
+
+async def _picture(body: dict[str, Any]) -> str:
+    """Return what of an address opens a preset's study with the picture it is made for."""
+    presets = (await get_catalog()).presets if "preset" in body else []
+    picture = next((one.picture for one in presets if one.name == body["preset"]), "")
+    return f"?view={picture}" if picture else ""
 
 
 async def _study_for(body: dict[str, Any], name: str | None) -> StudyCreate:

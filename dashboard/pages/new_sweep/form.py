@@ -12,8 +12,8 @@ from dashboard.components import card, method_swatch, number_field
 from dashboard.formats import count, counted
 from dashboard.ids import NewSweep as ids
 from dashboard.markup import Component, html
-from dashboard.pages.new_sweep.body import FIELDS, KINDS, LABELS, read_own
-from ib_core.written import NumberKind, written
+from dashboard.pages.new_sweep.body import FAMILIES, FIELDS, KINDS, LABELS, PARTS, read_own
+from ib_core.written import written
 
 
 def task_card(catalog: CatalogRead, form: Mapping[str, Any], task: TaskRead | None) -> Component:
@@ -93,27 +93,26 @@ def own_fields(task: TaskRead | None, text: str | None) -> Component | None:
     options: Mapping[str, Any] = task.options.get("properties", {}) if task else {}
     if not options:
         return None
-    held = {name: values[0] for name, values in read_own(text).items()}
+    held = read_own(text)
     fields = [_own_field(name, schema, held.get(name)) for name, schema in options.items()]
     return html.Div(fields, className="fields", style={"marginTop": "12px"})
 
 
-def _own_field(name: str, schema: Mapping[str, Any], held: Any) -> Component:
+def _own_field(name: str, schema: Mapping[str, Any], held: Sequence[Any] | None) -> Component:
     help = schema.get("description", "")
     if "enum" in schema:
-        return dmc.Select(
+        return dmc.MultiSelect(
             label=name,
             id=shared.part("own-choice", name),
             data=[{"value": json.dumps(one), "label": _plain(one)} for one in schema["enum"]],
-            value=None if held is None else json.dumps(held),
+            value=[json.dumps(one) for one in held or ()],
             placeholder=f"{_plain(schema['default'])}, the default",
             description=help or None,
             clearable=True,
         )
-    kind = NumberKind(name, schema["minimum"], schema["maximum"], whole=schema["type"] == "integer")
     hint = f"{written(schema['default'])}, the default"
-    text = "" if held is None else held if isinstance(held, str) else written(held)
-    field = number_field(shared.part("own-number", name), kind, text=text, label=name, hint=hint)
+    text = ", ".join(one if isinstance(one, str) else written(one) for one in held or ())
+    field = number_field(shared.part("own-number", name), None, text=text, label=name, hint=hint)
     return html.Div([field, html.Div(help, className="history-meta")]) if help else field
 
 
@@ -145,21 +144,32 @@ def rates_card(form: Mapping[str, Any]) -> Component:
                 {"value": "grid", "label": "Log-spaced grid"},
                 {"value": "list", "label": "List"},
                 {"value": "own", "label": "The task's own"},
+                {"value": "edge", "label": "Find the edge"},
             ],
             value=mode,
             size="xs",
             mb=12,
+            style={"flexWrap": "wrap"},
             **{"aria-label": LABELS["rates_mode"]},
         ),
         html.Div(
             [
                 _number("rate_from", form),
                 _number("rate_to", form),
-                _number("rate_count", form),
+                _part("grid", mode, _number("rate_count", form)),
+                _part("edge", mode, _number("rate_within", form, "1.1")),
+                _part("edge", mode, _number("rate_most", form, "as many as it takes"), "most"),
             ],
             className="fields",
             id="new-rates-grid",
-            style=None if mode == "grid" else {"display": "none"},
+            style=None if mode in PARTS else {"display": "none"},
+        ),
+        html.Div(
+            "Every seed's edge is found in rounds: coarse over the range, then halving the "
+            "interval between its last sound and its first broken rate. No grid is needed.",
+            id="new-rates-search",
+            className="history-meta",
+            style=None if mode == "edge" else {"display": "none"},
         ),
         html.Div(
             _number("rate_list", form, "0.1, 1, 10, or a grid: 0.01:100:9"),
@@ -169,6 +179,12 @@ def rates_card(form: Mapping[str, Any]) -> Component:
         html.Div(id=ids.RATES, style={"marginTop": "8px"}),
         title="Learning rates",
     )
+
+
+def _part(of: str, mode: str, field: Component, name: str = "") -> Component:
+    """Return a field that only one way to give rates has."""
+    shown = None if mode == of else {"display": "none"}
+    return html.Div(field, id=f"new-rates-{name or of}-part", style=shown)
 
 
 def seeds_card(form: Mapping[str, Any]) -> Component:
@@ -194,20 +210,21 @@ def options_card(catalog: CatalogRead, form: Mapping[str, Any]) -> Component:
     """Return the expander."""
     activations = [(one.name, one.name) for one in catalog.activations]
     fields = [
-        _number("batch_size", form, "default"),
+        _number("batch_size", form, "default; or 8, 32"),
         _number("clip", form, "none, 1"),
         _number("mu", form, "0"),
-        _choice(
+        _choices(
             "batch_rule",
             form,
             [("own", "own: each sample its own step"), ("share", "share: steps summed")],
-            clearable=True,
         ),
-        _choice("activation", form, activations, clearable=True),
+        _choices("activation", form, activations),
+        _choices("schedule", form, [(one, one) for one in FAMILIES["schedule"].choices]),
+        _number("warmup", form, "0"),
         _choice("device", form, [("auto", "auto"), ("cpu", "cpu"), ("cuda", "cuda")]),
-        _number("width", form, "default"),
+        _number("width", form, "default; or 16, 64"),
         _number("depth", form, "default"),
-        _choice("isgd_form", form, [("text", "text"), ("authors", "authors")], clearable=True),
+        _choices("isgd_form", form, [("text", "text"), ("authors", "authors")]),
         _number("inner_steps", form, "default"),
         _number("momentum", form, "default"),
         _number("validation", form, "none held out"),
@@ -291,19 +308,23 @@ def _number(name: str, form: Mapping[str, Any], hint: str = "") -> Component:
     )
 
 
-def _choice(
-    name: str,
-    form: Mapping[str, Any],
-    choices: Sequence[tuple[str, str]],
-    *,
-    clearable: bool = False,
-) -> Component:
+def _choice(name: str, form: Mapping[str, Any], choices: Sequence[tuple[str, str]]) -> Component:
     return dmc.Select(
         label=LABELS[name],
         id=FIELDS[name],
         data=[{"value": value, "label": words} for value, words in choices],
         value=form[name],
-        clearable=clearable,
-        allowDeselect=clearable,
-        placeholder="default",
+        allowDeselect=False,
+    )
+
+
+def _choices(name: str, form: Mapping[str, Any], choices: Sequence[tuple[str, str]]) -> Component:
+    """Return a field of one value or several: a family."""
+    return dmc.MultiSelect(
+        label=LABELS[name],
+        id=FIELDS[name],
+        data=[{"value": value, "label": words} for value, words in choices],
+        value=form[name] or [],
+        clearable=True,
+        placeholder=None if form[name] else "default",
     )

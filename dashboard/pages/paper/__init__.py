@@ -6,6 +6,7 @@ The page's layout stands here; its parts are
 | --- | --- |
 | `matrix` | experiments by profile: small curves and verdicts, each opening its detail |
 | `detail` | one experiment: curves, clipping, numbers, notes, one click to run the rest |
+| `theory` | App. C: the average that its theorem bounds |
 | `tables` | claims, UCI's tables and pictures, run times |
 """
 
@@ -24,6 +25,7 @@ from dashboard.markup import Component, dcc, html
 from dashboard.pages.paper.detail import detail_card, messages
 from dashboard.pages.paper.matrix import matrix, verdict_badge
 from dashboard.pages.paper.tables import claims_table, run_times_table, uci_section
+from dashboard.pages.paper.theory import TAG, theory_section
 from dashboard.router import Page
 
 __all__ = ["PAGE", "layout", "newest_studies"]
@@ -62,6 +64,8 @@ async def layout(**query: str) -> Component:
             claims_table(paper),
             html.H2("UCI: 120 tables", className="section-title"),
             uci_section(paper, _ranks(studies), may_run=may_write(visitor)),
+            html.H2("Appendix C: the theorem’s average", className="section-title"),
+            theory_section(studies.get(("text", TAG)), may_run=may_write(visitor)),
             html.H2("Run times", className="section-title"),
             run_times_table(paper),
         ],

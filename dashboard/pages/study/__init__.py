@@ -27,18 +27,25 @@ from dashboard.components import (
     button_link,
     card,
     empty_state,
+    figure_dialog,
+    goes_on,
     link,
     more_numbers,
     plain_elements,
     read_controls,
+    scrubber,
     tick_stores,
-    unfinished,
 )
 from dashboard.ids import Study as ids
 from dashboard.markup import Component, dcc, html
 from dashboard.pages.study import discussion, header, progress
 from dashboard.pages.study.answer import measure_line
-from dashboard.pages.study.controls import CONTROLS, control_panel, metric_of, without_common
+from dashboard.pages.study.controls import (
+    CONTROLS,
+    control_panel,
+    metric_of,
+    without_common,
+)
 from dashboard.pages.study.curves import blank
 from dashboard.pages.study.sweeps import MOST_SWEEPS, dialogs, sweep_list
 from dashboard.pages.study.trials import drawer
@@ -95,6 +102,7 @@ async def _with_sweeps(
         await _content(study, sweeps, values, own),
         drawer(values["trials"]),
         *dialogs(),
+        figure_dialog("study"),
     ]
 
 
@@ -139,9 +147,7 @@ def _stores(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) -
         dcc.Store(id=ids.DONE),
         dcc.Store(id=ids.ZOOM, data=values["zoom"]),
         dcc.Store(id=ids.SELECTED, data=values["trials"]),
-        dcc.Interval(
-            id=ids.INTERVAL, interval=INTERVAL_MS, disabled=not unfinished(study.progress)
-        ),
+        dcc.Interval(id=ids.INTERVAL, interval=INTERVAL_MS, disabled=not goes_on(study)),
     ]
 
 
@@ -228,6 +234,7 @@ def _figure(lanes: int) -> Component:
             ),
             id=ids.FIGURE,
         ),
+        scrubber(ids),
         dmc.Button(
             "Show all again",
             id=ids.ZOOM_OUT,

@@ -32,12 +32,12 @@ from dashboard.components import (
     advice,
     answer_words,
     fill_from,
+    goes_on,
     lane_name,
     method_swatch,
     scorecard_table,
     show_more_from,
     strip_lanes,
-    unfinished,
 )
 from dashboard.formats import counted, number, rough
 from dashboard.ids import Study as ids
@@ -48,6 +48,8 @@ from dashboard.pages.study.controls import ANY, of_task, task_shown
 MOST_SCORES = 24
 SCORES: Cache[ScorecardRead] = Cache(MOST_SCORES, owner=asked_client)
 NOTHING = html.Span(className="nothing")
+#: The factor within which a gap is narrowed.
+NARROW = 1.1
 
 fill_from(ids.SCORES, ids.SCORECARD)
 fill_from(ids.ANSWERS, ids.ANSWER)
@@ -109,17 +111,26 @@ def gaps_in(rows: Sequence[ScorecardRow]) -> list[dict[str, Any]]:
             "low": row.strip.to_test[0],
             "high": row.strip.to_test[1],
             "sweep": row.gap,
+            "narrow": narrowing(row.gap, *row.strip.to_test),
         }
         for row in rows
         if row.strip.to_test is not None
     ]
 
 
+def narrowing(sweep: dict[str, Any] | None, low: float, high: float) -> dict[str, Any] | None:
+    """Return the sweep that narrows a gap seed by seed; None for one that is narrow already."""
+    if sweep is None or high <= low * NARROW:
+        return None
+    search = {"find": "edge", "from": low, "to": high, "within": NARROW}
+    return {**sweep, "learning_rates": search}
+
+
 def refusal(study: StudyRead, visitor: MeRead) -> str:
     """Return why nothing can be added to a study now; nothing if it can."""
     if not may_change(visitor, study):
         return "Only its owner can add to this study."
-    if unfinished(study.progress):
+    if goes_on(study):
         return "The study is running; its gaps can be tested when it has ended."
     return ""
 
@@ -172,8 +183,21 @@ def _offer(gap: dict[str, Any], forecast: DryRunRead | str | None, *, able: bool
         **{"aria-label": f"Test the gap of {gap['name']}, {between}"},
     )
     words = html.Span(reason or _cost(forecast), className="muted")
-    return html.Div(
-        [swatch, html.Span([html.B(gap["name"]), f": {between}"]), button, words], className="gap"
+    named = html.Span([html.B(gap["name"]), f": {between}"])
+    narrow = [_narrow(gap, able=able and not reason)] if gap["narrow"] else []
+    return html.Div([swatch, named, button, words, *narrow], className="gap")
+
+
+def _narrow(gap: dict[str, Any], *, able: bool) -> Component:
+    words = f"Narrow it to within {number(NARROW)}"
+    return dmc.Button(
+        words,
+        id=shared.part("narrow", gap["id"]),
+        size="compact-xs",
+        variant="light",
+        n_clicks=0,
+        disabled=not able,
+        **{"aria-label": f"{words}: every seed's edge of {gap['name']}"},
     )
 
 
@@ -197,29 +221,34 @@ def _cost(forecast: DryRunRead | str | None) -> str:
 @callback(
     Output(ids.DONE, "data", allow_duplicate=True),
     Input(shared.part("gap", ALL), "n_clicks"),
+    Input(shared.part("narrow", ALL), "n_clicks"),
     State(ids.GAPS, "data"),
     State(ids.ID, "data"),
     prevent_initial_call=True,
 )
-async def try_gap(_clicks: list[int], gaps: list[dict[str, Any]], study_id: int) -> Any:
-    """Submit the sweep that tests the gap whose button was pressed."""
+async def try_gap(
+    _tested: list[int], _narrowed: list[int], gaps: list[dict[str, Any]], study_id: int
+) -> Any:
+    """Submit the sweep that tests or narrows the gap whose button was pressed."""
     pressed = dash.ctx.triggered_id
     if not pressed or not dash.ctx.triggered[0]["value"]:
         return no_update
     gap = next(one for one in gaps if one["id"] == pressed["key"])
+    narrow = "narrow" in str(pressed.get("type"))
+    wish = gap["narrow"] if narrow else gap["sweep"]
     study = await ask(calls.study(study_id))
-    body = SweepCreate.model_validate(gap["sweep"])
-    sweep = await ask(calls.submit(study_id, body, idempotency_key=gap_key(study, gap)))
-    say(f"Sweep {sweep.id} tests the gap of {gap['name']}.")
+    body = SweepCreate.model_validate(wish)
+    sweep = await ask(calls.submit(study_id, body, idempotency_key=gap_key(study, wish)))
+    say(f"Sweep {sweep.id} {'narrows' if narrow else 'tests'} the gap of {gap['name']}.")
     return f"gap {sweep.id}"
 
 
-def gap_key(study: StudyRead, gap: dict[str, Any]) -> str:
+def gap_key(study: StudyRead, sweep: dict[str, Any]) -> str:
     """Return what tells one wish to test a gap from another: pressed twice, it is submitted once.
 
     A study that has got a sweep since is another question.
     """
-    told = json.dumps([study.id, study.sweep_ids, gap["sweep"]], sort_keys=True)
+    told = json.dumps([study.id, study.sweep_ids, sweep], sort_keys=True)
     return f"gap-{hashlib.sha256(told.encode()).hexdigest()[:32]}"
 
 

@@ -2,13 +2,21 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, cast
 
 import dash_mantine_components as dmc
 from dash import Input, Output
 
-from backend.schemas import Band, Metric, PairedRead, Reducer, ScorecardRow, SeriesRead, SweepRead
+from backend.schemas import (
+    Band,
+    Metric,
+    PairedRead,
+    Reducer,
+    ScorecardRow,
+    SeriesRead,
+    SweepRead,
+)
 from dashboard.callbacks import browser_callback
 from dashboard.components import (
     BANDS,
@@ -19,13 +27,18 @@ from dashboard.components import (
     VALIDATION,
     Choice,
     Control,
+    arrange_from,
     control_group,
+    family_controls,
+    family_of,
+    family_panel,
     keep_in_url,
     segmented,
     switch,
     values_of,
+    view_control,
 )
-from dashboard.figures import ScaleName
+from dashboard.figures import Family, ScaleName
 from dashboard.ids import Study as ids
 from dashboard.markup import Component, html
 
@@ -33,13 +46,15 @@ from dashboard.markup import Component, html
 MOST_TOGETHER = 4
 #: Fewer tasks are not compared as a whole.
 LEAST_TASKS = 3
-#: More choices than this do not fit beside each other.
-MOST_BESIDE = 4
 #: What the control says while nobody has chosen.
 ANY = "all"
 
 VIEWS: tuple[Choice, ...] = (
     ("curves", "Curves"),
+    ("map", "Map"),
+    ("against", "Against a setting"),
+    ("learning", "Learning curves"),
+    ("box", "Box plot"),
     ("best_of", "Best of k"),
     ("across", "Tasks"),
     ("method", "Minus EB"),
@@ -60,6 +75,7 @@ CONTROLS = (
     Control("seeds", ids.SEEDS, True, kind="flag", property="checked"),
     Control("y", ids.SCALE, "focus", choices=values_of(SCALES)),
     Control("task", ids.TASK, ANY),
+    *family_controls(ids),
     Control("numbers", ids.NUMBERS, "short", property="data", choices=("short", "all")),
     Control("zoom", ids.ZOOM, "", property="data"),
     Control("trials", ids.SELECTED, "", property="data", quiet=True),
@@ -68,6 +84,7 @@ CONTROLS = (
 DRAWN_BY = CONTROLS[:-3]
 
 keep_in_url(PATH, CONTROLS)
+arrange_from(ids)
 browser_callback(
     "function(zoom) { return zoom ? 'inline-block' : 'none'; }",
     Output(ids.ZOOM_OUT, "display"),
@@ -89,11 +106,22 @@ OF_DIFFERENCES = (
     "Differences show both splits, with 95 % intervals, and pair clipped and unclipped runs."
 )
 OF_NUMBERS = "Here the interval is the number's own, from the scorecard."
+OF_LEARNING = "Curves over training show every epoch and every seed; there is no band."
+OF_SEEDS = "Boxes show the seeds at one rate; there is no band."
+OF_CELLS = "A map's cells are means; there is no band."
 OF_TASKS = "Tasks are compared by the scorecard's numbers, with all curves that they share."
+WORDS = {
+    "best_of": OF_NUMBERS,
+    "against": OF_NUMBERS,
+    "across": OF_TASKS,
+    "learning": OF_LEARNING,
+    "box": OF_SEEDS,
+    "map": OF_CELLS,
+}
 # A control that would do nothing cannot be pressed, and a sentence says why.
 browser_callback(
     "function(quantity, view) { const words = "
-    f"{json.dumps({'best_of': OF_NUMBERS, 'across': OF_TASKS})};"
+    f"{json.dumps(WORDS)};"
     " if (quantity === 'seconds') {"
     f" return [true, true, true, false, false, {json.dumps(OF_TIME)}]; }}"
     " if (view === 'curves') { return [false, false, false, false, false, '']; }"
@@ -106,6 +134,22 @@ browser_callback(
 )
 
 
+# fmt: off
+ViewName = Literal[
+    "curves", "map", "against", "learning", "box", "best_of", "across", "method", "clip", "engine"
+]
+# fmt: on
+#: How many of them are no controls of families.
+OWN = len(DRAWN_BY) - len(family_controls(ids))
+
+
+#: Their names below.
+FIELDS = (
+    *("quantity", "split", "reducer", "clipping", "view"),
+    *("band", "seeds", "scale", "task"),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class StudyView:
     """The controls' values, in their order."""
@@ -114,16 +158,23 @@ class StudyView:
     split: str
     reducer: Reducer
     clipping: str
-    view: Literal["curves", "best_of", "across", "method", "clip", "engine"]
+    view: ViewName
     band: Band
     seeds: bool
     scale: ScaleName
     task: str = ANY
+    family: Family = field(default_factory=Family)
+
+    @classmethod
+    def of(cls, values: Sequence[Any]) -> "StudyView":
+        """Return what the controls in `DRAWN_BY` say."""
+        own = dict(zip(FIELDS, values[:OWN], strict=True))
+        return cls(**own, family=family_of(values[OWN:], own["view"]))
 
     @property
-    def shows_curves(self) -> bool:
-        """Whether curves are drawn, not differences; time is never the latter."""
-        return self.view == "curves" or self.quantity == "seconds"
+    def picture(self) -> str:
+        """What is drawn; time is drawn as curves only."""
+        return "curves" if self.quantity == "seconds" else self.view
 
     @property
     def metric(self) -> Metric:
@@ -179,10 +230,11 @@ def control_panel(
         control_group("Data", *data, clipping),
         control_group(
             "View",
-            _view_control(views, values["view"]),
+            view_control(ids.VIEW, views, values["view"]),
             segmented("Band", ids.BAND, BANDS, values["band"]),
             switch("Seeds", ids.SEEDS, values["seeds"]),
         ),
+        family_panel(ids, values),
         control_group("Axes", segmented("y scale", ids.SCALE, SCALES, values["y"])),
         html.P(id=ids.REASON, className="muted reason", role="status"),
     ]
@@ -193,26 +245,6 @@ def _may_hold_out(spec: Mapping[str, Any]) -> bool:
     options = spec.get("options") or {}
     own = "code" in options or spec.get("where") == "agents" or spec.get("imported")
     return bool("validation" in options or own)
-
-
-def _view_control(views: Sequence[Choice], value: str) -> Component:
-    """Return the choice of a picture: all visible if they fit, else one below the other."""
-    if len(views) <= MOST_BESIDE:
-        return segmented("Picture", ids.VIEW, views, value)
-    return html.Div(
-        [
-            html.Span("Picture", id=f"{ids.VIEW}-label"),
-            dmc.Select(
-                id=ids.VIEW,
-                data=[{"value": name, "label": words} for name, words in views],
-                value=value,
-                allowDeselect=False,
-                size="xs",
-                **{"aria-labelledby": f"{ids.VIEW}-label"},
-            ),
-        ],
-        className="control",
-    )
 
 
 Line = TypeVar("Line", SeriesRead, ScorecardRow)
@@ -229,10 +261,14 @@ def of_task(lines: Sequence[Line], task: str | None) -> list[Line]:
     """Return a task's curves or rows, named by what still tells them apart."""
     if task is None:
         return list(lines)
-    own = [line for line in lines if line.task == task]
-    labels = without_common([line.label for line in own])
+    return named_apart([line for line in lines if line.task == task])
+
+
+def named_apart(lines: Sequence[Line]) -> list[Line]:
+    """Return curves or rows, named by what tells those that are left apart."""
+    labels = without_common([line.label for line in lines])
     return [
-        line.model_copy(update={"label": label}) for line, label in zip(own, labels, strict=True)
+        line.model_copy(update={"label": label}) for line, label in zip(lines, labels, strict=True)
     ]
 
 

@@ -15,24 +15,36 @@ from pydantic import BaseModel
 from backend.client import calls
 from backend.schemas import DifferenceKind, SensitivityRead, StudyRead
 from dashboard import ids as shared
-from dashboard.api_client import Trouble, ask, asked_client, task_title
+from dashboard.api_client import Trouble, ask, asked_client, learning_of, task_title
 from dashboard.cache import Cache
 from dashboard.callbacks import callback
-from dashboard.components import draw_from, unfinished
+from dashboard.components import choices_of, draw_from, unfinished
 from dashboard.figures import (
+    FAMILY_VIEWS,
     QUANTITY,
+    Answers,
     Picture,
     across_figure,
     best_of_figure,
     difference_figure,
-    sensitivity_figure,
+    needs_learning,
+    needs_rows,
+    shown_only,
+    view_figure,
 )
 from dashboard.formats import counted
 from dashboard.ids import Study as ids
 from dashboard.markup import Component, html
 from dashboard.pages.study import progress
 from dashboard.pages.study.answer import scores_of
-from dashboard.pages.study.controls import DRAWN_BY, StudyView, of_task, pairs_of_task, task_shown
+from dashboard.pages.study.controls import (
+    DRAWN_BY,
+    StudyView,
+    named_apart,
+    of_task,
+    pairs_of_task,
+    task_shown,
+)
 from dashboard.theme import PALETTE, Scheme, scheme_of, template
 from ib_core.metrics import KINDS
 
@@ -63,11 +75,13 @@ class Drawn:
         figure: The picture.
         caption: What stands below it.
         mark: Changes whenever the picture does.
+        choices: What its series can be arranged by; None: nothing.
     """
 
     figure: go.Figure
     caption: Component
     mark: str
+    choices: dict[str, Any] | None = None
 
 
 PICTURES: Cache[Drawn] = Cache(MOST_PICTURES, owner=asked_client)
@@ -78,8 +92,8 @@ _running: set[asyncio.Task[None]] = set()
 
 async def drawn(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     """Fetch what a view of a study is drawn from, and draw it."""
-    if view.shows_curves:
-        return await _curves(study, view, picture)
+    if view.picture in FAMILY_VIEWS:
+        return await _series(study, view, picture)
     if view.view in ("best_of", "across"):
         return await _scored(study, view, picture)
     return await _differences(study, view, picture)
@@ -102,10 +116,15 @@ def blank(words: str = "", scheme: Scheme = "light") -> go.Figure:
     )
 
 
-async def _beside(draw: Callable[[], go.Figure], caption: Component, *told: Any) -> Drawn:
+async def _beside(
+    draw: Callable[[], go.Figure],
+    caption: Component,
+    *told: Any,
+    choices: dict[str, Any] | None = None,
+) -> Drawn:
     """Draw in a thread: ten thousand seeds take a while, and the event loop serves others."""
     figure, mark = await asyncio.to_thread(lambda: (draw(), _mark(told)))
-    return Drawn(figure, caption, mark)
+    return Drawn(figure, caption, mark, choices)
 
 
 def _mark(told: Sequence[Any]) -> str:
@@ -113,25 +132,49 @@ def _mark(told: Sequence[Any]) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
-async def _curves(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
-    found, initial = await asyncio.gather(
+async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
+    """Draw what is made of series, and perhaps of their numbers and losses over training."""
+    found, initial, scored = await asyncio.gather(
         ask(calls.sensitivity(study.id, metric=view.metric, reducer=view.reducer, band=view.band)),
         _initial_loss(study) if view.metric == "train_loss" else _none(),
+        scores_of(study.id, progress.version(study), view.scored, view.reducer)
+        if needs_rows(view.picture)
+        else _none(),
     )
-    task = task_shown(view.task, study.tasks)
-    series = [line for line in of_task(found.series, task) if view.shows(line)]
-    threshold = next((line.threshold for line in series if line.threshold is not None), None)
-    caption = _caption(found)
+    task, only = task_shown(view.task, study.tasks), view.family.only
+    every = [line for line in of_task(found.series, task) if view.shows(line)]
+    series = named_apart(shown_only(every, only))
+    rows = [row for row in of_task(scored.rows, task) if view.shows(row)] if scored else []
+    learning = (
+        await learning_of(series, view.metric, view.family.smooth)
+        if needs_learning(view.picture, picture)
+        else {}
+    )
+    caption, choices = _caption(found), choices_of(every)
     if not any(line.points for line in series):
         words = _why_empty(found, view)
-        return await _beside(partial(blank, words, picture.scheme), caption, words, picture)
-    draw = partial(sensitivity_figure, series, picture, threshold=threshold, initial=initial)
-    return await _beside(draw, caption, found, view, picture, initial)
+        return await _beside(
+            partial(blank, words, picture.scheme), caption, words, picture, choices=choices
+        )
+    answers = Answers(
+        series,
+        rows=shown_only(rows, only),
+        learning=learning,
+        threshold=next((line.threshold for line in series if line.threshold is not None), None),
+        initial=initial,
+    )
+    draw = partial(_drawn_or_said, view.picture, answers, picture)
+    return await _beside(draw, caption, found, view, picture, initial, choices=choices)
+
+
+def _drawn_or_said(view: str, answers: Answers, picture: Picture) -> go.Figure:
+    made = view_figure(view, answers, picture)
+    return blank(made, picture.scheme) if isinstance(made, str) else made
 
 
 def _why_empty(found: SensitivityRead, view: StudyView) -> str:
     if any(line.points for line in found.series):
-        return "No curve matches the clipping that was chosen."
+        return "No curve matches what was chosen."
     if any(line.unfinished for line in found.series):
         return "No trial has ended yet. Curves appear with the first that do."
     if any(line.failed for line in found.series):
@@ -194,15 +237,16 @@ async def _scored(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
         return await _beside(
             draw, html.P(told, className="history-meta"), found.across, picture, view
         )
-    rows = [
-        row for row in of_task(found.rows, task_shown(view.task, study.tasks)) if view.shows(row)
-    ]
+    task = task_shown(view.task, study.tasks)
+    every = [row for row in of_task(found.rows, task) if view.shows(row)]
+    rows = named_apart(shown_only(every, view.family.only))
     if not any(one.value is not None for row in rows for one in row.best_of):
         words = "No series has an expected best of k yet: see “Expected best of 3” in the table."
         return await _beside(partial(blank, words, picture.scheme), html.P(), words, picture)
     words = KINDS["best_of_3"].definition.replace("of 3 rates", "of k rates")
     caption = html.P(words, className="history-meta")
-    return await _beside(partial(best_of_figure, rows, picture), caption, *rows, picture)
+    draw = partial(best_of_figure, rows, picture)
+    return await _beside(draw, caption, *rows, picture, choices=choices_of(every))
 
 
 async def _differences(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
@@ -234,6 +278,7 @@ draw_from(ids.DRAWN, ids.GRAPH, ids.ZOOM)
     Output(ids.CAPTION, "children"),
     Output(ids.MARK, "data"),
     Output(ids.SCORED, "data"),
+    Output(ids.CHOICES, "data"),
     Input(ids.VERSION, "data"),
     *VIEW_INPUTS,
     Input(shared.SCHEME, "data"),
@@ -246,7 +291,7 @@ draw_from(ids.DRAWN, ids.GRAPH, ids.ZOOM)
 async def draw(*values: Any) -> tuple[Any, ...]:
     """Draw the study; a figure that did not change is not sent again."""
     _version, *chosen, scheme, narrow, study_id, mark, scored = values
-    view = StudyView(*chosen)
+    view = StudyView.of(chosen)
     study = await ask(calls.study(study_id))
     task, version = task_shown(view.task, study.tasks), progress.version(study)
     title = await task_title([task] if task else study.tasks)
@@ -258,7 +303,9 @@ async def draw(*values: Any) -> tuple[Any, ...]:
 
     found = await shown(view)
     to_score = [version, view.scored, view.reducer, task]
-    rest = (found.caption, found.mark, no_update if scored == to_score else to_score)
+    scoring = no_update if scored == to_score else to_score
+    choices = found.choices if found.choices is not None else no_update
+    rest = (found.caption, found.mark, scoring, choices)
     if found.mark == mark:
         return no_update, *rest
     prefetch(study, version, view, shown)
@@ -276,7 +323,8 @@ def picture_of(view: StudyView, title: str, scheme: str | None, narrow: bool | N
         seeds=view.seeds,
         scheme=scheme_of(scheme),
         narrow=bool(narrow),
-        revision=f"{view.task} {view.view} {view.metric} {view.scale}",
+        revision=f"{view.task} {view.view} {view.metric} {view.scale} {view.family}",
+        family=view.family,
     )
 
 
@@ -316,4 +364,4 @@ def one_control_away(view: StudyView) -> Iterator[StudyView]:
     yield from (replace(view, scale=name) for name in ("log", "focus") if name != view.scale)
     yield from (replace(view, band=name) for name in ("quantile", "std", "se") if name != view.band)
     yield replace(view, view="method" if view.view == "curves" else "curves")
-    yield replace(view, view="best_of")
+    yield from (replace(view, view=name) for name in ("map", "best_of"))

@@ -12,7 +12,7 @@ from backend.schemas import StudyRead, StudyUpdate
 from dashboard import ids as shared
 from dashboard.api_client import api_address, ask
 from dashboard.callbacks import browser_callback, callback, notice
-from dashboard.components import button_link, local_time, markdown, state_badge
+from dashboard.components import button_link, figure_from, local_time, markdown, state_badge
 from dashboard.ids import Study as ids
 from dashboard.markup import Component, html
 
@@ -196,6 +196,7 @@ def export_menu(study_id: int) -> Component:
                         dmc.MenuItem(words, id=f"study-export-{kind}", n_clicks=0)
                         for kind, words in PICTURES.items()
                     ),
+                    dmc.MenuItem("For a paper…", id=ids.FOR_PAPER, n_clicks=0),
                     dmc.MenuDivider(),
                     dmc.MenuLabel("Every trial"),
                     *(
@@ -224,6 +225,7 @@ def export_menu(study_id: int) -> Component:
     )
 
 
+figure_from("study", ids.GRAPH, ids.FOR_PAPER)
 for _kind in PICTURES:
     browser_callback(
         "function(clicks, study) { if (clicks) { "

@@ -13,15 +13,15 @@ from dashboard.cache import MOST_STUDIES, Cache, ShownVersions, now_in_steps
 from dashboard.callbacks import browser_callback, callback
 from dashboard.components import (
     answering,
+    goes_on,
     progress_panel,
     retriable,
     state_badge,
     tick_from,
-    unfinished,
 )
 from dashboard.ids import Study as ids
 from dashboard.markup import Component
-from dashboard.pages.study.sweeps import MOST_SWEEPS, sweep_list
+from dashboard.pages.study.sweeps import MOST_SWEEPS, found_so_far, sweep_list
 
 #: A study and its sweeps, as the API told them.
 Asked = tuple[StudyRead, Page[SweepRead]]
@@ -46,7 +46,7 @@ def version(study: StudyRead) -> str:
     """Return a text that changes when the study's results do; while it runs, not too often."""
     counts = sorted(study.progress.items())
     newest = f"{study.sweep_ids} {counts} {study.state}"
-    return SHOWN.of(study.id, newest, running=unfinished(study.progress) > 0)
+    return SHOWN.of(study.id, newest, running=goes_on(study))
 
 
 @callback(
@@ -71,7 +71,7 @@ async def follow(_tick: Any, _done: Any, study_id: int, known: str | None) -> tu
     picture wait for it.
     """
     visitor, (study, sweeps) = await asyncio.gather(get_visitor(), _just_now(study_id))
-    running = unfinished(study.progress) > 0
+    running = goes_on(study)
     mark = sweeps_mark(sweeps.items)
     own = may_change(visitor, study)
     listed = no_update if mark == known else await sweep_list(sweeps.items, own=own)
@@ -99,7 +99,7 @@ async def _just_now(study_id: int) -> Asked:
 
     study, sweeps = await ASKED.get(study_id, now_in_steps(SHARED_SECONDS), asked)
     # One that has ended may just have been taken up again: then a second is too old.
-    return (study, sweeps) if unfinished(study.progress) else await asked()
+    return (study, sweeps) if goes_on(study) else await asked()
 
 
 def sweeps_mark(sweeps: Sequence[SweepRead]) -> str:
@@ -107,6 +107,7 @@ def sweeps_mark(sweeps: Sequence[SweepRead]) -> str:
     return str(
         [
             (one.id, str(one.state), one.cancelled, retriable(one.progress), one.reused)
+            + ((found_so_far(one.search),) if one.search else ())
             for one in sweeps
         ]
     )

@@ -11,7 +11,7 @@ import dash_mantine_components as dmc
 from dash import ALL, Input, Output, State, no_update
 
 from backend.client import calls
-from backend.schemas import SweepCreate, SweepRead
+from backend.schemas import SearchRead, SweepCreate, SweepRead
 from dashboard import ids as shared
 from dashboard.api_client import api_address, ask, get_catalog
 from dashboard.callbacks import browser_callback, callback, say
@@ -22,7 +22,7 @@ from dashboard.components import (
     state_badge,
     unfinished,
 )
-from dashboard.figures import rates_words
+from dashboard.figures import bracket_bars, bracket_words, rates_words
 from dashboard.formats import counted, number
 from dashboard.ids import Study as ids
 from dashboard.markup import Component, html
@@ -58,22 +58,63 @@ async def sweep_list(sweeps: Sequence[SweepRead], *, own: bool = True) -> list[C
 
 
 def _needs_somebody(sweep: SweepRead) -> bool:
-    return unfinished(sweep.progress) > 0 or retriable(sweep.progress) > 0
+    return _may_stop(sweep) or retriable(sweep.progress) > 0
+
+
+def _may_stop(sweep: SweepRead) -> bool:
+    """Return whether there is anything to cancel: trials, or rounds that would follow."""
+    return unfinished(sweep.progress) > 0 or (sweep.search is not None and not sweep.search.done)
+
+
+def found_so_far(search: SearchRead) -> str:
+    """Return a text that changes whenever a search's picture would."""
+    return f"{search.trials} {search.done} {[one.text for one in search.series]} " + str(
+        [(seed.low, seed.high) for one in search.series for seed in one.seeds]
+    )
+
+
+def searched(search: SearchRead) -> Component:
+    """Return a search's brackets as bars, and how far it is in words."""
+    rounds = counted(len(search.rounds), "round")
+    used = f"{rounds}, {search.trials} of at most {counted(search.most, 'trial')}"
+    fewer = search.grid_trials / max(1, search.trials)
+    words = f"{used}; a grid as fine takes {search.grid_trials}, {number(fewer)} times as many"
+    rough = [
+        html.Div(f"{one.label}: breaking is not monotone, so its edge is a rough one.")
+        for one in search.series
+        if not one.monotone
+    ]
+    return html.Div(
+        [
+            # Half a page is narrow, too.
+            html.Img(
+                src=bracket_bars(search, narrow=True),
+                alt=bracket_words(search),
+                className="rate-ticks",
+            ),
+            html.Div(words if search.done else used, className="history-meta"),
+            *rough,
+        ],
+        className="search history-meta",
+    )
 
 
 def _sweep(sweep: SweepRead, own: bool, engine: str, apart: str) -> Component:
     buttons = []
-    if own and unfinished(sweep.progress) and not sweep.cancelled:
+    if own and _may_stop(sweep) and not sweep.cancelled:
         buttons.append(_button("cancel", sweep.id, "Cancel", "red"))
     if own and retriable(sweep.progress):
         again = counted(retriable(sweep.progress), "trial")
         buttons.append(_button("retry", sweep.id, f"Retry {again}", "indigo"))
+    elif own and sweep.cancelled and _may_stop(sweep):
+        buttons.append(_button("retry", sweep.id, "Search on", "indigo"))
     if own and outdated(sweep, engine):
         buttons.append(_button("rerun", sweep.id, f"Run again with engine {engine}", "indigo"))
     return html.Div(
         [
             html.Div([html.B(title(sweep, apart)), state_badge(sweep.state)], className="row"),
             html.Div(describe(sweep), className="history-meta"),
+            *([searched(sweep.search)] if sweep.search else []),
             html.Div(["submitted ", local_time(sweep.created_at)], className="history-meta"),
             *([html.Div(sweep.note, className="history-meta")] if sweep.note else []),
             html.Div(
@@ -177,6 +218,7 @@ UNTOLD = ("options", "device", "size", "needs")
 SAID: dict[str, Callable[[Any], str]] = {
     "task": str,
     "methods": _methods,
+    "search": lambda search: f"the {search['find']} within {number(search['within'])}",
     "learning_rates": lambda rates: f"rates {rates_words(rates)}",
     "seeds": lambda seeds: counted(len(seeds), "seed"),
     "width": lambda width: f"width {width}",

@@ -15,6 +15,7 @@ STREAMED = {
     ("GET", "/api/sweeps/{}/events"): "wait",
     ("GET", "/api/studies/{}/export"): "export",
     ("GET", "/api/publish"): "publish",
+    ("GET", "/api/trials/{}/recording/export"): "export_recording",
     ("GET", "/metrics"): None,
 }
 

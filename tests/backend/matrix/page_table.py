@@ -37,6 +37,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "/trials/<trial_id>": KNOWN,
     "/compare": KNOWN,
     "/paper": KNOWN,
+    "/methods": KNOWN,
     "/toy": KNOWN,
     "/updates": KNOWN,
     "/your-model": KNOWN,
@@ -200,11 +201,14 @@ READS: frozenset[str] = frozenset(
         "new_sweep.forecast.choose_preset",
         "paper.detail.draw",
         "paper.tables.draw_tables",
+        "paper.theory.draw_theorem",
         "trial.draw",
+        "trial.explain",  # what its button asks for, the API decides
         "updates.change_rule",
         "start.begin",  # with accounts on, the first study that it asks for is never begun
         "start.follow",
         "start.judge",
+        "which_method.draw",
         "workers.refresh",
         "your_model.refresh",
     }

@@ -100,6 +100,8 @@ RULES: dict[tuple[str, str], Rule] = {
     ("DELETE", "/api/studies/{study_id}"): Rule(OWNERS, 204),
     ("GET", "/api/studies/{study_id}/sensitivity"): READ,
     ("GET", "/api/studies/{study_id}/scorecard"): READ,
+    ("GET", "/api/studies/{study_id}/theorem"): READ,
+    ("GET", "/api/studies/{study_id}/learning"): READ,
     ("GET", "/api/studies/{study_id}/differences"): READ,
     ("GET", "/api/studies/{study_id}/timing"): READ,
     # Let in, and told that an empty study has no network to time.
@@ -131,6 +133,10 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/api/sweeps/{sweep_id}/events"): READ,
     ("GET", "/api/trials/{trial_id}"): READ,
     ("GET", "/api/trials/{trial_id}/curve"): READ,
+    ("GET", "/api/trials/{trial_id}/recording"): READ,
+    # Let in, and told that nothing was recorded; that a trial has to end first.
+    ("GET", "/api/trials/{trial_id}/recording/export"): Rule(ok=404),
+    ("POST", "/api/trials/{trial_id}/replay"): Rule(WRITERS, 409, {}),
 }
 
 #: What is served beside the documented API. Strangers who ask for a page are sent to log in.

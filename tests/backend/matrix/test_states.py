@@ -40,6 +40,7 @@ VARIANTS: dict[str, list[dict[str, str]]] = {
         {"metric": "seconds"},
     ],
     "/api/studies/{study_id}/scorecard": [{"reducer": "best", "metric": "test_loss"}],
+    "/api/studies/{study_id}/learning": [{"metric": "test_accuracy", "smooth": "3"}],
     "/api/studies/{study_id}/differences": [{"kind": "clip"}, {"kind": "engine"}],
     "/api/studies/{study_id}/export": [{"format": "json"}, {"format": "parquet"}],
     "/api/sweeps/{sweep_id}/trials": [{"state": "failed"}],

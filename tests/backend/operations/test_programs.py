@@ -43,10 +43,21 @@ def test_driver_that_starts_is_asked_whether_it_has_a_browser(
     monkeypatch.setattr(programs, "_has_own_browser", lambda: False)
     lack = programs.missing_browser()
     assert lack is not None
-    assert lack.packages == ("chromium",)
+    assert lack.packages == ("chromium", "chromium-headless-shell")
 
     monkeypatch.setattr(programs, "_has_own_browser", lambda: True)
     assert programs.missing_browser() is None
+
+
+def test_the_browser_with_the_least_around_it_is_taken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert programs.find_browser() is None
+    whole = program(tmp_path / "chromium")
+    assert programs.find_browser() == str(whole)
+    bare = program(tmp_path / "chromium-headless-shell")
+    assert programs.find_browser() == str(bare)
 
 
 @pytest.mark.parametrize(

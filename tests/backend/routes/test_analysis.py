@@ -64,6 +64,31 @@ def test_the_best_reducer_takes_the_lowest_loss_after_the_first_step(
     assert [dot["value"] for dot in best["seeds"]] == [None, 20.5]
 
 
+def test_losses_over_training_are_those_of_the_trials_curves(api: TestClient, trained: int) -> None:
+    ids = {line["id"]: label for label, line in series(api, trained).items()}
+    path = f"/api/studies/{trained}/learning"
+    answer = api.get(path)
+    assert answer.status_code == 200, answer.text
+    found = {ids[one["id"]]: one["rates"] for one in answer.json()["series"]}
+    broken = found["eb"][-1]
+    assert (broken["lr"], broken["n"]) == (3.0, 2)
+    for seed in broken["seeds"]:
+        curve = api.get(f"/api/trials/{seed['trial_id']}/curve").json()["points"]
+        known = {point["step"]: point["train_loss"] for point in curve}
+        assert seed["values"] == [known.get(step) for step in broken["steps"]]
+    assert broken["mean"][-1] is None
+    assert broken["broken"][-1] == 2
+    sound = found["ib"][0]
+    ends = [seed["values"][-1] for seed in sound["seeds"]]
+    assert sound["mean"][-1] == pytest.approx(sum(ends) / len(ends))
+    ib = next(one for one, label in ids.items() if label == "ib")
+    alone = api.get(path, params={"series": ib, "smooth": 3}).json()
+    assert [one["id"] for one in alone["series"]] == [ib]
+    both = api.get(path, params={"series": list(ids)}).json()  # as the pictures ask
+    assert {one["id"] for one in both["series"]} == set(ids)
+    assert api.get(path, params={"smooth": 0}).status_code == 422
+
+
 def test_a_metric_the_task_does_not_have_gives_no_points(api: TestClient, trained: int) -> None:
     assert series(api, trained, metric="test_accuracy")["ib"]["points"] == []
 

@@ -58,6 +58,34 @@ def state(api: TestClient, cell: dict[str, Any]) -> dict[str, Any]:
     return dict(api.get(f"/api/trials/{cell['trial_id']}").json())
 
 
+def test_a_search_of_agents_goes_on_by_itself_with_their_reports(
+    api: TestClient, study: int, tell: Callable[..., dict[str, Any]]
+) -> None:
+    search = {"find": "edge", "from": 0.1, "to": 10, "within": 1.5}
+    body = {**BODY, "learning_rates": search, "seeds": 1}
+    sweep = api.post(f"/api/studies/{study}/sweeps", json=body).json()["id"]
+    rates = []
+    while True:
+        claimed = api.post(f"/api/sweeps/{sweep}/cells", json=ME).json()
+        if claimed["cell"] is None:
+            break
+        rates.append(claimed["cell"]["lr"])
+        loss = 9.0 if rates[-1] >= 2 else 0.5
+        told = {"result": {"train_loss": loss, "initial_loss": 1.0}}
+        tell(claimed["cell"], **told)
+        assert tell(claimed["cell"], **told)["held"] is False, "the same report again"
+    assert claimed["state"] == "completed"
+    found = api.get(f"/api/sweeps/{sweep}").json()
+    assert (found["total"], found["search"]["trials"]) == (len(rates), len(rates))
+    (seed,) = found["search"]["series"][0]["seeds"]
+    assert seed["low"] < 2 <= seed["high"] <= 1.5 * seed["low"]
+    assert found["search"]["done"]
+    refused = api.post(
+        f"/api/studies/{study}/sweeps", json={**body, "learning_rates": {"find": "edge"}}
+    )
+    assert refused.json()["error"]["message"] == "A search of agents needs from and to."
+
+
 def test_a_sweep_of_agents_waits_and_says_for_whom(api: TestClient, sweep: int, queue: Any) -> None:
     found = api.get(f"/api/sweeps/{sweep}").json()
     assert found["progress"]["queued"] == 4

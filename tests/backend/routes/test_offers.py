@@ -55,6 +55,15 @@ def test_the_catalogue_lists_what_workers_bring_along(api: TestClient) -> None:
     assert task["options"]["properties"]["width"]["default"] == 32
 
 
+def test_a_file_s_method_trains_the_catalogue_s_tasks(api: TestClient) -> None:
+    announce()
+    tasks = {one["name"]: one for one in api.get("/api/catalog").json()["tasks"]}
+    assert METHOD in tasks["digits_mlp"]["methods"]
+    body = {**BODY, "sweep": {**BODY["sweep"], "task": "digits_mlp", "methods": ["eb", METHOD]}}
+    sent = api.post("/api/sweeps", json=body)
+    assert sent.status_code == 202, sent.text
+
+
 def test_a_forecast_reads_the_manifest_too(api: TestClient) -> None:
     announce()
     found = api.post("/api/forecast", json={**BODY["sweep"], "learning_rates": [0.1]})

@@ -114,7 +114,7 @@ def test_a_preset_decides_its_methods(api: TestClient, study: int) -> None:
         ({"preset": "paper/99", "task": None, "methods": None}, "preset", "paper/05_jsb_chorales"),
         ({"methods": ["sgd"]}, "methods", "momentum"),
         ({"activation": "swish"}, "activation", "arctan"),
-        ({"methods": []}, "methods", "1 to 20 methods"),
+        ({"methods": []}, "methods", "1 to 200 methods"),
         ({"learning_rates": [-1]}, "learning_rates.0", "-1"),
         ({"learning_rates": {"from": 1, "to": 10}}, "learning_rates.count", "needed"),
         ({"learning_rates": {"from": 10, "to": 1, "count": 3}}, "learning_rates", "rise"),

@@ -46,6 +46,29 @@ def outcomes(api: TestClient, study: int) -> list[tuple]:
     )
 
 
+def test_trials_and_series_say_what_varies_in_their_study(
+    api: TestClient, trained: int, submit, train
+) -> None:
+    submit(batch_size=20)
+    train()
+    study = f"/api/studies/{trained}"
+    found = {
+        "sensitivity": api.get(f"{study}/sensitivity").json()["series"],
+        "scorecard": api.get(f"{study}/scorecard").json()["rows"],
+        "compare": api.get(f"/api/compare?study={trained}").json()["series"],
+        "json": json.loads(export(api, trained, format="json"))["trials"],
+        "sweep": api.get("/api/sweeps/1/trials").json()["items"],
+    }
+    for name, rows in found.items():
+        assert all(row["settings"] == {"batch_size": row["batch_size"]} for row in rows), name
+    sizes = {row["batch_size"] for row in found["json"]}
+    assert len(sizes) == 2
+    said = {json.loads(row["settings"])["batch_size"] for row in rows_of(export(api, trained))}
+    assert said == sizes
+    card = rows_of(export(api, trained, content="scorecard"))
+    assert {json.loads(row["settings"])["batch_size"] for row in card} == sizes
+
+
 def test_every_trial_is_exported_also_those_that_wait(
     api: TestClient, trained: int, submit
 ) -> None:

@@ -180,7 +180,11 @@ def test_trials_that_part_ways_still_need_their_version(session: Session) -> Non
         ({"vary": {"width": [3]}}, "vary.width", "The option width must be"),
         ({"vary": {"width": [4.5]}}, "vary.width", "whole"),
         ({"vary": {"norm": ["layer"]}}, "vary.norm", "one of batch, none; got 'layer'"),
-        ({"vary": {"colour": ["red"]}}, "vary.colour", "Known: dropout, norm, width"),
+        (
+            {"vary": {"colour": ["red"]}},
+            "vary.colour",
+            "There is no setting to vary called 'colour'",
+        ),
         ({"methods": [f"{METHOD}(wd=2)"]}, "methods", "The option wd must be"),
         ({"methods": ["my_file.py:nothing"]}, "methods", f"{METHOD}"),
         ({"task": "my_file.py:nothing"}, "task", TASK),

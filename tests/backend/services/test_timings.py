@@ -102,7 +102,7 @@ def test_a_worker_that_lost_its_lease_stores_nothing(api: TestClient, trained: i
         assert late is not None
         session.execute(sa.update(TimingRow).values(lease_until=clock(-1)))
     with transaction() as session:
-        assert timings.due(session) == [(timing_id, "cpu")]  # taken back, and announced again
+        assert timings.RACES.due(session) == [(timing_id, "cpu")]  # taken back, and announced again
     with transaction() as session:
         second = timings.claim(session, timing_id=timing_id, worker="two")
         assert second is not None
@@ -157,8 +157,8 @@ def test_a_dead_workers_race_is_taken_back_at_once(api: TestClient, trained: int
     (timing_id,) = queue.timing_ids
     with transaction() as session:
         timings.claim(session, timing_id=timing_id, worker="one")
-        assert timings.abandon(session, workers=["two"]) == 0
-        assert timings.abandon(session, workers=["one"]) == 1
+        assert timings.RACES.abandon(session, workers=["two"]) == 0
+        assert timings.RACES.abandon(session, workers=["one"]) == 1
     with reading() as session:
-        assert timings.pending(session)
+        assert timings.RACES.pending(session)
     assert measure(timing_id, worker="two")

@@ -1,11 +1,14 @@
 """Small pictures for table cells and forms."""
 
+import re
 from urllib.parse import unquote
 
-from backend.schemas import Spark, SparkPoint
+from backend.schemas import SearchRead, SeedEdgeRead, SeriesFoundRead, Spark, SparkPoint
 from dashboard.figures.thumbnails import (
     HEIGHT,
     PAD,
+    bracket_bars,
+    bracket_words,
     rate_ticks,
     rates_words,
     spark_words,
@@ -86,3 +89,53 @@ def test_one_that_learns_less_does_not_end_where_the_broken_ones_do():
     assert broken == exploded == PAD
     # 1.8 is half the decades up that 300 times the best are, as on the start page's axis.
     assert HEIGHT / 4 < learnt < 3 * HEIGHT / 4
+
+
+def seed_edge(seed, low, high, where, last=()):
+    return SeedEdgeRead(
+        seed=seed, low=low, high=high, where=where, monotone=True, sound=[], broken=[], last=last
+    )
+
+
+def search(*seeds, done=False):
+    found = SeriesFoundRead(
+        method="eb",
+        label="eb",
+        value=1.0,
+        where="open",
+        monotone=True,
+        text="1 <sure>",
+        seeds=seeds,
+    )
+    return SearchRead(
+        find="edge", low=0.01, high=100, within=1.1, most=80, trials=20, grid_trials=200,
+        rounds=[20], done=done, series=[found],
+    )  # fmt: skip
+
+
+def bars(found):
+    svg = unquote(bracket_bars(found))
+    return svg, [
+        tuple(map(float, one)) for one in re.findall(r'<rect x="(\S+)" y="\S+" width="(\S+)"', svg)
+    ]
+
+
+def test_every_seed_has_a_bar_that_narrows_and_the_last_round_is_lit():
+    wide = seed_edge(1, 0.1, 10.0, "open", last=[1.0])
+    svg, ((left, width), *_) = bars(search(wide, seed_edge(2, 0.9, 1.1, "within")))
+    assert svg.count("<rect") == 2
+    assert svg.count("<circle") == 1
+    _, ((inner, narrow), *_) = bars(search(seed_edge(1, 0.1, 1.0, "open")))
+    assert (inner, 2 * narrow) == (left, width), "half as wide in log rate"
+    assert "1 &lt;sure&gt;" in svg
+    assert "within a factor of 1.1" in bracket_words(search(wide))
+
+
+def test_an_edge_outside_the_range_stands_at_its_end():
+    _, ((below, _), (above, _)) = bars(
+        search(seed_edge(1, None, 0.01, "below"), seed_edge(2, 100.0, None, "above"))
+    )
+    assert below < 30
+    assert above > 600
+    done = search(seed_edge(1, 0.9, 0.95, "within", last=[0.92]), done=True)
+    assert "<circle" not in bars(done)[0]

@@ -11,6 +11,7 @@ from dashboard.pages.new_sweep.body import (
     KINDS,
     LABELS,
     LISTS,
+    UNDERSTOOD,
     WITH_ERRORS,
     Refused,
     body_from,
@@ -71,6 +72,28 @@ def test_rates_can_be_a_list_or_the_task_s_own():
     assert "learning_rates" not in body_from(GRID | {"rates_mode": "own"})
 
 
+EDGE = GRID | {"rates_mode": "edge", "rate_within": "1.2", "rate_most": ""}
+
+
+def test_rates_can_be_searched_for():
+    asked = {"find": "edge", "from": 0.01, "to": 100.0, "within": 1.2}
+    assert body_from(EDGE)["learning_rates"] == asked
+    assert body_from(EDGE | {"rate_most": "300"})["learning_rates"] == {**asked, "most": 300}
+    assert shown_at("learning_rates.most", rates="edge") == "rate_most"
+    assert shown_at("learning_rates", rates="edge", falls=True) == "rate_to"
+    spec = {"task": "digits_mlp", "methods": ["eb"], "learning_rates": [1.0], "search": asked}
+    again = {k: v for k, v in form_from_spec(spec).items() if v is not None}
+    assert body_from(EMPTY | {"mode": "grid"} | again)["learning_rates"] == asked
+    best = {**spec, "search": {**asked, "find": "best"}}
+    again = {k: v for k, v in form_from_spec(best).items() if v is not None}
+    assert body_from(EMPTY | {"mode": "grid"} | again)["learning_rates"] == best["search"]
+
+
+def test_a_forecast_of_a_search_says_at_most(api):
+    shown, *_ = forecasted(api, **{k: v for k, v in EDGE.items() if v is not None})
+    assert "at most 54" in text_of(shown)
+
+
 def test_options_hold_only_what_was_set():
     texts = {"width": "32", "tau": "1e2", "power": ".75", "momentum": "0"}
     form = GRID | texts | {"restart": True}
@@ -103,13 +126,14 @@ def test_a_preset_sends_its_name_and_what_replaces_its_own():
         ({"clip": "hard"}, "clip"),
         ({"power": "0.75"}, "tau"),
         *(({name: "1, 5"}, name) for name in KINDS),
-        *(({name: "abc"}, name) for name in KINDS),
-        *(({name: "-5"}, name) for name in KINDS),
+        *(({name: "abc"}, name) for name in (*KINDS, *UNDERSTOOD)),
+        *(({name: "1, -5"}, name) for name in (*KINDS, *UNDERSTOOD)),
     ],
 )
 def test_what_cannot_be_read_says_so_at_its_field(change, field):
+    form = EDGE if field in ("rate_within", "rate_most") else GRID
     with pytest.raises(Refused) as caught:
-        body_from(GRID | change)
+        body_from(form | change)
     assert caught.value.name == field
 
 
@@ -178,8 +202,10 @@ def test_a_grid_that_falls_is_wrong_at_its_end(api):
 def test_what_is_said_of_a_list_names_the_text_it_is_about(api):
     for seeds in ("5", "1, x"):
         filled = [(GRID | {"seeds": seeds, "clip": ".5"})[name] for name in FIELDS]
-        answer = dict(zip(LISTS, run(forecast.forecast(filled, False))[-5:-2], strict=True))
-        assert answer == {"rate_list": GRID["rate_list"] or "", "seeds": seeds, "clip": ".5"}
+        told = run(forecast.forecast(filled, False))[-len(LISTS + UNDERSTOOD) :]
+        answer = dict(zip(LISTS, told, strict=False))
+        held = {name: GRID[name] or "" for name in LISTS}
+        assert answer == held | {"seeds": seeds, "clip": ".5"}
 
 
 def test_an_error_is_never_shown_at_a_field_that_is_hidden():
@@ -229,7 +255,8 @@ def forecasted(api, **change):
     shown, rates, answer, panel, *rest = run(forecast.forecast(filled, False))
     assert answer["form"] == filled
     errors = dict(zip(WITH_ERRORS, rest, strict=False))
-    return shown, rates, answer["ready"], panel, errors, rest[-2:]
+    read = dict(zip(UNDERSTOOD, rest[-len(UNDERSTOOD) :], strict=True))
+    return shown, rates, answer["ready"], panel, errors, read
 
 
 def test_the_forecast_says_what_it_would_cost(api):
@@ -241,7 +268,7 @@ def test_the_forecast_says_what_it_would_cost(api):
     assert ready is True
     assert not any(errors.values())
     assert "0.01, 0.03" in text_of(rates)
-    assert read == ["seeds 1 to 5", "none, 0.1"]
+    assert (read["seeds"], read["clip"]) == ("seeds 1 to 5", "none, 0.1")
 
 
 def test_the_api_s_error_stands_at_its_field_and_nothing_can_be_submitted(api):
@@ -253,11 +280,22 @@ def test_the_api_s_error_stands_at_its_field_and_nothing_can_be_submitted(api):
 
 
 def test_a_text_that_is_no_number_never_reaches_the_api(api):
-    shown, _, ready, _, errors, _ = forecasted(api, width="16, 64")
-    assert errors["width"] == "One number belongs here, not a list; got 16, 64."
+    shown, _, ready, _, errors, _ = forecasted(api, width="16, x")
+    assert errors["width"] == "That is no number: write it as 20; got x."
     assert text_of(shown) == "Not ready: see Width."
     assert ready is False
     assert api.sent == []
+
+
+def test_a_field_takes_several_values_and_says_what_it_understood(api):
+    change = {"width": "1_6;64", "activation": ["relu", "arctan"], "warmup": "0, 1e1"}
+    *_, errors, read = forecasted(api, **change)
+    assert not any(errors.values())
+    body = api.sent[-1].json
+    assert (body["options"], body["warmup"]) == ({"width": [16, 64]}, [0, 10])
+    assert body["activation"] == ["relu", "arctan"]
+    assert (read["width"], read["warmup"]) == ("16, 64", "0, 10")
+    assert "activation" not in body_from(GRID | {"activation": []})
 
 
 def test_a_forecast_needs_no_study(api):
@@ -277,10 +315,10 @@ def submitted(dash_app, form=GRID, **values):
 
 
 def test_a_click_submits_what_the_form_says_now_or_nothing(api, dash_app):
-    answer = submitted(dash_app, GRID | {"epochs": "2,5"})
+    answer = submitted(dash_app, GRID | {"epochs": "2.5"})
     assert "location" not in answer
     words = answer[ids.ERROR]["children"]["props"]["children"]
-    assert "Epochs: One whole number belongs here" in str(words)
+    assert "Epochs: Epochs must be a whole number" in str(words)
     assert api.sent == []
     submitted(dash_app, GRID | {"epochs": "1e1"})
     assert api.sent[-1].json["sweep"]["epochs"] == 10
@@ -297,7 +335,8 @@ def test_submitting_makes_a_named_study_and_goes_there(api, dash_app):
 
 
 def test_a_preset_s_study_can_be_found_by_its_tags(api, dash_app):
-    submitted(dash_app, GRID | {"mode": "preset", "preset": "paper/05_jsb_chorales"})
+    answer = submitted(dash_app, GRID | {"mode": "preset", "preset": "paper/05_jsb_chorales"})
+    assert answer["location"]["href"] == "/studies/3?view=across"
     assert api.studies[3].tags == ["paper", "05_jsb_chorales"]
     assert api.studies[3].name == "JSB Chorales"
 

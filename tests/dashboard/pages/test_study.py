@@ -9,6 +9,7 @@ from dash import no_update
 
 from backend.client import ApiError
 from backend.schemas import TimingsRead
+from dashboard.components import family_controls, read_controls
 from dashboard.ids import Study as ids
 from dashboard.pages import study
 from dashboard.pages.study import answer, controls, curves, header, progress, sweeps, trials
@@ -22,8 +23,13 @@ from tests.dashboard.scored_answers import answers_of, timing
 CHOSEN = ("loss", "train", "final", "all", "curves", "std", True, "focus", "all")
 
 
+#: What the controls of families say while nobody has touched them.
+FAMILY = tuple(control.fallback for control in family_controls(ids))
+
+
 def drawn(*chosen, mark=None, study_id=1, scheme="light", narrow=False):
     values = chosen or CHOSEN
+    values = (*values, *FAMILY) if len(values) == len(CHOSEN) else values
     return run(curves.draw("v", *values, scheme, narrow, study_id, mark, None))[:3]
 
 
@@ -105,8 +111,8 @@ def test_time_is_one_metric_and_is_scored_by_its_loss():
     view = StudyView("seconds", *CHOSEN[1:])
     assert view.scored == "train_loss"
     assert view.both_splits == ("train_loss", "test_loss")
-    assert replace(view, view="method").shows_curves
-    assert not replace(view, quantity="loss", view="method").shows_curves
+    assert replace(view, view="method").picture == "curves"
+    assert replace(view, quantity="loss", view="method").picture == "method"
 
 
 def scores(api, study_id=1):
@@ -150,8 +156,8 @@ def test_a_gap_that_cannot_be_tested_says_why(api, reason):
     else:
         gaps[0] |= {"sweep": None, "imported": reason == "imported"}
     offered = run(answer.offer(gaps, 1))
-    (button,) = [one for one in names(offered) if isinstance(one, dmc.Button)]
-    assert button.disabled is True
+    buttons = [one for one in names(offered) if isinstance(one, dmc.Button)]
+    assert [one.disabled for one in buttons] == [True, True]
     words = {
         "viewer": "Only its owner",
         "running": "is running",
@@ -164,10 +170,11 @@ def test_a_gap_that_cannot_be_tested_says_why(api, reason):
 
 def test_pressing_twice_submits_once(api):
     *_, gaps = scores(api)
-    study = api.studies[1]
-    assert answer.gap_key(study, gaps[0]) == answer.gap_key(study, gaps[0])
+    study, wish = api.studies[1], gaps[0]["sweep"]
+    assert answer.gap_key(study, wish) == answer.gap_key(study, wish)
     later = study.model_copy(update={"sweep_ids": [1, 9]})
-    assert answer.gap_key(later, gaps[0]) != answer.gap_key(study, gaps[0])
+    assert answer.gap_key(later, wish) != answer.gap_key(study, wish)
+    assert answer.gap_key(study, gaps[0]["narrow"]) != answer.gap_key(study, wish)
 
 
 @pytest.mark.parametrize(
@@ -332,13 +339,14 @@ def test_only_pictures_that_would_show_something_are_offered(api):
     def offered(*sweeps, tasks=("digits_mlp",)):
         values = {"view": "curves"} | dict.fromkeys(("quantity", "split", "reducer"), "x")
         values |= dict.fromkeys(("clipping", "band", "seeds", "y", "task"), "x")
+        values |= read_controls(family_controls(ids), {})
         panel = controls.control_panel(values, sweeps, tasks)
         return [one["value"] for one in by_id(panel, ids.VIEW).data]
 
     new = api.sweep(1)
     old = new.model_copy(update={"engine_version": "0"})
     clipped = new.model_copy(update={"spec": {**new.spec, "clips": [None, 1.0]}})
-    always = ["curves", "best_of", "method"]
+    always = ["curves", "map", "against", "learning", "box", "best_of", "method"]
     assert offered(new) == always
     assert offered(new, clipped) == [*always, "clip"]
     assert offered(new, old) == [*always, "engine"]
@@ -372,7 +380,7 @@ def test_only_large_studies_at_rest_are_drawn_ahead(api, monkeypatch):
 
     async def visit(**changes):
         api.studies[1] = at_rest.model_copy(update=changes)
-        await curves.draw("v", *CHOSEN, "light", False, 1, None, None)
+        await curves.draw("v", *CHOSEN, *FAMILY, "light", False, 1, None, None)
         await asyncio.gather(*curves._running)
         new, drawn[:] = list(drawn), []
         return new
@@ -382,7 +390,7 @@ def test_only_large_studies_at_rest_are_drawn_ahead(api, monkeypatch):
     assert run(visit(total=10_000, progress={"running": 3})) == [looked_at]
     first = run(visit(total=10_000))
     assert first == [looked_at, *curves.one_control_away(looked_at)]
-    assert len(set(first)) == 9
+    assert len(set(first)) == 10
     scored = [call.path for call in api.sent if call.path.endswith("scorecard")]
     assert len(scored) == 4  # a scorecard a metric and reducer
     assert run(visit(total=10_000)) == []  # nothing is drawn twice

@@ -1,5 +1,6 @@
 """What the study page lets one choose: tasks, one at a time, and splits."""
 
+from dashboard.components import family_controls, read_controls
 from dashboard.ids import Study as ids
 from dashboard.pages.study import controls
 from dashboard.pages.study.sweeps import MOST_LISTED, sweep_list
@@ -81,6 +82,7 @@ def test_validation_is_a_split_where_rows_may_have_been_held_out(api):
     def offered(*specs: dict, split: str = "train") -> list[str]:
         names = ("quantity", "reducer", "clipping", "band", "seeds", "y", "task")
         values = {"view": "curves", "split": split} | dict.fromkeys(names, "x")
+        values |= read_controls(family_controls(ids), {})
         sweeps = [api.sweep(1).model_copy(update={"spec": spec}) for spec in specs]
         panel = controls.control_panel(values, sweeps, ("a",))
         return [one["value"] for one in by_id(panel, ids.SPLIT).data]

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from backend.schemas import SweepRead
-from dashboard.pages.study import trials
+from backend.schemas import SearchRead, SeedEdgeRead, SeriesFoundRead, SweepRead
+from dashboard.components import goes_on
+from dashboard.pages.study import answer, progress, trials
 from dashboard.pages.study.sweeps import describe, sweep_list, told_apart
 from tests.coroutines import run
 from tests.dashboard import answers
@@ -79,3 +80,54 @@ def test_a_row_has_a_cell_for_every_column_there_can_be(api):
     assert (row["width"], row["restart"], row["epochs"]) == ("32", "–", "5")
     names = {column["field"] for column in trials.columns(sweeps(api, width(8), {"mu": 0.1}))}
     assert names <= set(row)
+
+
+def searching(low: float, high: float, *, done: bool = False) -> SearchRead:
+    seed = SeedEdgeRead(
+        seed=1, low=low, high=high, where="open", monotone=False, sound=[], broken=[], last=[low]
+    )
+    series = SeriesFoundRead(
+        method="eb", label="eb", where="open", monotone=False, text="1.5 (1 to 2)", seeds=[seed]
+    )
+    return SearchRead(
+        find="edge", low=0.01, high=100, within=1.1, most=80, trials=20, grid_trials=200,
+        rounds=[18, 2], done=done, series=[series],
+    )  # fmt: skip
+
+
+def test_a_search_is_drawn_and_drawn_again_when_a_bracket_narrows(api):
+    first = api.sweep(1)
+    wide, narrow, done = (
+        first.model_copy(update={"search": found})
+        for found in (searching(1, 4), searching(2, 4), searching(2, 4, done=True))
+    )
+    words = text_of(run(sweep_list([wide])))
+    assert "2 rounds, 20 of at most 80 trials" in words
+    assert "not monotone" in words
+    assert "10 times as many" in text_of(run(sweep_list([done])))
+    marks = [progress.sweeps_mark([one]) for one in (first, wide, narrow, done)]
+    assert len(set(marks)) == 4
+    assert progress.sweeps_mark([wide]) == marks[1]
+
+
+def test_between_two_rounds_a_search_can_be_cancelled_and_is_followed(api):
+    sweep = api.sweep(1).model_copy(update={"progress": {"completed": 18}, "total": 18})
+    assert "Cancel" not in text_of(run(sweep_list([sweep])))
+    between = sweep.model_copy(update={"search": searching(1, 4)})
+    assert "Cancel" in text_of(run(sweep_list([between])))
+    stopped = between.model_copy(update={"cancelled": True})
+    assert "Search on" in text_of(run(sweep_list([stopped])))
+    study = api.studies[1]
+    assert not goes_on(study)
+    assert goes_on(study.model_copy(update={"state": "running"}))
+
+
+def test_a_gap_can_be_narrowed_with_the_same_settings(api):
+    *_, (gap,) = run(answer.score(["v", "train_loss", "final", None], None, 1))
+    search = gap["narrow"]["learning_rates"]
+    assert search == {"find": "edge", "from": gap["low"], "to": gap["high"], "within": 1.1}
+    same = {name: value for name, value in gap["sweep"].items() if name != "learning_rates"}
+    assert {**same, "learning_rates": search} == gap["narrow"]
+    assert "Narrow it to within 1.1" in text_of(run(answer.offer([gap], 1)))
+    assert answer.narrowing(gap["sweep"], 1.0, 1.1) is None
+    assert answer.narrowing(None, 1.0, 3.0) is None

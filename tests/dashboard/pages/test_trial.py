@@ -1,7 +1,9 @@
 """One trial."""
 
+from backend.schemas import RecordingRead
 from dashboard.pages import trial
 from tests.coroutines import run
+from tests.dashboard import answers
 from tests.dashboard.dispatch import text_of
 
 
@@ -12,3 +14,49 @@ def test_a_trial_is_drawn_with_its_outcome_and_no_longer_asked_for_once_it_ended
     assert "at step 40 (loss)" in text_of(outcome)
     assert text_of(state) == "diverged"
     assert paused is True
+
+
+def test_why_it_broke_is_told_in_words_and_drawn(api):
+    story, drawn, place, _, other, choices, label, waiting, paused = run(
+        trial.explained(27, "weights", "alone", "light")
+    )
+    words = " ".join(map(text_of, story))
+    assert "Layer 2's weights grew 20-fold" in words
+    assert "digit by digit" in words
+    assert "Replay Adam to compare" in words
+    names = [trace.name for trace in drawn.data]
+    assert names == ["loss", "layer 1", "layer 2, first to explode", "2/rate", "sharpness"]
+    assert drawn.data[3].y[0] == 2 / api_rate(27)
+    assert drawn.layout.shapes[0].x0 == 4
+    assert (place, other) == ({}, {"display": "none"})
+    assert [one["value"] for one in choices] == ["alone", "101"]
+    assert (label, waiting, paused) == ("Replay again", False, True)
+
+
+def api_rate(number: int) -> float:
+    return answers.trial(number).lr
+
+
+def test_another_method_of_the_same_seed_stands_beside_it_on_the_same_axes(api):
+    _, drawn, _, beside, place, *_ = run(trial.explained(27, "moves", "101", "dark"))
+    assert place == {}
+    for axis in ("xaxis", "yaxis", "yaxis2", "yaxis3"):
+        assert drawn.layout[axis].range == beside.layout[axis].range
+    assert drawn.layout.yaxis2.title.text == "norm of step"
+
+
+def test_what_was_not_recorded_invites_to_a_replay(api, monkeypatch):
+    nothing = RecordingRead(trial_id=27, state="none")
+    monkeypatch.setattr("tests.dashboard.fake_api.recording", lambda _found: nothing)
+    story, _, place, *_, label, _, _ = run(trial.explained(27, "weights", None, "light"))
+    assert "A replay trains it again alone" in text_of(story[0])
+    assert place == {"display": "none"}
+    assert label == "Replay"
+
+
+def test_a_replay_under_way_is_followed(api, monkeypatch):
+    running = RecordingRead(trial_id=27, state="running", progress=0.42)
+    monkeypatch.setattr("tests.dashboard.fake_api.recording", lambda _found: running)
+    story, *_, waiting, paused = run(trial.explained(27, "weights", None, "light"))
+    assert "42 % done" in text_of(story[0])
+    assert (waiting, paused) == (True, False)

@@ -58,17 +58,16 @@ def test_without_any_it_says_how_to_add_one(api: FakeApi) -> None:
 
 
 def test_fields_are_drawn_from_the_schema() -> None:
-    found = own_fields(own_task(), held(width="64", norm='"layer norm"'))
+    found = own_fields(own_task(), held(width="16, 64", norm='"layer norm",false'))
     width = by_id(found, part("own-number", "width"))
-    assert (width.text, width.label) == ("64", "width")
-    assert width.kind["whole"] is True
-    assert (width.kind["low"], width.kind["high"]) == (4, 512)
+    assert (width.text, width.label) == ("16, 64", "width")
+    assert not hasattr(width, "kind"), "a list, which the server reads"
     assert width.placeholder == "32, the default"
     dropout = by_id(found, part("own-number", "dropout"))
-    assert (dropout.text, dropout.kind["high"]) == ("", 0.9)
+    assert dropout.text == ""
     norm = by_id(found, part("own-choice", "norm"))
     assert [one["label"] for one in norm.data] == ["batch", "layer norm", "false"]
-    assert norm.value == '"layer norm"'
+    assert norm.value == ['"layer norm"', "false"]
     assert own_fields(own_task(options={}), None) is None
 
 

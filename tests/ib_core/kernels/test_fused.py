@@ -1,6 +1,5 @@
 """The kernels for a GPU, run by Triton's interpreter, against the rules in float64."""
 
-import math
 import os
 
 import pytest
@@ -10,9 +9,10 @@ import torch.nn.functional as F
 os.environ["TRITON_INTERPRET"] = "1"  # read where the kernels are made
 pytest.importorskip("triton", reason="triton (etascope[gpu]) is not installed")
 
-from ib_core.kernels import fused, torch_formulas
+from ib_core.kernels import find_kernel, fused, newton_steps, torch_formulas
+from ib_core.kernels.launched import has_rule
 from ib_core.updates import alpha_rule
-from ib_core.updates.output_layer import STEPS, STEPS_PER_DECADE, _softmax_excess
+from ib_core.updates.output_layer import cross_entropy_output
 
 #: NumPy, which plays the GPU here, warns where a GPU returns a NaN.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -29,7 +29,7 @@ def heavy(seed, *shape, size=1.0):
 @pytest.mark.parametrize("size", [1e-6, 1.0, 1e20])
 @pytest.mark.parametrize("rule", RULES)
 def test_a_fused_kernel_lands_where_the_rule_does(rule, size, lr):
-    assert fused.has_rule(rule)
+    assert has_rule(rule)
     s, b = heavy(1, 3, 5, 40, size=3.0), heavy(2, 3, 5, 40, size=size)
     z_sq = heavy(3, 3, 1, 40).abs() * 20
     found = fused.solve(rule, s, b, (lr * z_sq).reshape(3, 40), (3, 5, 40, 40))
@@ -37,6 +37,10 @@ def test_a_fused_kernel_lands_where_the_rule_does(rule, size, lr):
         wanted = alpha_rule(rule)(s.double(), b.double(), z_sq.double(), lr)
     off = (lr * z_sq * (found - wanted)).abs() / (1 + s.abs() + (lr * z_sq * b).abs())
     assert (off > 1e-4).float().mean() <= 0.01  # between two minima of one height rounding decides
+    if find_kernel(rule) is not None:
+        compiled = alpha_rule(rule)(s, b, z_sq, lr)
+        apart = (lr * z_sq * (found - compiled)).abs() / (1 + s.abs() + (lr * z_sq * b).abs())
+        assert (apart > 1e-4).float().mean() <= 0.01
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -49,13 +53,45 @@ def test_a_number_that_is_none_comes_through_and_harms_no_neighbour(rule):
 
 @pytest.mark.parametrize("rho", [1e-6, 0.1, 1.0, 100.0, 1e6])
 @pytest.mark.parametrize("classes", [2, 3, 10, 37])
-def test_the_softmax_solve_is_that_of_torch_calls(classes, rho):
-    c = 5 * heavy(4, 20, classes)
+def test_the_softmax_solve_lands_where_torch_calls_do(classes, rho):
+    s = 5 * heavy(4, 2, classes, 10).mT  # as a stack lies in memory, the rows last
     draw = torch.Generator().manual_seed(5)
-    y = F.one_hot(torch.randint(0, classes, (20,), generator=draw), classes).float()
-    steps = STEPS[torch.float32] + math.ceil(STEPS_PER_DECADE * math.log10(classes))
-    found = fused.solve_softmax(c, y, torch.full((20,), rho), steps)
-    each = torch.full((20,), rho, dtype=torch.float64)
-    wanted = _softmax_excess(c.double().T.contiguous(), y.double().T.contiguous(), each).T
-    off = (found - wanted).abs() * max(rho, 1.0) / (1 + c.abs() + rho * wanted.abs())
-    assert off.max().item() < 1e-4
+    y = F.one_hot(torch.randint(0, classes, (2, 10), generator=draw), classes)
+    b = (s.softmax(-1) - y) / 10
+    each = torch.full((2, 10), rho)
+    found = fused.solve_cross_entropy(s, b, each, 10.0, newton_steps(classes, torch.float32))
+    assert found.stride() == s.stride()
+    exact = {"lr": 1.0, "mu": 0.0, "divisor": 10, "scale": 10.0}
+    each = each.unsqueeze(-1)
+    wanted = cross_entropy_output(s.double(), b.double(), each.double(), **exact)
+    size = (1 + s.abs() + 10 * rho * wanted.abs()) / (10 * max(rho, 1.0))
+    off = ((found - wanted).abs() / size).max().item()
+    # The target comes from a float32 gradient: its rounding, times rho, is in both.
+    in_torch = ((cross_entropy_output(s, b, each, **exact) - wanted).abs() / size).max().item()
+    assert off < 1e-4 + 2 * in_torch
+
+
+def test_a_row_without_numbers_harms_no_row_beside_it():
+    s, b, rho = heavy(6, 1, 5, 3), heavy(7, 1, 5, 3, size=0.1), torch.ones(1, 5)
+    s[0, 0, 1] = b[0, 1, 2] = rho[0, 2] = float("nan")
+    found = fused.solve_cross_entropy(s, b, rho, 1.0, 6)
+    assert found.isnan().all(-1).tolist() == [[True, True, True, False, False]]
+    assert found[0, 3:].isfinite().all()
+
+
+@pytest.mark.parametrize("rows_last", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_travels_are_rates_times_squared_inputs(bias, rows_last):
+    z = heavy(8, 3, 130, 21).mT if rows_last else heavy(8, 3, 21, 130)
+    rate = torch.tensor([0.1, 1.0, 30.0])
+    found = fused.travels(z, rate, 7.0, bias)
+    wanted = 7 * rate.double().view(-1, 1) * (z.double().square().sum(-1) + bias)
+    assert torch.allclose(found.double(), wanted, rtol=1e-5)
+
+
+def test_inputs_that_all_members_share_are_read_where_they_lie():
+    z = heavy(9, 21, 5).expand(3, 21, 5)
+    assert torch.equal(
+        fused.travels(z, torch.ones(3), 1.0, False),
+        fused.travels(z.contiguous(), torch.ones(3), 1.0, False),
+    )

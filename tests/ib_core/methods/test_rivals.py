@@ -1,5 +1,6 @@
 """The methods the field compares, each against its formula read once more, one model at a time."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -9,6 +10,7 @@ from torch import nn
 
 from ib_core import METHODS, Member, build_optimizer
 from ib_core.methods.proxprop import solved_rows
+from ib_core.sweep import SweepSpec, member_of
 from ib_core.tasks.networks import StackedMLP
 
 WIDTHS = (4, 6, 5, 3)
@@ -94,6 +96,139 @@ def momo(theta, lr, m, state):
         f, g = yield theta
         d, fbar = m * d + (1 - m) * g, m * fbar + (1 - m) * f
         gbar = m * gbar + (1 - m) * (g @ theta).item()
+
+
+def lion(theta, lr, w, state):
+    m = torch.zeros_like(theta)
+    _, g = yield theta
+    while True:
+        theta = theta - lr * (torch.sign(0.9 * m + 0.1 * g) + w * theta)
+        m = 0.99 * m + 0.01 * g
+        _, g = yield theta
+
+
+def schedule_free(theta, lr, w, state):
+    """Yields y, where gradients are taken; the last x is in `state`."""
+    x, z, v, t = theta, theta, 0, 0
+    while True:
+        y = 0.1 * z + 0.9 * x
+        _, g = yield y
+        t += 1
+        v = 0.999 * v + 0.001 * g**2
+        z = z - lr * (g / ((v / (1 - 0.999**t)).sqrt() + 1e-8) + w * y)
+        x = (1 - 1 / t) * x + z / t
+        state["x"] = x
+
+
+def prodigy(theta, lr, _, state):
+    start, d, m, v, r, s, q = theta, 1e-6, 0, 0, 0, 0, 0.999**0.5
+    _, g = yield theta
+    while True:
+        m, v = 0.9 * m + 0.1 * d * g, 0.999 * v + 0.001 * d**2 * g**2
+        r = q * r + (1 - q) * lr * d**2 * (g @ (start - theta)).item()
+        s = q * s + (1 - q) * lr * d**2 * g
+        theta = theta - lr * d * m / (v.sqrt() + d * 1e-8)
+        d = max(d, r / s.abs().sum().item())
+        _, g = yield theta
+
+
+def muon(theta, lr, w, state):
+    """Its polynomial acts on singular values alone, so here they are found and it is scalar."""
+    u = m = v = torch.zeros_like(theta)
+    t = 0
+    while True:
+        _, g = yield theta
+        t += 1
+        u, m, v = 0.95 * u + g, 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+        move = m / (1 - 0.9**t) / ((v / (1 - 0.999**t)).sqrt() + 1e-8)
+        at = 0
+        for n, k in pairwise(WIDTHS):
+            ahead = (g + 0.95 * u)[at : at + n * k].view(k, n)
+            left, sizes, right = torch.linalg.svd(ahead, full_matrices=False)
+            sizes = sizes / (sizes.square().sum().sqrt() + 1e-7)
+            for _ in range(5):
+                sizes = 3.4445 * sizes - 4.7750 * sizes**3 + 2.0315 * sizes**5
+            orthogonal = left @ torch.diag(sizes) @ right
+            move[at : at + n * k] = 0.2 * max(n, k) ** 0.5 * orthogonal.flatten()
+            at += n * k + k
+        theta = theta - lr * (move + w * theta)
+
+
+@pytest.mark.parametrize("lr", [0.001, 0.1, 1.0])
+@pytest.mark.parametrize("formula", [lion, schedule_free, prodigy, muon])
+def test_an_optimizer_of_today_steps_as_its_paper_writes(formula, lr):
+    name, decay = formula.__name__, 0.3
+    member = Member(name, lr)
+    if "weight_decay" in METHODS[name].options:
+        member = replace(member, options=(("weight_decay", decay),))
+    ours, losses = by_the_product(member)
+    theta = torch.cat([p.detach().flatten() for p in start().parameters()])
+    state = {}
+    walk = formula(theta, lr, decay, state)
+    theta = next(walk)
+    for (x, y), known in zip(batches(), losses, strict=True):
+        f, g = gradient(theta, x, y)
+        assert f == pytest.approx(known, rel=1e-8)
+        theta = walk.send((f, g))
+    torch.testing.assert_close(ours, state.get("x", theta), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(5, 9), (9, 5)])
+def test_muons_step_is_torchs_muon_up_to_the_precision_that_one_works_in(rows, columns):
+    torch.manual_seed(4)
+    theirs = nn.Parameter(torch.randn(rows, columns))
+    model = StackedMLP((columns, rows), "linear", "linear", 1)
+    with torch.no_grad():
+        model.layers[0].weight[0] = theirs
+    ours = build_optimizer(model, [Member("muon", 0.1)])
+    optimizer = torch.optim.Muon(
+        [theirs], lr=0.1, weight_decay=0.0, momentum=0.95, adjust_lr_fn="match_rms_adamw"
+    )
+    before = theirs.detach().clone()
+    gradients = torch.randn(3, rows, columns)
+    for gradient_ in gradients:
+        theirs.grad = gradient_.clone()
+        optimizer.step()
+
+        def closure(gradient_=gradient_):
+            model.layers[0].weight.grad = gradient_.unsqueeze(0).clone()
+            model.layers[0].bias.grad = torch.zeros(1, rows)
+            return torch.ones(1)
+
+        ours.step(closure)
+    moved, wanted = model.layers[0].weight.detach()[0] - before, theirs.detach() - before
+    assert (moved - wanted).norm() < 0.03 * wanted.norm()  # torch's works in bfloat16
+
+
+def test_a_method_of_the_catalogue_may_be_told_its_decay():
+    spec = SweepSpec.create(
+        "digits_mlp",
+        methods=["adamw(weight_decay=0.25)", "adamw(weight_decay=0.01)"],
+        learning_rates=[0.1],
+    )
+    assert spec.methods == ("adamw(weight_decay=0.25)", "adamw")
+    members = [member_of(trial) for trial in spec.expand()]
+    assert members[0].options == (("weight_decay", 0.25),)
+    assert members[-1].options == ()
+
+
+def test_momentum_reaches_every_method_that_has_one_and_the_usual_one_moves_no_address():
+    def trial(method, momentum):
+        spec = SweepSpec.create(
+            "digits_mlp",
+            methods=[method],
+            learning_rates=[1.0],
+            options={} if momentum is None else {"momentum": momentum},
+        )
+        return spec.expand()[0]
+
+    for method in ("momentum", "ngn_m", "momo", "ib_momentum"):
+        assert member_of(trial(method, 0.5)).momentum == 0.5
+        assert member_of(trial(method, None)).momentum == 0.9
+        assert trial(method, None) == trial(method, 0.9)
+    assert trial("momentum", None).options.momentum == 0.9
+    assert trial("ngn_m", None).options.momentum is None
+    assert trial("eb", 0.5) == trial("eb", None)
 
 
 @pytest.mark.parametrize("lr", [0.1, 1.0, 30.0])

@@ -11,7 +11,7 @@ from ib_core.metrics import RateCurve, SeedResult
 from ib_core.metrics.edge import THIN
 from ib_core.metrics.number import LEAST_SEEDS, Number, rate_text
 from ib_core.metrics.scoring import KINDS, TaskScore, score_task
-from ib_core.metrics.words import advice, answer
+from ib_core.metrics.words import advice, answer, which_method
 
 GOOD, FAIR, LOST = [0.2] * 5, [1.0] * 5, [9.0] * 5
 EB = {0.01: FAIR, 0.03: FAIR, 0.1: GOOD, 0.3: GOOD, 1.0: LOST, 3.0: LOST, 10.0: LOST}
@@ -264,3 +264,52 @@ def check_first(words: str, score: TaskScore, names: dict[str, str]) -> None:
     if room is not None and room.value is not None and room.censored == "none":
         edges = [score.rows[label]["edge"].value for label in ("ib", "eb")]
         assert room.value == edges[0] / edges[1]
+
+
+FAMILIES = {"IB": ("ib", "ib_plus"), "SPS": ("sps",), "EB": ("eb",)}
+
+
+def told(best, lost, price=0.0, cost=None):
+    """Numbers of a method on a task, with intervals of a tenth to either side."""
+    return {
+        "best_mean": Number(best, 0.9 * best, 1.1 * best),
+        "lr_sensitivity": Number(lost, 0.9 * lost, 1.1 * lost),
+        "price": Number(price),
+        "step_cost": Number(cost),
+    }
+
+
+def test_the_family_that_wins_a_task_is_named_there_and_the_others_nowhere():
+    tasks = {
+        "Iris": {"eb": told(1.0, 0.5), "ib": told(0.5, 0.1), "sps": told(0.95, 0.6)},
+        "Wine": {"eb": told(1.0, 0.5), "ib": told(0.96, 0.3), "sps": told(0.9, 0.2)},
+    }
+    tuned, untuned, *_ = which_method(tasks, FAMILIES, {"ib": "IB", "sps": "SPS"})
+    assert tuned.endswith(
+        "IB on Iris (IB); SPS on Wine (SPS, within the others' intervals); EB nowhere."
+    )
+    assert untuned.endswith("IB on Iris (IB); SPS on Wine (SPS); EB nowhere.")
+    other = {task: {**row, "ib": row["sps"], "sps": row["ib"]} for task, row in tasks.items()}
+    assert "SPS on Iris (SPS); IB on Wine" in which_method(other, FAMILIES, {"sps": "SPS"})[0]
+
+
+def test_a_family_is_as_good_as_its_best_method_and_says_what_that_gives_up_and_costs():
+    row = {
+        "eb": told(1.0, 0.5, price=1.0, cost=1.0),
+        "ib": told(2.0, 0.5, price=3.0, cost=1.25),
+        "ib_plus": told(0.5, 0.1, price=0.0, cost=2.5),
+    }
+    tuned, _, given_up, costs = which_method({"Iris": row}, FAMILIES, {"ib_plus": "IB+"})
+    assert "IB (2 methods) on Iris (IB+)" in tuned
+    assert "IB 0 % and EB 100 %" in given_up
+    assert costs == "A step costs, against EB's, ib 1.2, IB+ 2.5 and eb 1."
+    unmeasured = {name: {**one, "step_cost": Number(None)} for name, one in row.items()}
+    assert "not been measured" in which_method({"Iris": unmeasured}, FAMILIES, {})[-1]
+
+
+def test_one_family_or_no_numbers_decide_nothing():
+    assert which_method({}, FAMILIES, {}) == []
+    assert which_method({"Iris": {"ib": told(1.0, 1.0)}}, FAMILIES, {}) == []
+    lost = {name: {**told(1.0, 1.0), "best_mean": Number(None)} for name in ("ib", "eb")}
+    found = which_method({"Iris": lost}, FAMILIES, {})
+    assert not any("lowest loss:" in one for one in found)

@@ -1,5 +1,7 @@
 """Sweeps of anybody's tasks: from a file, from Python, with code that misbehaves."""
 
+import math
+import multiprocessing
 from pathlib import Path
 
 import pytest
@@ -9,9 +11,17 @@ from torch import nn
 
 from ib_core import Data, Member, Method, Task, build_optimizer, run_sweep, whole
 from ib_core.errors import IBError, InvalidSpec, MisuseError, UnknownName
-from ib_core.methods import METHODS, OWN_METHODS, find_method, probe, torch_optimizers
+from ib_core.methods import (
+    METHODS,
+    OWN_METHODS,
+    find_method,
+    method_of_class,
+    probe,
+    torch_optimizers,
+)
 from ib_core.own import manifest, register_file, register_word
-from ib_core.sweep import run_all, run_trials, specs_of
+from ib_core.seeding import tensor_hash
+from ib_core.sweep import Guard, Observer, TrialResult, run_all, run_trials, specs_of
 from ib_core.tasks import OWN_TASKS, build_workload, find_task, paper_task
 from tests.ib_core.own.models import rows
 
@@ -141,6 +151,24 @@ def test_code_that_misbehaves_fails_its_own_trials_only(file: Path, what: str, s
     assert said in str(outcomes[0][1])
 
 
+def test_a_daemon_as_a_workers_pool_has_them_may_guard_a_users_code(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Ended(Observer):
+        def finished(self, index: int, result: TrialResult) -> None:
+            outcomes.append(result.outcome.value)
+
+    register_file(file)
+    outcomes: list[str] = []
+    monkeypatch.setitem(multiprocessing.current_process().__dict__["_config"], "daemon", True)
+    trials = trials_of(task="mine.py:task", methods=["eb"], learning_rates=[0.1], seeds=1)
+    guard = Guard()
+    guard.run(trials, device="cpu", observer=Ended())
+    guard.stop()
+    assert outcomes == ["completed"]
+    assert multiprocessing.current_process().daemon
+
+
 def test_a_loss_that_is_no_number_is_divergence_and_one_without_mean_a_sentence(
     file: Path,
 ) -> None:
@@ -188,29 +216,71 @@ def test_a_file_that_cannot_be_run_says_the_line(tmp_path: Path, text: str) -> N
         register_file(place)
 
 
-def test_a_full_batch_is_a_plain_loop_to_the_last_bit() -> None:
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
+def test_a_full_batch_is_a_plain_loop_to_the_last_bit(name: str) -> None:
     def net(width: int = 8) -> nn.Module:
-        return nn.Sequential(nn.Linear(16, width), nn.Tanh(), nn.Linear(width, 3))
+        # No bias before BatchNorm: its gradient is rounding, which Adam makes as large as any.
+        first = nn.Linear(16, width, bias=False)
+        return nn.Sequential(first, nn.BatchNorm1d(width), nn.Tanh(), nn.Linear(width, 3))
 
     task = Task(net, rows, loss=F.cross_entropy, options={"width": whole(2, 64)})
-    (found,) = run_sweep(
-        task,
-        ["torch.optim.AdamW"],
-        learning_rates=[0.01],
-        seeds=[7],
-        batch_size=48,
-        epochs=10,
-        lanes=1,
-    )
+
+    def swept(rates: list[float]) -> list[TrialResult]:
+        asked = {"learning_rates": rates, "seeds": [7], "batch_size": 48, "epochs": 5}
+        return list(run_sweep(task, [f"torch.optim.{name}"], **asked, lanes=1))
+
+    (found,) = swept([0.01])
     torch.manual_seed(7)
     model = net(8)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    assert found.record["initial_weights"] == tensor_hash(*model.parameters())
+    optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.01)
     x, y = rows().train
-    for _ in range(10):
+    losses = []
+    for _ in range(5):  # so few that a stack of two is taken unmeasured
         optimizer.zero_grad()
-        F.cross_entropy(model(x), y).backward()
+        F.cross_entropy(model.train()(x), y).backward()
         optimizer.step()
-    assert found.train_loss == F.cross_entropy(model(x), y).item()
+        losses.append(F.cross_entropy(model.eval()(x), y).item())
+    assert [point.train_loss for point in found.curve[1:]] == losses
+    assert found.record["way"] == "one by one"
+    stacked = swept([0.01, 0.02])[0]
+    assert stacked.record["way"] == "stacked"
+    assert [point.train_loss for point in stacked.curve[1:]] == pytest.approx(losses, rel=1e-5)
+
+
+def test_an_optimizer_whose_default_is_infinite_is_a_method() -> None:
+    class Endless(torch.optim.SGD):
+        def __init__(self, params: object, lr: float = 1.0, growth: float = math.inf) -> None:
+            super().__init__(params, lr=lr)  # type: ignore[arg-type]
+
+    assert method_of_class(Endless, "mine.Endless").options == {}
+
+
+def test_what_a_lane_was_training_is_looked_for_among_its_trials(file: Path) -> None:
+    """One of three that train one by one ends the process; the others are trained all the same."""
+    file.write_text(
+        FILE.replace(
+            "        return self.layers(x[:, :2]",
+            "        bias = self.layers[0].bias.detach()\n"
+            "        self.first = getattr(self, 'first', bias.clone())\n"
+            "        moved = (bias - self.first).abs().max().item()\n"
+            "        if self.passes > 12 and moved < 1e-6:\n"
+            "            os._exit(5)\n"
+            "        return self.layers(x[:, :2]",
+        )
+    )
+    register_file(file)
+    results = run_all(
+        trials_of(
+            task="mine.py:task",
+            methods=["torch.optim.SGD"],
+            learning_rates=[1e-12, 0.1, 0.2],
+            seeds=1,
+        ),
+        lanes=1,
+    )
+    assert [r.outcome.value for r in results if r] == ["failed", "completed", "completed"]
+    assert "exit code 5" in str(results[0].error)  # type: ignore[union-attr]
 
 
 def test_results_are_a_table() -> None:

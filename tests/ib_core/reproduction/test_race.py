@@ -7,7 +7,7 @@ import pytest
 
 from ib_core.reproduction.bundle import Bundle
 from ib_core.reproduction.plan import RACE, RACE_RATES, race_folder
-from ib_core.reproduction.training import train_race
+from ib_core.reproduction.training import train_alone
 from ib_core.reproduction.verify import check
 from ib_core.sweep.result import ENGINE_VERSION, fingerprint
 
@@ -54,4 +54,4 @@ def test_explicit_steps_break_again_where_they_broke(stored):
 def test_making_it_again_trains_only_what_is_missing(tmp_path, stored):
     for name in ("studies.json", "digits_mlp.jsonl.gz"):
         (tmp_path / name).write_bytes((stored.folder / name).read_bytes())
-    assert train_race(tmp_path).results == stored.results
+    assert train_alone(tmp_path, RACE).results == stored.results

@@ -200,6 +200,10 @@ def test_a_device_that_is_not_there_is_said_in_one_sentence():
         run_trials(trials_of(), device="tpu")
 
 
+#: Their steps are as long as the rate, however small the gradient.
+RATE_LONG = ("adam", "adamw", "nadam", "rmsprop", "lion")
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("profile", ["text", "authors"])
 def test_every_method_learns_something_on_wine(method, profile):
@@ -207,7 +211,7 @@ def test_every_method_learns_something_on_wine(method, profile):
         trials_of(
             "bundled/wine",
             methods=(method,),
-            learning_rates=[0.01 if method == "adam" else 0.3],
+            learning_rates=[0.01 if method in RATE_LONG else 0.3],
             seeds=[1],
             profile=profile,
             epochs=20,

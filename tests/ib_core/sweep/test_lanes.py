@@ -6,10 +6,11 @@ import signal
 import sys
 
 import pytest
+import torch
 
-from ib_core.sweep import processes as lanes
-from ib_core.sweep import shard
-from ib_core.sweep.processes import LaneDied, run_all
+from ib_core.sweep import lanes, shard
+from ib_core.sweep.lanes import LaneDied
+from ib_core.sweep.processes import lanes_here, run_all
 from ib_core.sweep.result import Observer
 from ib_core.sweep.spec import SweepSpec
 
@@ -101,3 +102,21 @@ def test_ctrl_c_leaves_nothing_running():
     with pytest.raises(KeyboardInterrupt):
         run_all(SPEC.expand(), lanes=2, observer=Impatient())
     assert not multiprocessing.active_children()
+
+
+def test_with_several_gpus_every_lane_has_one(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    assert lanes.gpus_for("cuda") == lanes.gpus_for("auto") == ["cuda:0", "cuda:1", "cuda:2"]
+    assert lanes_here("cuda") == 3
+    assert lanes.gpus_for("cpu") == lanes.gpus_for("cuda:1") == []
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    assert lanes.gpus_for("cuda") == []  # a process that uses one cannot be forked
+
+
+def test_lanes_take_their_places_in_turn(monkeypatch):
+
+    monkeypatch.setattr(lanes, "gpus_for", lambda device: ["cuda:0", "cuda:1"])
+    monkeypatch.setattr(lanes, "_work", lambda pipe, device, *rest: pipe.send(device))
+    with lanes.Lanes(3, "cuda") as crew:
+        given = [pipe.recv() for pipe in crew._processes]
+    assert given == ["cuda:0", "cuda:1", "cuda:0"]

@@ -111,11 +111,11 @@ def test_what_cannot_run_is_said_in_one_sentence(change, words):
         create(**change)
 
 
-def test_every_preset_is_runnable_in_both_profiles_and_the_seventeen_are_there():
+def test_every_preset_is_runnable_in_its_profiles_and_the_seventeen_are_there():
     numbers = [name for name in PRESETS if name.startswith("paper/") and name != "paper/uci"]
     assert len(numbers) == 17
     for name in PRESETS:
-        for profile in ("text", "authors"):
+        for profile in ("text", "authors") if PRESETS[name].authors else ("text",):
             assert all(spec.size > 0 for spec in specs_of({"preset": name, "profile": profile}))
 
 

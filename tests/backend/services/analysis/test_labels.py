@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from backend.services.analysis import Key, canonical, labels, series_order
-from backend.services.analysis.series import series_id
+from backend.services.analysis import Key, canonical, labels, series_order, varied
+from backend.services.analysis.series import baselines, series_id
 
 
 def key(method: str = "eb", **changes: Any) -> Key:
@@ -63,6 +63,7 @@ def test_every_other_difference_is_told() -> None:
 def test_engines_and_data_are_told_apart() -> None:
     assert labels([key(), key(engine_version="2")]) == ["eb, engine 1", "eb, engine 2"]
     assert labels([key(), key(data_hash="b" * 64)]) == ["eb, data aaaaaa", "eb, data bbbbbb"]
+    assert labels([key(), key(task="iris", data_hash="b")]) == ["eb, digits_mlp", "eb, iris"]
 
 
 def test_a_group_leaves_out_the_method_and_what_is_its_own() -> None:
@@ -92,3 +93,41 @@ def test_options_that_are_words_have_an_order_too() -> None:
         {"decay": "cosine"},
         {"decay": 0.5},
     ]
+
+
+def test_settings_are_what_varies_as_data() -> None:
+    keys = [
+        key(method, options={"width": width}, batch_size=size)
+        for method, width, size in [("eb", 8, 50), ("ib", 8, 50), ("ib", 32, 50), ("ib", 32, 10)]
+    ]
+    assert varied(keys) == [
+        {"batch_size": 50, "width": 8},
+        {"batch_size": 50, "width": 8},
+        {"batch_size": 50, "width": 32},
+        {"batch_size": 10, "width": 32},
+    ]
+    assert varied(keys[:2]) == [{}, {}]
+    assert varied([key(), key(clip=1.0)]) == [{"clip": None}, {"clip": 1.0}]
+    decays = [key(), key(options={"decay": {"tau": 100.0, "power": 0.75}})]
+    assert varied(decays) == [{"decay": None}, {"decay": "100:0.75"}]
+
+
+def test_what_a_methods_name_says_is_a_setting_too() -> None:
+    found = sorted(map(key, ["eb(warmup=200)", "ib", "eb(warmup=50)", "eb"]), key=series_order)
+    assert labels(found) == ["eb, warmup 0", "eb, warmup 50", "eb, warmup 200", "ib, warmup 0"]
+    assert [one["warmup"] for one in varied(found)] == [0, 50, 200, 0]
+    adam = "torch.optim.AdamW"
+    decays = [key("eb"), key(adam), key(f"{adam}(weight_decay=0.1)")]
+    assert varied(decays) == [
+        {"weight_decay": None},
+        {"weight_decay": 0.01},
+        {"weight_decay": 0.1},
+    ]
+    # What one method alone has is no difference.
+    assert labels([decays[0], decays[2]]) == ["eb", adam]
+
+
+def test_the_baseline_has_the_same_schedule() -> None:
+    keys = [key(name) for name in ("eb", "ib", "eb(warmup=50)", "ib(warmup=50)", "ib(warmup=9)")]
+    eb, ib, slow, slow_ib, other = keys
+    assert baselines(keys) == {eb: eb, ib: eb, slow: eb, slow_ib: slow, other: eb}

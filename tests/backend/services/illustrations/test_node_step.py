@@ -54,3 +54,21 @@ def test_the_implicit_step_is_compared_with_the_explicit_one(
 def test_looking_past_a_flat_is_called_a_longer_step() -> None:
     view = node_update(**{**PAPER, "activation": "leaky_relu", "s": 0.3})
     assert view.steps[3].case.startswith("A longer step than EB")
+
+
+def test_as_the_rate_grows_ibs_step_stops_at_the_hinge_and_ebs_grows_with_it() -> None:
+    view = node_update(activation="relu", **PAPER)
+    eb, ib = view.by_rate[:2]
+    assert (eb.method, ib.method) == ("eb", "ib")
+    for rate, explicit, implicit in zip(view.rates, eb.length, ib.length, strict=True):
+        assert explicit == pytest.approx(rate)  # b = |z|^2 = 1
+        assert implicit == pytest.approx(min(rate, PAPER["s"]))
+
+
+@pytest.mark.parametrize("activation", list(ALPHA_RULES))
+def test_at_the_asked_rate_the_length_by_rate_is_the_step_itself(activation: str) -> None:
+    view = node_update(activation=activation, **PAPER)
+    here = view.rates.index(1.0)
+    for step, sweep in zip(view.steps, view.by_rate, strict=True):
+        assert step.landing is not None
+        assert sweep.length[here] == pytest.approx(abs(step.s - step.landing))

@@ -1,0 +1,118 @@
+"""Losses over training, by series and rate: what learning curves and maps over epochs show."""
+
+from collections.abc import Collection, Sequence
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from sqlalchemy.orm import Session
+
+from backend.models import TrialRow
+from backend.schemas import LearningRateRead, LearningRead, LearningSeriesRead, LossMetric
+from backend.schemas import TrialState as State
+from backend.services.analysis.rate_curves import Measure
+from backend.services.analysis.series import Finished, series_id
+from backend.services.analysis.stored import load_series
+from backend.services.trials import COLUMNS, unpack
+from ib_core.metrics import LEARNING, LearningCurve, SeedCurve, learning_curve
+
+STEP, EPOCH = COLUMNS.index("step"), COLUMNS.index("epoch")
+#: With more trials than this an answer has their means only: no screen has room for the rest.
+MOST_TRIALS = 1500
+
+
+def learning_curves(
+    session: Session,
+    *,
+    study_id: int,
+    metric: LossMetric = "train_loss",
+    smooth: int = 1,
+    points: int = 40,
+    only: Collection[str] = (),
+) -> LearningRead:
+    """Return a study's losses over training; the caller has checked that the study exists.
+
+    Args:
+        session: For reading.
+        study_id: Which study.
+        metric: Which column of the curves.
+        smooth: Each value is the mean of so many evaluations up to it.
+        points: At most so many evaluations.
+        only: Ids of the series wanted; all of them if there are none.
+    """
+    measure = Measure(metric)
+    value = TrialRow.train_loss.label("final")
+    found = load_series(session, study_ids=[study_id], value=value, with_curves=True)
+    wanted = [one for one in found if not only or series_id(one.key) in only]
+    whole = sum(len(one.rows) for one in wanted) <= MOST_TRIALS
+    series = [
+        LearningSeriesRead(
+            id=series_id(one.key),
+            rates=_rates(one.rows, measure, smooth=smooth, points=points, whole=whole),
+        )
+        for one in wanted
+    ]
+    return LearningRead(
+        study_id=study_id,
+        metric=metric,
+        smooth=smooth,
+        definition=LEARNING,
+        whole=whole,
+        series=[one for one in series if one.rates],
+    )
+
+
+def _rates(
+    rows: Sequence[Finished], measure: Measure, *, smooth: int, points: int, whole: bool
+) -> list[LearningRateRead]:
+    curves = [(row, own) for row in rows if (own := _seed_curve(row, measure))]
+    # As for final values: nobody's may mean that the task has no such number.
+    known = any(np.isfinite(own.losses).any() for _, own in curves)
+    if not known and not all(own.diverged for _, own in curves):
+        return []
+    found = []
+    for lr, group in groupby(curves, key=lambda one: one[0].lr):
+        members = list(group)
+        curve = learning_curve([own for _, own in members], smooth=smooth, points=points)
+        found.append(_to_read(lr, [row for row, _ in members], curve, measure, whole=whole))
+    return found
+
+
+def _seed_curve(row: Finished, measure: Measure) -> SeedCurve | None:
+    """Return a trial's curve, an accuracy as an error; None if it never recorded the metric.
+
+    One that diverged before its first evaluation lost it, and that must show.
+    """
+    if not row.curve:
+        return None
+    columns = unpack(row.curve, row.validation_curve)
+    values = columns[COLUMNS.index(measure.metric)]
+    diverged = row.state == State.DIVERGED
+    if not diverged and not np.isfinite(values).any():
+        return None
+    losses = 1.0 - values if measure.higher_is_better else values
+    return SeedCurve(columns[STEP], columns[EPOCH], losses, diverged)
+
+
+def _to_read(
+    lr: float, rows: Sequence[Finished], curve: LearningCurve, measure: Measure, *, whole: bool
+) -> LearningRateRead:
+    seeds = [
+        {"trial_id": row.id, "seed": row.seed, "values": _readable(values, measure)}
+        for row, values in zip(rows, curve.losses, strict=True)
+    ]
+    return LearningRateRead(
+        lr=lr,
+        n=len(rows),
+        steps=curve.steps.astype(int).tolist(),
+        epochs=curve.epochs.tolist(),
+        mean=_readable(curve.mean, measure),
+        broken=curve.broken.tolist(),
+        seeds=seeds if whole else [],  # as dicts: pydantic makes them in one go
+    )
+
+
+def _readable(losses: Any, measure: Measure) -> list[float | None]:
+    """Return six digits of every finite value: more would only make the answer long."""
+    values = 1.0 - losses if measure.higher_is_better else losses
+    return [float(f"{one:.6g}") if np.isfinite(one) else None for one in values.tolist()]

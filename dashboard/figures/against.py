@@ -1,0 +1,220 @@
+"""The scorecard's numbers against a setting: does the best rate move with width?"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from backend.schemas import NumberRead, ScorecardRow
+from dashboard.figures.best_of import quantity_words
+from dashboard.figures.families import (
+    Arrangement,
+    Naming,
+    Setting,
+    join_order,
+    say,
+    setting_over,
+    settings_of,
+    styles,
+    varied,
+)
+from dashboard.figures.panels import Grid
+from dashboard.figures.sensitivity import Picture
+from dashboard.figures.traces import Trace, scatter
+from dashboard.figures.wording import caption_words, literal, title_words
+from dashboard.formats import number
+from dashboard.theme import PALETTE, SeriesStyle, template
+
+#: What is drawn, whether on a logarithmic axis.
+NUMBERS: tuple[tuple[str, bool], ...] = (
+    ("best_rate", True),
+    ("edge", True),
+    ("best_mean", False),
+    ("lr_sensitivity", False),
+)
+PANEL, NARROW_PANEL = 210, 180
+#: Factor between neighbouring lines at one value.
+APART = 1.06
+
+
+def against_figure(rows: Sequence[ScorecardRow], picture: Picture) -> go.Figure | None:
+    """Return best rate, edge, best loss and sensitivity against a setting; None without one.
+
+    Args:
+        rows: The scorecard.
+        picture: How to draw it.
+    """
+    over = setting_over(rows, picture.family.over)
+    if over is None:
+        return None
+    titles = [_title(rows, name, picture) for name, _ in NUMBERS]
+    grid = Grid(
+        [f"<b>{title}</b>" for title in titles],
+        NARROW_PANEL if picture.narrow else PANEL,
+        1 if picture.narrow else 2,
+        apart=True,
+        narrow=picture.narrow,
+    )
+    looks = _looks(rows, over, picture)
+    naming = Naming(varied(rows), frozenset([over.name]))
+    figure = go.Figure(layout={"template": template(picture.scheme)})
+    told: set[str] = set()
+    x = _x_axis(over)
+    for place, (name, _) in enumerate(NUMBERS):
+        axes = {"xaxis": f"x{grid.suffix(place)}", "yaxis": f"y{grid.suffix(place)}"}
+        for shift, group in enumerate(join_order(rows, over)):
+            figure.add_traces(list(_line(group, name, over, looks, naming, axes, told, shift)))
+    grid.lay_out(figure, x, {"nticks": 6}, PALETTE[picture.scheme])
+    for place, (name, log) in enumerate(NUMBERS):
+        if log and any(_number(row, name) for row in rows):
+            axis = {"type": "log", "tickformat": "~g", **_log_ticks(rows, name)}
+            figure.update_layout({f"yaxis{grid.suffix(place)}": axis})
+    words = over.name.replace("_", " ")
+    legend = [trace.name for trace in figure.data if trace.showlegend and trace.name]
+    title = title_words(picture.title, f"against {words}, 95 % intervals", narrow=picture.narrow)
+    grid.frame(figure, title, legend if len(legend) > 1 else [], axis=words)
+    figure.update_layout(
+        meta={
+            "label": _spoken(rows, over, naming),
+            "caption": caption_words(rows, picture.metric, picture.reducer, picture.title)
+            + " Bars: 95 % intervals. Arrows: at least, or at most.",
+            "rates": False,
+        },
+        uirevision=picture.revision or "same",
+    )
+    return figure
+
+
+def _title(rows: Sequence[ScorecardRow], name: str, picture: Picture) -> str:
+    found = next((row.metrics[name] for row in rows if name in row.metrics), None)
+    if name == "best_mean":
+        return f"Best mean {quantity_words(picture)}"
+    return found.title if found else name.replace("_", " ").capitalize()
+
+
+def _looks(rows: Sequence[ScorecardRow], over: Setting, picture: Picture) -> dict[str, SeriesStyle]:
+    """Return a look for every line: by method, or by what was asked for."""
+    named = {one.name: one for one in varied(rows)}
+    wanted = picture.family.colour
+    colour = named.get(wanted) if wanted not in (over.name, "method") else None
+    firsts = [group[0] for group in join_order(rows, over)]
+    by_first = styles(firsts, Arrangement(colour, None), picture.scheme)
+    return {row.id: by_first[group[0].id] for group in join_order(rows, over) for row in group}
+
+
+def _x_axis(over: Setting) -> dict[str, Any]:
+    """Return the axis of a setting: logarithmic for numbers that span much, else one by one."""
+    if _logarithmic(over):
+        logs = [math.log10(value) for value in over.values]
+        margin = 0.06 * (logs[-1] - logs[0])
+        return {
+            "type": "log",
+            "range": [logs[0] - margin, logs[-1] + margin],
+            "tickvals": list(over.values),
+            "ticktext": [number(value) for value in over.values],
+            "tickangle": 0,
+        }
+    plain = [_words(over, value) for value in over.values]
+    return {
+        "tickvals": list(range(len(plain))),
+        "ticktext": plain,
+        "range": [-0.4, len(plain) - 0.6],
+    }
+
+
+def _words(over: Setting, value: Any) -> str:
+    return literal(say(over.name, value).removeprefix(f"{over.name.replace('_', ' ')} "))
+
+
+def _logarithmic(over: Setting) -> bool:
+    values = [value for value in over.values if isinstance(value, int | float) and value > 0]
+    return over.ordered and len(values) == len(over.values) and max(values) >= 4 * min(values)
+
+
+def _place(row: ScorecardRow, over: Setting, shift: int) -> float:
+    """Return where a number stands; lines are a little apart, so that no bar hides another."""
+    if _logarithmic(over):
+        return float(settings_of(row)[over.name]) * APART ** (shift % 5)
+    return float(over.place(row)) + 0.05 * (shift % 5)
+
+
+def _number(row: ScorecardRow, name: str) -> NumberRead | None:
+    found = row.metrics.get(name)
+    return found if found is not None and found.value is not None else None
+
+
+def _line(
+    group: Sequence[ScorecardRow],
+    name: str,
+    over: Setting,
+    looks: dict[str, SeriesStyle],
+    naming: Naming,
+    axes: dict[str, str],
+    told: set[str],
+    shift: int,
+) -> Iterator[Trace]:
+    found = [(row, one) for row in group if (one := _number(row, name)) is not None]
+    if not found:
+        return
+    look = looks[group[0].id]
+    words = literal(naming.of(group[0]))
+    symbols = {"above": "triangle-up-open", "below": "triangle-down-open", "none": look.marker}
+    yield scatter(
+        x=[_place(row, over, shift) for row, _ in found],
+        y=[one.value for _, one in found],
+        mode="lines+markers",
+        name=words,
+        legendgroup=words,
+        showlegend=words not in told,
+        line={"color": look.colour, "dash": look.dash, "width": 2},
+        marker={
+            "size": 8,
+            "color": look.colour,
+            "symbol": [symbols[one.censored] for _, one in found],
+        },
+        error_y={
+            "type": "data",
+            "symmetric": False,
+            "array": [_reach(one.high, one.value) for _, one in found],
+            "arrayminus": [_reach(one.value, one.low) for _, one in found],
+            "color": look.colour,
+            "thickness": 1.4,
+            "width": 4,
+        },
+        hovertext=[_hover(words, row, one, over) for row, one in found],
+        hoverinfo="text",
+        meta=name,
+        **axes,
+    )
+    told.add(words)
+
+
+def _reach(high: float | None, low: float | None) -> float:
+    return 0.0 if high is None or low is None else max(high - low, 0.0)
+
+
+def _hover(words: str, row: ScorecardRow, one: NumberRead, over: Setting) -> str:
+    value = literal(say(over.name, settings_of(row)[over.name]))
+    interval = f"<br>95 %: {one.interval}" if one.interval else ""
+    return f"<b>{words}</b><br>{value}<br>{one.title} {one.text}{interval}"
+
+
+def _log_ticks(rows: Sequence[ScorecardRow], name: str) -> dict[str, Any]:
+    found = [one for row in rows if (one := _number(row, name)) is not None]
+    ends = [end for one in found for end in (one.value, one.low, one.high) if end and end > 0]
+    decades = math.log10(max(ends) / min(ends)) if ends else 0
+    return {"dtick": 1 if decades > 1.5 else "D2"}
+
+
+def _spoken(rows: Sequence[ScorecardRow], over: Setting, naming: Naming) -> str:
+    told = []
+    for group in join_order(rows, over):
+        edges = [
+            f"{_words(over, settings_of(row)[over.name])}: best rate "
+            f"{row.metrics['best_rate'].text if 'best_rate' in row.metrics else 'unknown'}, edge "
+            f"{row.metrics['edge'].text if 'edge' in row.metrics else 'unknown'}"
+            for row in group
+        ]
+        told.append(f"{naming.of(group[0])}, {'; '.join(edges)}")
+    return f"Numbers against {over.name.replace('_', ' ')}. {'. '.join(told)}."

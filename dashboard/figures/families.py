@@ -1,0 +1,300 @@
+"""Many series in one picture: what tells them apart, which are wanted, colours and panels."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+from urllib.parse import quote, unquote
+
+from plotly.colors import sample_colorscale
+
+from backend.schemas import ScorecardRow, SeriesRead
+from dashboard.formats import number
+from dashboard.theme import (
+    CATEGORY_COLOURS,
+    VARIANTS,
+    Scheme,
+    SeriesStyle,
+    method_style,
+    series_style,
+)
+
+Line = TypeVar("Line", SeriesRead, ScorecardRow)
+AnyLine = SeriesRead | ScorecardRow
+
+METHOD = "method"
+#: What a control says where the picture chooses for itself, and where nothing is wanted.
+AUTO, NONE = "auto", "none"
+#: More curves than this in one panel are a thicket: they are laid out in several.
+MOST_IN_A_PANEL = 8
+#: More panels than this would be stamps.
+MOST_PANELS = 24
+#: Ordered settings with fewer values need no ramp to be told apart.
+LEAST_RAMP = 3
+#: Settings whose values speak for themselves.
+PLAIN = ("activation", "batch_rule", "schedule", "task", "study", "experiment", "norm")
+#: Where viridis begins and ends: its darkest is lost on black, its yellow on white.
+RAMP_ENDS: dict[Scheme, tuple[float, float]] = {"light": (0.0, 0.88), "dark": (0.22, 1.0)}
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """How a person wants to see many series.
+
+    Attributes:
+        colour: The setting that colours tell; `AUTO` chooses one.
+        panel: The setting that gets a panel for each value; `AUTO` chooses, `NONE`: one panel.
+        only: What is shown: "name:value" each; values of one setting add up, settings narrow down.
+        rail: Whether the rail is opened when there are many lanes.
+        over: The setting, or "epoch", that a map or a summary is drawn against.
+        cell: What a map's colours mean.
+        rate: The learning rate that a picture of one rate is about.
+        smooth: Over how many evaluations learning curves are averaged.
+    """
+
+    colour: str = AUTO
+    panel: str = AUTO
+    only: tuple[str, ...] = ()
+    rail: Literal["auto", "open"] = "auto"
+    over: str = AUTO
+    cell: Literal["loss", "broken"] = "loss"
+    rate: float | None = None
+    smooth: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What series differ in.
+
+    Attributes:
+        name: Of the setting.
+        values: All it has, in order: numbers as numbers, 8 before 32.
+    """
+
+    name: str
+    values: tuple[Any, ...]
+
+    @property
+    def ordered(self) -> bool:
+        """Whether its values are numbers; off counts as one."""
+        return all(_is_number(value) or value is None for value in self.values)
+
+    def place(self, line: AnyLine) -> int:
+        """Return which of the values a series has."""
+        return self.values.index(settings_of(line).get(self.name))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def settings_of(line: AnyLine) -> dict[str, Any]:
+    """Return what a series is told apart by: its method, and what varies besides."""
+    return {METHOD: line.method} | {name: _hashable(v) for name, v in line.settings.items()}
+
+
+def _hashable(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def varied(lines: Iterable[AnyLine]) -> list[Setting]:
+    """Return the settings in which series differ, the method first."""
+    found: dict[str, dict[Any, None]] = {}
+    rows = [settings_of(line) for line in lines]
+    names = dict.fromkeys(name for row in rows for name in row)
+    for row in rows:
+        for name in names:
+            found.setdefault(name, {})[row.get(name)] = None
+    settings = [
+        Setting(name, tuple(values) if name == METHOD else tuple(sorted(values, key=_order)))
+        for name, values in found.items()
+    ]
+    return [one for one in settings if len(one.values) > 1]
+
+
+def _order(value: Any) -> tuple[int, float, str]:
+    if value is None:
+        return 0, 0.0, ""
+    return (1, float(value), "") if _is_number(value) else (2, 0.0, str(value))
+
+
+def say(name: str, value: Any) -> str:
+    """Return a setting's value in words that name it."""
+    if name == METHOD:
+        return method_style(value).title
+    words = name.replace("_", " ")
+    if value is None:
+        return "plain" if name in PLAIN else f"no {words}"
+    if isinstance(value, bool):
+        return words if value else f"no {words}"
+    text = number(value) if isinstance(value, float) else str(value)
+    return text if name in PLAIN else f"{words} {text}"
+
+
+def token(name: str, value: Any) -> str:
+    """Return a value of a setting as an address has it; never with a comma."""
+    return f"{quote(name, safe='')}:{quote('none' if value is None else str(value), safe='')}"
+
+
+def shown_only(lines: Sequence[Line], only: Sequence[str]) -> list[Line]:
+    """Return the series that are wanted; what names nothing here asks for nothing."""
+    known = {token(s.name, value): s.name for s in varied(lines) for value in s.values}
+    wanted: dict[str, set[str]] = {}
+    for one in only:
+        if one in known:
+            wanted.setdefault(known[one], set()).add(one)
+    return [
+        line
+        for line in lines
+        if all(
+            token(name, settings_of(line).get(name)) in tokens for name, tokens in wanted.items()
+        )
+    ]
+
+
+def only_words(only: Sequence[str]) -> str:
+    """Return in words what is shown alone."""
+    return ", ".join(unquote(one.partition(":")[2]) for one in only)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """What colours and panels tell in one picture.
+
+    Attributes:
+        colour: None: the method, with other dashes for its further series.
+        panel: None: all in one.
+    """
+
+    colour: Setting | None
+    panel: Setting | None
+
+    @property
+    def ramp(self) -> bool:
+        """Whether colours have an order."""
+        return self.colour is not None and self.colour.ordered
+
+
+def arrange(lines: Sequence[AnyLine], family: Family) -> Arrangement:
+    """Return what colours and panels tell: what was asked for, or what can be read.
+
+    A few series are coloured by method as everywhere. With an ordered setting of three values or
+    more colours tell it, and panels the method; else the largest setting gets the panels, until
+    no panel is a thicket.
+    """
+    found = {one.name: one for one in varied(lines)}
+    colour = found.get(family.colour)
+    if family.colour == METHOD:
+        colour = None
+    elif colour is None:
+        ramps = [s for s in found.values() if s.ordered and len(s.values) >= LEAST_RAMP]
+        colour = max(ramps, key=lambda one: len(one.values), default=None)
+    if family.panel in found:
+        return Arrangement(colour, found[family.panel])
+    if family.panel == NONE:
+        return Arrangement(colour, None)
+    told = {METHOD if colour is None else colour.name}
+    rest = [s for s in found.values() if s.name not in told and len(s.values) <= MOST_PANELS]
+    crowded = len(lines) > MOST_IN_A_PANEL or (colour is not None and METHOD in found)
+    if not crowded or not rest:
+        return Arrangement(colour, None)
+    # The method is what is compared: where colours do not tell it, panels do.
+    panel = next((s for s in rest if s.name == METHOD), None)
+    return Arrangement(colour, panel or max(rest, key=lambda one: len(one.values)))
+
+
+def setting_over(lines: Sequence[AnyLine], wanted: str) -> Setting | None:
+    """Return the setting a map or a summary is drawn against: the longest ordered one."""
+    found = varied(lines)
+    named = {one.name: one for one in found}
+    if wanted in named:
+        return named[wanted]
+    rest = [one for one in found if one.name != METHOD] or found
+    return max(rest, key=lambda one: (one.ordered, len(one.values)), default=None)
+
+
+def panels_of(lines: Sequence[Line], panel: Setting | None) -> list[tuple[str, list[Line]]]:
+    """Return every panel's title and series, in order."""
+    if panel is None:
+        return [("", list(lines))]
+    by_place: dict[int, list[Line]] = {}
+    for line in lines:
+        by_place.setdefault(panel.place(line), []).append(line)
+    return [(say(panel.name, panel.values[place]), by_place[place]) for place in sorted(by_place)]
+
+
+def ramp(count: int, scheme: Scheme, name: str = "Viridis") -> list[str]:
+    """Return so many colours of a ramp, evenly, as far from the page's as they must be."""
+    low, high = RAMP_ENDS[scheme]
+    places = [low + (high - low) * i / max(count - 1, 1) for i in range(count)]
+    return [_hex(colour) for colour in sample_colorscale(name, places)]
+
+
+def _hex(colour: str) -> str:
+    parts = colour.removeprefix("rgb(").removesuffix(")").split(",")
+    return "#" + "".join(f"{round(float(part)):02X}" for part in parts)
+
+
+def styles(
+    lines: Sequence[AnyLine], arrangement: Arrangement, scheme: Scheme
+) -> dict[str, SeriesStyle]:
+    """Return each series' look.
+
+    Series that would look alike in one panel get other markers and dashes.
+    """
+    colours = _colours(arrangement.colour, scheme)
+    seen: dict[tuple[Any, ...], int] = {}
+    found = {}
+    for line in lines:
+        own = settings_of(line)
+        tone = colours.get(own.get(arrangement.colour.name)) if arrangement.colour else None
+        panel = own.get(arrangement.panel.name) if arrangement.panel else None
+        look = (tone, line.method, line.clip is not None, line.imported, panel)
+        variant = seen[look] = seen.get(look, -1) + 1
+        found[line.id] = series_style(
+            line.method,
+            scheme,
+            clipped=line.clip is not None,
+            imported=line.imported,
+            variant=variant % len(VARIANTS),
+            tone=tone,
+        )
+    return found
+
+
+def _colours(setting: Setting | None, scheme: Scheme) -> Mapping[Any, str]:
+    if setting is None:
+        return {}
+    if setting.ordered:
+        return dict(zip(setting.values, ramp(len(setting.values), scheme), strict=True))
+    count = len(CATEGORY_COLOURS)
+    return {value: CATEGORY_COLOURS[i % count] for i, value in enumerate(setting.values)}
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """What a picture calls its series: what varies, and no more.
+
+    Attributes:
+        settings: All that varies in it.
+        without: What is told elsewhere, as by a panel's title.
+    """
+
+    settings: list[Setting] = field(default_factory=list)
+    without: frozenset[str] = frozenset()
+
+    def of(self, line: AnyLine, *names: str) -> str:
+        """Return a series' name, of all that varies or of some settings."""
+        own = settings_of(line)
+        told = [s.name for s in self.settings if s.name not in self.without]
+        wanted = [name for name in told if not names or name in names]
+        words = [say(name, own.get(name)) for name in wanted]
+        return ", ".join(words) or method_style(line.method).title
+
+
+def join_order(lines: Sequence[Line], along: Setting) -> list[list[Line]]:
+    """Return series that differ in one setting only together, in its order."""
+    groups: dict[tuple[Any, ...], list[Line]] = {}
+    for line in lines:
+        rest = tuple(sorted((k, str(v)) for k, v in settings_of(line).items() if k != along.name))
+        groups.setdefault(rest, []).append(line)
+    return [sorted(group, key=along.place) for group in groups.values()]

@@ -1,0 +1,226 @@
+"""Learning curves: losses over training, coloured by rate, a panel a series; one rate lights up.
+
+The browser lights up what it has already: a drag must not wait for anybody (`scrubber.js`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from backend.schemas import LearningRateRead, LearningSeriesRead, SeriesRead
+from dashboard.figures.families import Naming, arrange, ramp, styles, varied
+from dashboard.figures.panels import Grid, columns_for, rate_axis
+from dashboard.figures.scale import Scale, choose_scale
+from dashboard.figures.sensitivity import Picture
+from dashboard.figures.traces import Trace, scatter
+from dashboard.figures.wording import QUANTITY, caption_words, literal, title_words
+from dashboard.formats import counted, number
+from dashboard.theme import PALETTE, SeriesStyle, template
+
+#: More panels than this no screen holds; the first ones are drawn.
+MOST_PANELS = 12
+#: Pixels: the overview on top, the room below it, a panel.
+OVERVIEW, BELOW, PANEL, NARROW_PANEL = 150, 64, 210, 180
+#: Room above the first loss, which all curves begin with.
+HEADROOM = 1.12
+
+
+def learning_figure(
+    series: Sequence[SeriesRead],
+    learning: Mapping[str, LearningSeriesRead],
+    picture: Picture,
+    *,
+    initial: float | None = None,
+) -> go.Figure:
+    """Return loss against rate on top, with the line one drags, and learning curves below.
+
+    Args:
+        series: The curves.
+        learning: Losses over training, by series' id.
+        picture: How to draw them.
+        initial: The loss before training.
+    """
+    drawn = [line for line in series if line.points and line.id in learning]
+    shown = drawn[:MOST_PANELS]
+    settings = varied(drawn)
+    naming = Naming(settings)
+    rates = sorted({rate.lr for line in shown for rate in learning[line.id].rates})
+    colours = dict(zip(rates, ramp(len(rates), picture.scheme, "Plasma"), strict=True))
+    grid = Grid(
+        [f"<b>{literal(naming.of(line))}</b>" for line in shown],
+        NARROW_PANEL if picture.narrow else PANEL,
+        columns_for(len(shown), narrow=picture.narrow),
+        narrow=picture.narrow,
+        first=2,
+        above=OVERVIEW + BELOW,
+    )
+    scale = choose_scale(drawn, picture.metric, picture.scale, initial)
+    traces = list(_overview(drawn, picture, naming, colours))
+    for place, line in enumerate(shown):
+        axes = {"xaxis": f"x{grid.suffix(place)}", "yaxis": f"y{grid.suffix(place)}"}
+        traces += [_rate(rate, colours[rate.lr], axes) for rate in learning[line.id].rates]
+        traces.append(_lit(axes))
+    figure = go.Figure(traces, {"template": template(picture.scheme)})
+    _lay_out(figure, grid, drawn, learning, scale, picture, rates)
+    chosen = picture.family.rate
+    figure.update_layout(
+        meta={
+            "label": _spoken(shown, learning, picture),
+            "caption": caption_words(drawn, picture.metric, picture.reducer, picture.title)
+            + " Curves over training are coloured by learning rate, dark is low.",
+            "scrub": {
+                "rates": rates,
+                "colours": [colours[rate] for rate in rates],
+                "words": [f"learning rate {number(rate)}" for rate in rates],
+                "chosen": chosen,
+            },
+        },
+        uirevision=picture.revision or "same",
+        showlegend=False,
+    )
+    return figure
+
+
+def _overview(
+    series: Sequence[SeriesRead], picture: Picture, naming: Naming, colours: Mapping[float, str]
+) -> Iterator[Trace]:
+    """Yield loss against rate; its dots have the rates' colours, and so are their legend."""
+    looks: dict[str, SeriesStyle] = styles(series, arrange(series, picture.family), picture.scheme)
+    for line in series:
+        look = looks[line.id]
+        yield scatter(
+            x=[point.lr for point in line.points],
+            y=[point.mean for point in line.points],
+            mode="lines+markers",
+            line={"color": PALETTE[picture.scheme].muted, "dash": look.dash, "width": 1},
+            marker={
+                "size": 7,
+                "symbol": look.marker,
+                "color": [colours.get(point.lr, look.colour) for point in line.points],
+            },
+            name=literal(naming.of(line)),
+            hoverinfo="skip",
+            xaxis="x",
+            yaxis="y",
+            meta="overview",
+        )
+
+
+def _rate(rate: LearningRateRead, colour: str, axes: dict[str, str]) -> Trace:
+    """Return one rate's curves, all of its seeds as one line with gaps."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for values in [seed.values for seed in rate.seeds] or [rate.mean]:
+        x += [*rate.epochs, None]
+        y += [*values, None]
+    return scatter(
+        x=x[:-1],
+        y=y[:-1],
+        mode="lines",
+        line={"color": colour, "width": 1},
+        opacity=0.75,
+        connectgaps=False,
+        hovertemplate=f"learning rate {number(rate.lr)}<br>epoch %{{x:.3g}}<br>%{{y:.3g}}"
+        "<extra></extra>",
+        meta={"lr": rate.lr},
+        **axes,
+    )
+
+
+def _lit(axes: dict[str, str]) -> Trace:
+    """Return what lights up: filled by the browser with the chosen rate's curves."""
+    return scatter(
+        x=[],
+        y=[],
+        mode="lines+markers",
+        line={"width": 2.6},
+        marker={"size": 5},
+        connectgaps=False,
+        hoverinfo="skip",
+        meta={"lit": True},
+        **axes,
+    )
+
+
+def _lay_out(
+    figure: go.Figure,
+    grid: Grid,
+    series: Sequence[SeriesRead],
+    learning: Mapping[str, LearningSeriesRead],
+    scale: Scale,
+    picture: Picture,
+    rates: Sequence[float],
+) -> None:
+    palette = PALETTE[picture.scheme]
+    quantity = QUANTITY[picture.metric]
+    firsts = [
+        rate.mean[0]
+        for line in series
+        for rate in learning[line.id].rates
+        if rate.mean and rate.mean[0] is not None
+    ]
+    starts = [one for one in firsts if one is not None and one > 0]
+    low = min([scale.low, *starts])
+    high = max([scale.high, *(HEADROOM * one for one in starts)])
+    tall = Scale(max(low, 1e-12) if scale.log else low, high, scale.log)
+    kind = "log" if scale.log else "linear"
+    ticks = {"type": kind, "tickformat": "~g" if scale.log else "", "nticks": 5}
+    grid.lay_out(
+        figure, {"rangemode": "tozero"}, {**ticks, "range": tall.range, "dtick": tall.tick}, palette
+    )
+    every = [p.lr for line in series for p in line.points]
+    figure.update_layout(
+        xaxis={
+            **rate_axis(every, narrow=picture.narrow),
+            "domain": [0, 1],
+            "anchor": "y",
+            "fixedrange": True,
+            "title": {"text": "learning rate (drag the line)"},
+        },
+        yaxis={
+            **ticks,
+            "range": scale.range,
+            "dtick": scale.tick,
+            "domain": [1 - OVERVIEW / grid.inner, 1],
+            "anchor": "x",
+            "fixedrange": True,
+        },
+    )
+    seeds = max((rate.n for one in learning.values() for rate in one.rates), default=0)
+    whole = any(rate.seeds for one in learning.values() for rate in one.rates)
+    about = f"{quantity} over training, " + (
+        f"every trial of {counted(seeds, 'seed')}" if whole else f"mean of {counted(seeds, 'seed')}"
+    )
+    if picture.family.smooth > 1:
+        about += f", averaged over {picture.family.smooth} evaluations"
+    title = title_words(picture.title, about, narrow=picture.narrow)
+    grid.frame(figure, title, [], axis="epoch", side=quantity)
+    left = len(series) - len(grid.titles)
+    if left > 0:
+        figure.add_annotation(
+            text=f"{counted(left, 'more series')} of the same: choose with “Show only”.",
+            showarrow=False, xref="paper", yref="paper", x=1, xanchor="right",
+            y=-(38 / grid.inner), yanchor="top", font={"size": 12, "color": palette.muted},
+        )  # fmt: skip
+
+
+def _spoken(
+    series: Sequence[SeriesRead], learning: Mapping[str, LearningSeriesRead], picture: Picture
+) -> str:
+    naming = Naming(varied(series))
+    told = []
+    for line in series:
+        ends = [(r.lr, r.mean[-1]) for r in learning[line.id].rates if r.mean]
+        finite = [(lr, end) for lr, end in ends if end is not None]
+        sign = -1 if picture.upwards else 1
+        best = min(finite, key=lambda one: sign * one[1], default=None)
+        words = f"ends best, at {number(best[1])}, with rate {number(best[0])}" if best else "broke"
+        told.append(f"{naming.of(line)} {words}")
+    return f"{QUANTITY[picture.metric].capitalize()} over training by rate: {'; '.join(told)}."
+
+
+def rates_of(series: Sequence[SeriesRead]) -> dict[str, Any]:
+    """Return the rates a slider runs over."""
+    rates = sorted({point.lr for line in series for point in line.points})
+    return {"rates": rates, "words": [f"learning rate {number(rate)}" for rate in rates]}

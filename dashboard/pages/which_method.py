@@ -1,0 +1,217 @@
+"""Which method? All of them on a few tasks with equal care, told from stored trials.
+
+Nothing here is a conclusion that somebody wrote down: words, ranks and table follow from the study
+that the preset `compare/methods` makes, whoever trained it.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dash import Input, Output, State
+
+from backend.client import calls
+from backend.schemas import BundleRead, Metric, NumberRead, RanksRead, ScorecardRead, StudyRead
+from dashboard import ids as shared
+from dashboard.api_client import ask, get_visitor, may_write
+from dashboard.callbacks import browser_callback, callback
+from dashboard.components import (
+    bundle_offer,
+    button_link,
+    card,
+    empty_state,
+    guide_link,
+    link,
+    method_swatch,
+    with_code,
+)
+from dashboard.figures import NOTHING_YET, Picture, across_figure
+from dashboard.formats import NONE, counted, number
+from dashboard.ids import Bundle
+from dashboard.ids import WhichMethod as ids
+from dashboard.markup import Component, dcc, html
+from dashboard.router import Page
+from dashboard.theme import graph_config, scheme_of
+from ib_core.methods import METHODS
+from ib_core.metrics import which_method
+
+#: How the study is found: by the tags that its import gives it, and anybody may.
+TAGS = ("compare", "methods")
+PRESET = "compare/methods"
+#: Losses on rows that no method has seen; rates are chosen on others.
+METRIC: Metric = "test_loss"
+#: Who competes: IB, those that cut their rate by the loss, those with a rate a weight, the rest.
+FAMILIES = {
+    "IB": ("ib", "ib_plus", "ib_momentum"),
+    "SPS and NGN": ("sps", "ngn", "ngn_m", "momo"),
+    "Adam and its kin": (
+        *("adam", "adamw", "nadam", "rmsprop", "lion", "muon", "schedule_free", "prodigy"),
+    ),
+    "EB": ("eb", "momentum"),
+    "ProxProp": ("proxprop",),
+}
+HEADINGS = ("Method", "Rank, tuned", "Rank, untuned", "Step", "Memory", "What it costs and needs")
+
+
+async def layout(**_: str) -> Component:
+    """Return the page."""
+    page, bundle, visitor = await asyncio.gather(
+        ask(calls.studies(tag=TAGS[1], limit=50)), ask(calls.bundle()), get_visitor()
+    )
+    study = next((one for one in page.items if set(TAGS) <= set(one.tags)), None)
+    if study is None:
+        return html.Div([_head(None, None), _offer(bundle, writes=may_write(visitor))])
+    found = await ask(calls.scorecard(study.id, metric=METRIC))
+    return html.Div(
+        [
+            dcc.Store(id=ids.STUDY, data=study.id),
+            _head(study, found),
+            card(
+                html.Ul([html.Li(one) for one in sentences(found)], className="headline"),
+                html.P(
+                    [
+                        "Every curve, best of k and trial: ",
+                        link(study.name, f"/studies/{study.id}"),
+                        ". What a step costs is measured there as well.",
+                    ],
+                    className="history-meta",
+                ),
+                title="What the trials say",
+                mb=16,
+            ),
+            card(_graph(), className="figure-card", mb=16),
+            card(_table(found), title="Method by method"),
+        ]
+    )
+
+
+def _head(study: StudyRead | None, found: ScorecardRead | None) -> Component:
+    words = (
+        "All methods on one grid of rates, the best rate chosen on rows that are neither trained "
+        "on nor reported. "
+    )
+    if study is not None and found is not None:
+        tasks = len({row.task for row in found.rows})
+        methods = len({row.method for row in found.rows})
+        words += (
+            f"{counted(methods, 'method')}, {counted(tasks, 'task')}, "
+            f"{counted(sum(row.trials for row in found.rows), 'trial')}; test losses. "
+        )
+    return html.Div(
+        html.Div(
+            [
+                html.H1("Which method?"),
+                html.P([words, guide_link("methods", "What each does")], className="page-lead"),
+            ]
+        ),
+        className="page-head",
+    )
+
+
+def _offer(bundle: BundleRead, *, writes: bool) -> Component:
+    """Return how the comparison comes here: with one click, or trained by oneself."""
+    ways = [button_link("Train it here", f"/new?preset={PRESET}")]
+    if writes:
+        known = (
+            bundle.model_copy(update={"state": "absent"}) if bundle.state == "loaded" else bundle
+        )
+        ways.insert(0, bundle_offer(known))
+    return html.Div(
+        [
+            dcc.Store(id=Bundle.LOADED),
+            empty_state(
+                "The comparison is not loaded",
+                "It comes with Etascope, some minutes of training on small tables and digits. Load "
+                "it, or train it on this machine.",
+                *(ways if writes else ()),
+            ),
+        ],
+        id=ids.OFFER,
+    )
+
+
+browser_callback(
+    "function(loaded) { if (loaded) { window.location.reload(); } "
+    "return window.dash_clientside.no_update; }",
+    Output(ids.OFFER, "title"),  # never written: without it other pages' offers would call this
+    Input(Bundle.LOADED, "data"),
+    prevent_initial_call=True,
+)
+
+
+def sentences(found: ScorecardRead) -> list[str]:
+    """Return what the scorecard says about families of methods."""
+    titles = {answer.task: answer.title for answer in found.answers}
+    tasks: dict[str, dict[str, Mapping[str, NumberRead]]] = {}
+    for row in found.rows:
+        title = titles.get(row.task, row.task).partition(",")[0]
+        tasks.setdefault(title, {}).setdefault(row.method, row.metrics)
+    names = {name: method.short for name, method in METHODS.items()}
+    return which_method(tasks, FAMILIES, names) or ["Too little has been trained yet."]
+
+
+def _graph() -> Component:
+    return dcc.Graph(
+        id=ids.GRAPH, figure=NOTHING_YET, config=graph_config("etascope-methods"), responsive=True
+    )
+
+
+@callback(
+    Output(ids.GRAPH, "figure"),
+    Output(ids.GRAPH, "style"),
+    Input(shared.SCHEME, "data"),
+    Input(shared.NARROW, "data"),
+    State(ids.STUDY, "data"),
+)
+async def draw(scheme: str, narrow: bool, study_id: int) -> tuple[Any, Any]:
+    """Draw ranks, profiles and chances over the tasks."""
+    found = await ask(calls.scorecard(study_id, metric=METRIC))
+    if found.across is None:
+        return NOTHING_YET, {"display": "none"}
+    picture = Picture(title="", metric=METRIC, scheme=scheme_of(scheme), narrow=bool(narrow))
+    figure = await asyncio.to_thread(across_figure, found.across, picture)
+    return figure, {"height": f"{figure.layout.height}px"}
+
+
+def _table(found: ScorecardRead) -> Component:
+    ranks = {} if found.across is None else {one.number: one for one in found.across.ranks}
+    here = {row.method for row in found.rows}
+    return html.Table(
+        [
+            html.Thead(html.Tr([html.Th(heading, scope="col") for heading in HEADINGS])),
+            html.Tbody([_row(name, found, ranks) for name in METHODS if name in here]),
+        ],
+        className="table responsive",
+    )
+
+
+def _row(name: str, found: ScorecardRead, ranks: Mapping[Any, RanksRead]) -> Component:
+    method = METHODS[name]
+    cells = [
+        html.Span([method_swatch(name), html.B(f" {method.title}")]),
+        *(_rank(ranks.get(one), name) for one in ("best_mean", "lr_sensitivity")),
+        _cost([row.metrics["step_cost"] for row in found.rows if row.method == name]),
+        f"{counted(method.copies, 'number')} a weight" if method.copies else NONE,
+        html.Span(with_code(method.further)),
+    ]
+    labels = ("", *HEADINGS[1:])
+    return html.Tr(
+        [html.Td(cell, **{"data-label": label}) for cell, label in zip(cells, labels, strict=True)]
+    )
+
+
+def _rank(ranks: RanksRead | None, name: str) -> str:
+    value = None if ranks is None else ranks.mean_ranks.get(name)
+    return NONE if value is None else number(value, 2)
+
+
+def _cost(costs: Sequence[NumberRead]) -> str:
+    """Return the range of a step's cost over the tasks."""
+    known = sorted(cost.value for cost in costs if cost.value is not None)
+    if not known:
+        return NONE
+    low, high = number(known[0], 2), number(known[-1], 2)
+    return low if low == high else f"{low} to {high}"
+
+
+PAGE = Page("/methods", "Which method?", layout, navigation="Methods")

@@ -1,0 +1,101 @@
+"""What needs a real GPU to be known: is it right there, how fast, and how much memory it takes.
+
+`etascope bench gpu` prints it as a table that anyone with a GPU can send. Where there is none it
+says so and prints what can be counted without one.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from ib_core.bench.launches import launches_of
+from ib_core.bench.measure import race
+from ib_core.bench.steps import StepCase, engine_steps, trials_of
+from ib_core.kernels import torch_formulas
+from ib_core.sweep import SweepSpec, run_trials, stack_memory
+
+#: Networks and their methods.
+CASES = (
+    ("digits_mlp", ("eb", "ib", "ib_plus")),
+    ("digits_autoencoder", ("eb", "ib")),
+    ("digits_conv", ("eb", "ib")),
+    ("music/procedural", ("eb", "ib")),
+)
+#: Stacks of so many, and steps of one turn.
+MEMBERS, STEPS = (1, 10, 100), 5
+
+
+def measure_gpu(
+    device: str, *, full: bool = False, tell: Callable[[str], None] = lambda _: None
+) -> Iterator[dict[str, Any]]:
+    """Return a line for every network, method and size of stack.
+
+    Args:
+        device: `cuda`, or what a test has in its place.
+        full: Whether to measure the largest stacks as well.
+        tell: Told what is measured.
+    """
+    for task, methods in CASES:
+        for method in methods:
+            for members in MEMBERS if full else MEMBERS[:2]:
+                tell(f"{task}, {method}, {members}")
+                yield _measured(task, method, members, device)
+
+
+def _measured(task: str, method: str, members: int, device: str) -> dict[str, Any]:
+    case = StepCase(task, task, (method,), members=members)
+    trials = trials_of(case, method)
+    there = engine_steps(trials, STEPS, device=device)
+
+    def in_torch() -> None:
+        with torch_formulas():
+            there()
+
+    contestants = {
+        "here": engine_steps(trials, STEPS),
+        "there": there,
+        "in torch": in_torch,
+        "eb": engine_steps(trials_of(case, "eb"), STEPS, device=device),
+    }
+    measured = race(contestants, rounds=9)
+    return {
+        "task": task,
+        "method": method,
+        "members": members,
+        "launches": launches_of(task, method, members).total,
+        "ms a step": f"{measured.median('there') / STEPS * 1e3:.3g}",
+        "over EB": str(measured.ratio("there", "eb")),
+        "CPU's over GPU's": str(measured.ratio("here", "there")),
+        "without kernels": str(measured.ratio("in torch", "there")),
+        "loss off by": f"{_apart(task, method, device):.1e}",
+        "memory of forecast": _memory(task, method, members, device),
+    }
+
+
+def _trials(task: str, method: str, members: int) -> Any:
+    return SweepSpec.create(
+        task, methods=(method,), learning_rates=[0.1], seeds=range(1, members + 1), epochs=1
+    ).expand()
+
+
+def _apart(task: str, method: str, device: str) -> float:
+    """Return how far the losses of two trials on the device are from the processor's, relative."""
+    trials = _trials(task, method, 2)
+    here, there = run_trials(trials), run_trials(trials, device=device)
+    return max(
+        abs(one.train_loss - other.train_loss) / abs(one.train_loss)
+        for one, other in zip(here, there, strict=True)
+        if one is not None and other is not None
+    )
+
+
+def _memory(task: str, method: str, members: int, device: str) -> str:
+    """Return a stack's peak memory over its forecast; nothing where none is counted."""
+    if not device.startswith("cuda"):
+        return ""
+    trials = _trials(task, method, members)
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    run_trials(trials, device=device)
+    return f"{(torch.cuda.max_memory_allocated() - before) / stack_memory(trials):.2f}"

@@ -1,0 +1,193 @@
+"""Families: a body whose settings are lists, as one body for every combination of their values.
+
+Shapes, sizes and penalties make a sweep each, since their trials cannot share a stack or an
+answer's row. What a method's name can say (schedule, warm-up, options of its own) makes further
+methods of one sweep: rates and schedules do not split a stack.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+from ib_core.errors import InvalidSpec, UnknownName
+from ib_core.methods import OF_EVERY_METHOD, find_method, split_name
+from ib_core.options import Option
+from ib_core.sweep.grid import refuse_repeats
+from ib_core.sweep.settings import SETTINGS
+from ib_core.sweep.values import InPart
+from ib_core.tasks import Task, find_task
+from ib_core.written import Unreadable
+
+Body = dict[str, Any]
+#: What a sweep compares where it does not say.
+USUAL_METHODS = ("eb", "ib")
+#: Settings of a sweep that a method's name says.
+OF_METHODS = ("schedule", "warmup")
+
+
+def expand(body: Mapping[str, Any], *, most: int, typed: bool = False) -> list[Body]:
+    """Return one body for every combination of the values of settings that have several.
+
+    Args:
+        body: In canonical form, of one task.
+        most: Trials that a request may ask for.
+        typed: Whether a person typed what `vary` says, so that texts stand for numbers.
+
+    Raises:
+        IBError: With one sentence that names the field.
+    """
+    settings = dict(body)
+    if "task" not in settings:
+        raise InvalidSpec("Name a task or a preset.", field="task", hint="See /api/catalog.")
+    of_methods = {name: _listed(settings.pop(name)) for name in OF_METHODS if name in settings}
+    axes = {path: value for path, value in _paths(settings) if isinstance(value, list)}
+    _add_varied(settings, axes, of_methods, typed)
+    if of_methods:
+        methods = settings.get("methods", USUAL_METHODS)
+        settings["methods"] = _with_options(methods, of_methods)
+    count = prod(len(values) for values in axes.values())
+    if count > most:
+        raise too_many(settings | axes, count, most)
+    return [
+        _with(settings, dict(zip(axes, values, strict=True))) for values in product(*axes.values())
+    ]
+
+
+def beside(preset: Mapping[str, Any], given: Mapping[str, Any]) -> Body:
+    """Return a preset's body with what somebody said beside it, setting by setting."""
+    found = {**preset, **given}
+    varied = {**preset.get("vary", {}), **given.get("vary", {})}
+    options = {**preset.get("options", {}), **given.get("options", {})}
+    for name in preset.get("vary", {}):
+        if name in given or name in given.get("options", {}):
+            del varied[name]
+    for name in given.get("vary", {}):
+        found.pop(name, None)
+        options.pop(name, None)
+    found |= {"vary": varied, "options": options}
+    return {name: value for name, value in found.items() if value != {}}
+
+
+def too_many(body: Mapping[str, Any], count: int, most: int) -> InvalidSpec:
+    """Return the refusal of a family that is too large, at its longest list."""
+    lists = {name: value for name, value in _paths(body) if isinstance(value, list)}
+    lists |= {f"vary.{name}": values for name, values in body.get("vary", {}).items()}
+    lists = {name: values for name, values in lists.items() if name not in ("methods", "seeds")}
+    longest = max(lists, key=lambda name: len(lists[name]), default="learning_rates")
+    return InvalidSpec(
+        f"A sweep holds at most {most:,} trials; all combinations of this one are {count:,}.",
+        field=longest,
+        hint="Split it into several sweeps of one study.",
+    )
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _paths(body: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return the settings that make a family where they are lists, by their dotted names."""
+    options = body.get("options", {})
+    every = [*body.items(), *((f"options.{name}", value) for name, value in options.items())]
+    return [(path, value) for path, value in every if path in SETTINGS and SETTINGS[path].listed]
+
+
+def _with(settings: Mapping[str, Any], chosen: Mapping[str, Any]) -> Body:
+    """Return a body with one value for each of the settings that vary."""
+    found, options = dict(settings), dict(settings.get("options", {}))
+    for path, value in chosen.items():
+        place = options if path.startswith("options.") else found
+        place[path.removeprefix("options.")] = value
+    return {**found, "options": options} if options else found
+
+
+def _add_varied(
+    settings: Body, axes: dict[str, list[Any]], of_methods: dict[str, list[Any]], typed: bool
+) -> None:
+    """Put what `vary` says where it belongs: with the task, the sweep or the methods."""
+    vary: Mapping[str, Sequence[Any]] = settings.pop("vary", {})
+    task = find_task(settings["task"]) if vary else None
+    for name, values in vary.items():
+        assert task is not None
+        if name in settings or name in of_methods or name in settings.get("options", {}):
+            raise InvalidSpec(
+                f"{name} is said twice, beside vary and in it; leave one out.",
+                field=f"vary.{name}",
+            )
+        path = name if name in SETTINGS else f"options.{name}"
+        if name in task.options:
+            axes[f"options.{name}"] = _of_option(task.options[name], name, values, typed)
+        elif name in OF_METHODS or path not in SETTINGS:
+            option = _of_a_method(name, settings.get("methods", USUAL_METHODS), task)
+            of_methods[name] = _of_option(option, name, values, typed)
+        elif SETTINGS[path].listed or name == "clip":
+            found = _of_setting(path, values, typed)
+            if name == "clip":
+                settings["clip"] = found
+            else:
+                axes[path] = found
+        else:
+            raise InvalidSpec(f"{name} cannot vary; say it by itself.", field=f"vary.{name}")
+
+
+def _of_option(option: Option, name: str, values: Sequence[Any], typed: bool) -> list[Any]:
+    # A text may stand for a number, as with rates: a command line elsewhere knows no types.
+    read = [option.read(name, one, typed=typed or isinstance(one, str)) for one in values]
+    refuse_repeats(read, f"value of {name}", f"vary.{name}")
+    return read
+
+
+def _of_setting(path: str, values: Sequence[Any], typed: bool) -> list[Any]:
+    name = path.removeprefix("options.")
+    texts = typed or any(isinstance(one, str) for one in values)
+    given = ",".join(map(str, values)) if texts else list(values)
+    try:
+        return _listed(SETTINGS[path].read(given, texts))
+    except InPart as error:
+        raise InvalidSpec(str(error), field=f"vary.{name}") from None
+    except Unreadable as error:
+        raise InvalidSpec(str(error), field=f"vary.{name}") from None
+
+
+def _of_a_method(name: str, methods: Sequence[str], task: Task) -> Option:
+    """Return a method's option; refuse what neither task, nor sweep, nor any method has."""
+    for options in (OF_EVERY_METHOD, *map(_taken, methods)):
+        if name in options:
+            return options[name]
+    sweeps = (path.removeprefix("options.") for path, one in SETTINGS.items() if one.listed)
+    own = (option for method in methods for option in _taken(method))
+    known = dict.fromkeys([*task.options, *sweeps, "clip", *own])
+    raise UnknownName("setting to vary", name, list(known), field=f"vary.{name}")
+
+
+def _taken(method: str) -> Mapping[str, Option]:
+    """Return the options that a method's name may say."""
+    found = find_method(method)
+    return {**OF_EVERY_METHOD, **(found.options if found.factory else {})}
+
+
+def _with_options(methods: Sequence[str], said: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Return the methods with every combination of options; each has those that it takes."""
+    found: dict[str, None] = {}
+    for values in product(*said.values()):
+        for method in methods:
+            found[_named(method, dict(zip(said, values, strict=True)))] = None
+    return list(found)
+
+
+def _named(method: str, options: Mapping[str, Any]) -> str:
+    base, own = split_name(find_method(method).name)
+    for name in options:
+        if name in own:
+            raise InvalidSpec(
+                f"{method} says a {name} of its own; leave it out there, or leave {name} out.",
+                field=name if name in SETTINGS else f"vary.{name}",
+            )
+    taken = {name: value for name, value in options.items() if name in _taken(base)}
+    every = (f"{name}={_text(value)}" for name, value in (own | taken).items())
+    return find_method(f"{base}({','.join(every)})").name
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) or value is None else str(value)

@@ -1,0 +1,149 @@
+"""Many series: order, colours, panels, what is shown, and words that name only what varies."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import pytest
+
+from backend.schemas import SeriesRead
+from dashboard.figures import Family, Picture, shown_only, token, varied
+from dashboard.figures.families import Naming, arrange, panels_of, ramp, styles
+from dashboard.figures.sensitivity import sensitivity_figure
+from dashboard.figures.traces import OPEN_RAIL
+from tests.dashboard.answers import RATES, SEEDS, series
+
+
+def line(method: str, **settings) -> SeriesRead:
+    told = ", ".join([method, *(f"{name} {value}" for name, value in settings.items())])
+    made = series(method, label=told)
+    return made.model_copy(update={"settings": settings, "id": told})
+
+
+@pytest.fixture
+def widths():
+    return [line(method, width=width) for method in ("eb", "ib") for width in (128, 8, 32)]
+
+
+def traces(figure, meta):
+    return [trace for trace in figure.data if trace.meta == meta]
+
+
+def test_numbers_are_in_the_order_of_numbers(widths):
+    method, width = varied(widths)
+    assert (method.name, method.values) == ("method", ("eb", "ib"))
+    assert (width.values, width.ordered) == ((8, 32, 128), True)
+    clips = [line("eb", clip=value) for value in (1.0, None, 0.1)]
+    assert varied(clips)[0].values == (None, 0.1, 1.0)
+
+
+def test_an_ordered_setting_gets_the_ramp_and_the_method_the_panels(widths):
+    found = arrange(widths, Family())
+    assert (found.colour.name, found.panel.name) == ("width", "method")
+    assert [title for title, _ in panels_of(widths, found.panel)] == [
+        "Explicit (EB)",
+        "Implicit (IB)",
+    ]
+    looks = styles(widths, found, "light")
+    same = {looks["eb, width 8"].colour, looks["ib, width 8"].colour}
+    assert len(same) == 1
+    assert len({look.colour for look in looks.values()}) == 3
+
+
+def test_few_series_are_coloured_by_method_in_one_panel():
+    found = arrange([line("eb", activation="relu"), line("ib", activation="tanh")], Family())
+    assert (found.colour, found.panel) == (None, None)
+
+
+def test_a_person_may_choose_otherwise(widths):
+    found = arrange(widths, Family(colour="method", panel="width"))
+    assert found.colour is None
+    assert found.panel.name == "width"
+    assert arrange(widths, Family(panel="none")).panel is None
+    nonsense = Family(colour="hue", panel="hue")
+    assert arrange(widths, nonsense) == arrange(widths, Family())
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_neighbours_on_the_ramp_are_told_apart_and_from_the_page(scheme):
+    def light(colour):
+        return [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+
+    colours = [light(one) for one in ramp(6, scheme)]
+    paper = [255] * 3 if scheme == "light" else [0x17, 0x19, 0x1C]
+
+    def apart(one, other):
+        return sum(abs(a - b) for a, b in zip(one, other, strict=True))
+
+    assert min(apart(one, other) for one, other in combinations(colours, 2)) > 40
+    assert min(apart(one, paper) for one in colours) > 90
+
+
+def test_values_of_one_setting_add_up_and_settings_narrow_down(widths):
+    only = [token("width", 8), token("width", 32), token("method", "ib"), "width:7", "no:thing"]
+    assert [one.label for one in shown_only(widths, only)] == ["ib, width 8", "ib, width 32"]
+    assert shown_only(widths, ["width:7"]) == widths
+
+
+def test_an_address_can_hold_any_value():
+    odd = [line("ib(a=1,b=2)", task="a:b, c"), line("eb", task="d")]
+    (kept,) = shown_only(odd, [token("task", "a:b, c")])
+    assert kept is odd[0]
+    assert all("," not in token(one.name, value) for one in varied(odd) for value in one.values)
+
+
+def test_a_name_tells_what_varies_and_no_more(widths):
+    assert Naming(varied(widths)).of(widths[1]) == "Explicit (EB), width 8"
+    own = [one for one in widths if one.method == "eb"]
+    assert Naming(varied(own)).of(own[0]) == "width 128"
+    assert Naming([]).of(own[0]) == "Explicit (EB)"
+
+
+def sixty():
+    return [
+        line(method, width=width, depth=depth)
+        for method in ("eb", "ib", "ib_plus")
+        for width in (8, 16, 32, 64, 128)
+        for depth in (1, 2, 3, 4)
+    ]
+
+
+def test_sixty_series_are_panels_with_one_legend_below():
+    figure = sensitivity_figure(sixty(), Picture(title="Digits"))
+    means = traces(figure, "mean")
+    assert len(means) == 60
+    assert len({trace.xaxis for trace in means}) == 3
+    assert figure.layout.yaxis2.matches == "y"
+    named = [trace.name for trace in means if trace.showlegend]
+    assert len(named) == len(set(named)) == 20
+    assert figure.layout.legend.y < 0
+    assert figure.layout.legend.yanchor == "top"
+    assert len(figure.data) < 200
+    assert figure.layout.meta["rates"] is False
+
+
+def test_the_rail_folds_and_counts_everybody():
+    lines = [line("eb", width=width) for width in range(1, 10)]
+    one = Family(panel="none")
+    figure = sensitivity_figure(lines, Picture(family=one))
+    (rail,) = traces(figure, "rail folded")
+    assert traces(figure, "rail diverged") == []
+    assert set(rail.customdata) == {OPEN_RAIL}
+    words = dict(zip(rail.x, rail.hovertext, strict=True))
+    assert f"{9 * len(SEEDS)} of {9 * len(SEEDS)} seeds" in words[max(RATES)]
+    opened = sensitivity_figure(lines, Picture(family=replace(one, rail="open")))
+    assert len(traces(opened, "rail diverged")) == 9
+    main = figure.layout.yaxis.domain
+    assert main[1] - main[0] > 2 / 3
+
+
+def test_the_optimum_is_ringed_and_joined_along_the_ramp(widths):
+    figure = sensitivity_figure(widths, Picture())
+    best = traces(figure, "best")
+    assert [len(trace.x) for trace in best] == [3, 3]
+    assert {trace.mode for trace in best} == {"lines+markers"}
+
+
+def test_a_caption_states_the_setting(widths):
+    caption = sensitivity_figure(widths, Picture(title="Digits")).layout.meta["caption"]
+    for words in ("Digits", "5 epochs", "Batch size 100", "3 seeds", "9 learning rates", "8, 32"):
+        assert words in caption

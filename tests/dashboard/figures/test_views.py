@@ -1,0 +1,158 @@
+"""Map, against a setting, learning curves, box plot: what is drawn is what the API said."""
+
+import math
+
+import pytest
+
+from backend.schemas import RateCellRead
+from dashboard.figures import Answers, Family, Picture, view_figure
+from dashboard.theme import BROKEN
+from tests.dashboard.answers import INITIAL, RATES, SEEDS, learnt
+from tests.dashboard.figures.test_families import line, traces
+from tests.dashboard.scored_answers import rows as scored_rows
+
+WIDTHS = (8, 32, 128)
+
+
+@pytest.fixture
+def answers():
+    series = [line(method, width=width) for method in ("eb", "ib") for width in WIDTHS]
+    by_method = {row.method: row for row in scored_rows()}
+    rows = [
+        by_method[one.method].model_copy(
+            update={"id": one.id, "settings": one.settings, "label": one.label}
+        )
+        for one in series
+    ]
+    return Answers(series, rows, {one.id: learnt(one) for one in series}, initial=INITIAL)
+
+
+def cells(figure, panel=0):
+    heat = [trace for trace in figure.data if trace.type == "heatmap" and trace.meta == "cells"]
+    return heat[panel]
+
+
+def test_a_map_has_a_row_a_value_and_a_panel_a_method(answers):
+    figure = view_figure("map", answers, Picture(scale="full"))
+    assert len([t for t in figure.data if t.meta == "cells"]) == 2
+    eb = cells(figure)
+    assert len(eb.z) == len(WIDTHS)
+    assert list(figure.layout.yaxis.ticktext) == ["8", "32", "128"]
+    assert len(eb.x) == len(RATES) + 1
+    told = {cell[0]: cell[1] for cell in eb.customdata[0]}
+    assert len(told) == len(RATES)
+
+
+def test_a_cell_is_the_mean_and_what_broke_has_its_own_colour(answers):
+    broke = [RateCellRead(lr=lr, state="tested", n=3, broke=0 if lr < 3 else 3) for lr in RATES]
+    answers.rows[0].strip.cells[:] = broke
+    figure = view_figure("map", answers, Picture(scale="full"))
+    means = [point.mean for point in answers.series[0].points]
+    drawn = cells(figure).z[0]
+    log = figure.layout.coloraxis.cmin < 0
+    for mean, lr, shown in zip(means, RATES, drawn, strict=True):
+        if lr >= 3:
+            assert shown is None
+        else:
+            assert shown == pytest.approx(math.log10(mean) if log else mean)
+    lost = next(trace for trace in figure.data if trace.meta == "broken")
+    assert lost.colorscale[0][1] == BROKEN
+    assert [one == 1.0 for one in lost.z[0]] == [lr >= 3 for lr in RATES]
+
+
+def test_the_optimums_line_runs_through_every_rows_best_rate(answers):
+    figure = view_figure("map", answers, Picture())
+    best = traces(figure, "best")[0]
+    for x, one in zip(best.x, answers.series[:3], strict=True):
+        means = {p.lr: p.mean for p in one.points if p.mean is not None}
+        assert means[x] == min(means.values())
+    assert traces(figure, "edge")
+
+
+def test_a_map_of_shares_runs_from_none_to_all(answers):
+    figure = view_figure("map", answers, Picture(family=Family(cell="broken")))
+    assert (figure.layout.coloraxis.cmin, figure.layout.coloraxis.cmax) == (0, 1)
+    shares = [one for row in cells(figure).z for one in row]
+    assert all(0 <= one <= 1 for one in shares)
+
+
+def test_a_map_over_epochs_begins_behind_the_first_step(answers):
+    figure = view_figure("map", answers, Picture(family=Family(over="epoch")))
+    assert len([t for t in figure.data if t.meta == "cells"]) == len(answers.series)
+    assert list(cells(figure).y) == [0.5, 1.5, 2.5]
+
+
+def test_numbers_are_drawn_against_the_setting_as_they_were_scored(answers):
+    figure = view_figure("against", answers, Picture())
+    for name in ("best_rate", "edge", "best_mean", "lr_sensitivity"):
+        drawn = traces(figure, name)
+        if not drawn:
+            assert all(row.metrics.get(name) is None for row in answers.rows)
+            continue
+        assert drawn[0].y[0] == answers.rows[0].metrics[name].value
+        assert len(drawn[0].y) == len(WIDTHS)
+    assert figure.layout.xaxis.type == "log"
+    assert list(figure.layout.xaxis.tickvals) == list(WIDTHS)
+
+
+def test_one_series_has_nothing_to_be_drawn_against(answers):
+    alone = Answers(answers.series[:1], answers.rows[:1])
+    assert isinstance(view_figure("against", alone, Picture()), str)
+
+
+def test_every_trial_is_in_the_learning_curves_under_its_rate(answers):
+    figure = view_figure("learning", answers, Picture())
+    curves = [trace for trace in figure.data if isinstance(trace.meta, dict) and "lr" in trace.meta]
+    assert len(curves) == len(answers.series) * len(RATES)
+    assert sum(list(one.x).count(0.0) for one in curves) == len(curves) * len(SEEDS)
+    lit = [trace for trace in figure.data if isinstance(trace.meta, dict) and trace.meta.get("lit")]
+    assert len(lit) == len(answers.series)
+    assert {one.xaxis for one in lit} == {one.xaxis for one in curves}
+    scrub = figure.layout.meta["scrub"]
+    assert list(scrub["rates"]) == list(RATES)
+    by_rate = {one.meta["lr"]: one.line.color for one in curves}
+    assert [by_rate[rate] for rate in scrub["rates"]] == list(scrub["colours"])
+
+
+def test_without_single_trials_the_means_are_drawn(answers):
+    means = {
+        key: one.model_copy(
+            update={"rates": [rate.model_copy(update={"seeds": []}) for rate in one.rates]}
+        )
+        for key, one in answers.learning.items()
+    }
+    figure = view_figure("learning", Answers(answers.series, learning=means), Picture())
+    first = next(t for t in figure.data if isinstance(t.meta, dict) and "lr" in t.meta)
+    assert list(first.y) == list(answers.learning[answers.series[0].id].rates[0].mean)
+
+
+def test_a_box_has_the_quartiles_of_the_answer_and_counts_what_is_off_the_scale(answers):
+    with_quartiles = [
+        one.model_copy(
+            update={
+                "points": [
+                    p.model_copy(update={"q1": 0.1, "median": 0.2, "q3": 0.3}) for p in one.points
+                ]
+            }
+        )
+        for one in answers.series
+    ]
+    picture = Picture(family=Family(rate=0.31))
+    figure = view_figure("box", Answers(with_quartiles), picture)
+    boxes = traces(figure, "box")
+    assert len(boxes) == len(answers.series)
+    assert (boxes[0].q1[0], boxes[0].median[0], boxes[0].q3[0]) == (0.1, 0.2, 0.3)
+    assert "0.3" in figure.layout.title.text
+    broken = view_figure("box", Answers(with_quartiles), Picture(family=Family(rate=100.0)))
+    counted = {text for trace in traces(broken, "rail") for text in trace.text}
+    assert "3/3" in counted
+    dots = sum(len(trace.x) for trace in traces(broken, "seeds"))
+    lost = sum(int(text.split("/")[0]) for t in traces(broken, "rail") for text in t.text)
+    assert dots + lost == len(answers.series) * len(SEEDS)
+
+
+@pytest.mark.parametrize("view", ["map", "learning"])
+def test_without_curves_a_picture_says_so(answers, view):
+    picture = Picture(family=Family(over="epoch"))
+    said = view_figure(view, Answers(answers.series, answers.rows), picture)
+    assert "no losses over training" in said

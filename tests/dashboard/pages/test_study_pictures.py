@@ -1,0 +1,29 @@
+"""Pictures of many series on the study page: each drawn from what the API says."""
+
+import pytest
+
+from dashboard.components import family_controls
+from dashboard.ids import Study as ids
+from dashboard.pages.study import curves
+from tests.coroutines import run
+from tests.dashboard.pages.test_study import CHOSEN, FAMILY, drawn
+
+
+@pytest.mark.parametrize("view", ["curves", "map", "against", "learning", "box", "best_of"])
+def test_every_picture_of_series_is_drawn_from_what_the_api_says(api, view):
+    chosen = (*CHOSEN[:4], view, *CHOSEN[5:])
+    only = {"only": ["method:ib"]}
+    family = tuple(only.get(one.name, one.fallback) for one in family_controls(ids))
+    figure, *_ = drawn(*chosen, *FAMILY)
+    alone, *_ = drawn(*chosen, *family)
+    assert len(figure.data) > 1
+    assert "caption" in figure.layout.meta or view == "best_of"
+    if view != "against":  # which one series has nothing to be drawn for
+        assert 0 < len(alone.data) < len(figure.data)
+
+
+def test_what_can_be_chosen_are_the_settings_that_vary(api):
+    found = run(curves.draw("v", *CHOSEN, *FAMILY, "light", False, 1, None, None))[4]
+    assert [one["value"] for one in found["panel"]] == ["auto", "none", "method"]
+    (methods,) = found["only"]
+    assert [one["value"] for one in methods["items"]] == ["method:eb", "method:ib"]

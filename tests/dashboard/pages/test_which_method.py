@@ -1,0 +1,71 @@
+import pytest
+
+from backend.schemas import ScorecardRead
+from dashboard.ids import Bundle
+from dashboard.ids import WhichMethod as ids
+from dashboard.pages import which_method
+from ib_core.methods import METHODS
+from tests.coroutines import run
+from tests.dashboard.dispatch import by_id, text_of
+from tests.dashboard.scored_answers import answers_of, rows_of, score_losses
+
+RATES = (0.1, 1.0, 10.0)
+
+
+@pytest.fixture
+def compared(api):
+    """An API whose first study is the comparison."""
+    api.studies[1] = api.studies[1].model_copy(update={"tags": ["paper", *which_method.TAGS]})
+    return api
+
+
+def scorecard(best: str) -> ScorecardRead:
+    """Return a scorecard in which one method ends lowest at every rate."""
+    methods = ("eb", "ib", "sps", "adam")
+    losses = {
+        method: {lr: [0.1 if method == best else 0.8] * 5 for lr in RATES} for method in methods
+    }
+    return ScorecardRead(
+        study_id=1,
+        metric="test_loss",
+        reducer="final",
+        answers=answers_of("digits_mlp"),
+        rows=rows_of(score_losses(losses)),
+    )
+
+
+def test_without_the_study_the_page_offers_to_load_it(api):
+    page = run(which_method.layout())
+    assert "not loaded" in text_of(page)
+    assert by_id(page, Bundle.BUTTON) is not None
+
+
+def test_with_it_the_page_says_what_its_trials_say(compared):
+    page = run(which_method.layout())
+    words = text_of(page)
+    assert "With its rate chosen with care" in words
+    assert "2 methods, 1 task" in words
+    assert METHODS["ib"].title in words
+    assert METHODS["muon"].title not in words  # nobody trained it there
+
+
+@pytest.mark.parametrize(
+    ("best", "family"), [("ib", "IB"), ("sps", "SPS and NGN"), ("adam", "Adam and its kin")]
+)
+def test_whoever_wins_in_the_trials_wins_in_words(best, family):
+    tuned, untuned, *_ = which_method.sentences(scorecard(best))
+    for sentence in (tuned, untuned):
+        assert f": {family} on Task digits_mlp ({METHODS[best].short}" in sentence
+
+
+def test_every_method_of_the_catalogue_belongs_to_a_family():
+    kin = [name for family in which_method.FAMILIES.values() for name in family]
+    assert len(kin) == len(set(kin))
+    assert set(kin) == {name for name, method in METHODS.items() if not method.exact}
+
+
+def test_a_study_of_too_few_tasks_has_no_picture(compared):
+    figure, style = run(which_method.draw("light", False, 1))
+    assert style == {"display": "none"}
+    assert by_id(run(which_method.layout()), ids.GRAPH) is not None
+    assert figure is not None

@@ -1,0 +1,81 @@
+"""Pictures of many series in a browser: the scrubber, what is shown alone, a paper's figure."""
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.browser import settled, watch
+
+PLOT = "#study-graph .js-plotly-plot"
+#: The chosen rate's curves: how many points each panel lights up, and the line's place.
+LIT = """plot => ({
+  points: plot.data.filter((one) => one.meta && one.meta.lit).map((one) => one.x.length),
+  line: (plot.layout.shapes || []).filter((one) => one.name === "scrubber").map((one) => one.x0),
+})"""
+
+
+def drawn(page: Page) -> Page:
+    page.wait_for_function(f"() => document.querySelector('{PLOT}')?._fullData?.length > 3")
+    settled(page)
+    return page
+
+
+def test_one_rate_lights_up_by_key_and_by_drag_and_is_in_the_address(fake_site, browser):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(240_000)
+    seen = watch(page, fake_site.url)
+    page.goto(f"{fake_site.url}/studies/1?view=learning&lr=0.1")
+    drawn(page)
+    slider = page.get_by_role("slider", name="Learning rate")
+    expect(slider).to_have_attribute("aria-valuetext", "learning rate 0.1")
+    page.wait_for_function(f"() => ({LIT})(document.querySelector('{PLOT}')).line[0] === 0.1")
+    first = page.eval_on_selector(PLOT, LIT)
+    assert all(count > 3 for count in first["points"])
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    expect(slider).to_have_attribute("aria-valuetext", "learning rate 0.3")
+    page.wait_for_url(re.compile(r"lr=0\.3"))
+    assert page.eval_on_selector(PLOT, LIT)["line"] == [0.3]
+    left, top, width, height = page.eval_on_selector(
+        PLOT,
+        """plot => { plot.scrollIntoView({block: "start"});
+          const {xaxis, yaxis} = plot._fullLayout, box = plot.getBoundingClientRect();
+          return [
+            box.left + xaxis._offset, box.top + yaxis._offset, xaxis._length, yaxis._length
+          ] }""",
+    )
+    page.mouse.move(left + 0.5 * width, top + 0.5 * height)
+    page.mouse.down()
+    page.mouse.move(left + 0.99 * width, top + 0.5 * height, steps=4)
+    page.mouse.up()
+    page.wait_for_url(re.compile(r"lr=100"))
+    expect(slider).to_have_attribute("aria-valuetext", "learning rate 100")
+    assert seen.complaints == []
+    page.close()
+
+
+def test_what_is_shown_alone_is_in_the_address_and_a_paper_gets_its_centimetres(fake_site, browser):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(240_000)
+    seen = watch(page, fake_site.url)
+    page.goto(f"{fake_site.url}/studies/1?only=method:ib&panel=method")
+    drawn(page)
+    names = "plot => plot.data.filter((one) => one.meta === 'mean').map((one) => one.name)"
+    assert page.eval_on_selector(PLOT, names) == ["Implicit (IB)"]
+    page.get_by_role("button", name="Export").click()
+    page.get_by_role("menuitem", name="For a paper…").click()
+    dialog = page.get_by_role("dialog", name="Figure for a paper")
+    expect(dialog.get_by_label("Caption")).to_have_value(re.compile("3 seeds at 9 learning rates"))
+    with page.expect_download() as download:
+        dialog.get_by_role("button", name="SVG").click()
+    svg = Path(download.value.path()).read_text("utf-8")
+    size = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', svg)
+    assert size is not None
+    assert float(size.group(1)) == 240.94  # 8.5 cm
+    texts = " ".join(re.findall(r"<text[^>]*>(.*?)</text>", svg))
+    assert "mean ± 1 std" not in texts  # the title is off
+    assert "learning rate" in texts
+    assert "<image" not in svg
+    assert seen.complaints == []
+    page.close()

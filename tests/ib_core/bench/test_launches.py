@@ -1,0 +1,127 @@
+"""A step on a GPU, without one: everything but the arithmetic runs on tensors without numbers."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from ib_core.bench.gpu import _measured
+from ib_core.bench.launches import COUNTED, FEW, LAUNCH_BUDGET, MANY, count_launches, launches_of
+from ib_core.bench.steps import engine_steps
+from ib_core.kernels import torch_formulas
+from ib_core.methods import METHODS
+from ib_core.sweep import engine
+from ib_core.sweep.engine import _StackRun
+from ib_core.sweep.on_gpu import LOOK_EVERY
+from ib_core.sweep.result import SILENT
+from ib_core.sweep.spec import SweepSpec
+from ib_core.tasks import TASKS, PaperTask
+from ib_core.tasks.rows import RowsWorkload
+
+META = torch.device("meta")
+#: One task of every shape of network and data; the others are the same programs on other tables.
+SHAPES = ("bundled/wine", "digits_autoencoder", "digits_conv", "music/procedural", "toy/quadratic")
+OWN = tuple(name for name, task in TASKS.items() if not isinstance(task, PaperTask))
+
+
+def steps_on_meta(task, method, members, **settings):
+    (trial,) = SweepSpec.create(
+        task, methods=(method,), learning_rates=[0.01], seeds=[1], **settings
+    ).expand()
+    return engine_steps([replace(trial, seed=seed) for seed in range(members)], 1, device="meta")
+
+
+def fits(task, method):
+    solves_output = METHODS[method].implicit_output
+    return not solves_output or TASKS[task].linear_output
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("task", SHAPES)
+def test_a_step_waits_for_no_number_and_touches_no_tensor_of_the_processor(task, method):
+    if not fits(task, method):
+        return
+    options = {"inner_steps": 2} if METHODS[method].exact else None
+    for members in (1, 3):  # one model alone is stepped in another way
+        found = count_launches(steps_on_meta(task, method, members, options=options))
+        assert found.total > 0
+        assert found.at_host == []
+
+
+@pytest.mark.parametrize("task", OWN)
+@pytest.mark.parametrize("method", ["momo", "torch.optim.AdamW"])
+def test_models_of_anybody_step_there_as_well(task, method):
+    assert count_launches(steps_on_meta(task, method, 2)).total > 0
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"clips": [1.0]},
+        {"mu": 0.1},
+        {"mu": 0.1, "options": {"restart": True}},
+        {"methods": ("ib(schedule=cosine)",)},
+        {"profile": "authors"},
+    ],
+)
+def test_ridge_clipping_restarts_and_schedules_step_there_as_well(settings, monkeypatch):
+    monkeypatch.setattr(RowsWorkload, "loss_at_zero", lambda self: 1.0)  # a number: not there
+    settings = {"methods": ("ib",), "learning_rates": [0.01], "seeds": [1, 2], **settings}
+    trials = SweepSpec.create("bundled/iris", **settings).expand()
+    assert count_launches(engine_steps(trials, 1, device="meta")).at_host == []
+
+
+@pytest.mark.parametrize("task", COUNTED)
+def test_launches_stay_in_their_budget_and_do_not_grow_with_members(task):
+    explicit = launches_of(task, "eb", MANY).total
+    for method in (m for m in METHODS if fits(task, m) and not METHODS[m].exact):
+        found = launches_of(task, method, MANY).total
+        assert found == launches_of(task, method, FEW).total, method
+        if method in LAUNCH_BUDGET:
+            assert found <= LAUNCH_BUDGET[method] * explicit, method
+
+
+def test_an_implicit_layer_is_solved_in_one_launch_whatever_its_rule():
+    for activation in ("relu", "leaky_relu", "arctan", "tanh", "gelu"):
+        step = steps_on_meta("bundled/wine", "ib_plus", 3, activation=activation)
+        names = count_launches(step).names
+        assert names["etascope.solve.default"] == 3
+        assert names["etascope.solve_cross_entropy.default"] == 1
+        assert names["etascope.travels.default"] == 4
+
+
+def test_without_kernels_a_device_solves_by_torch_calls():
+    with torch_formulas():
+        names = count_launches(steps_on_meta("bundled/wine", "ib_plus", 3)).names
+    assert not any(name.startswith("etascope") for name in names)
+
+
+def test_a_tensor_left_on_the_processor_would_be_noticed():
+    there, here = torch.ones(2, 2, device="meta"), torch.ones(2, 2)
+    assert count_launches(lambda: there @ here).at_host  # for which torch itself does not raise
+    assert count_launches(lambda: there * here.to("meta")).at_host
+    with pytest.raises(RuntimeError, match="meta"):
+        there.sum().item()
+
+
+def test_the_measuring_of_a_gpu_measures_what_it_is_given():
+    line = _measured("bundled/wine", "ib", 2, "cpu")
+    assert float(line["loss off by"]) == 0.0
+    assert line["launches"] == launches_of("bundled/wine", "ib", 2).total
+
+
+def test_the_engine_looks_at_losses_once_in_many_steps(monkeypatch):
+    looks = []
+    monkeypatch.setattr(engine, "tensor_hash", lambda *tensors: "")
+    monkeypatch.setattr(engine, "all_finite", lambda losses: looks.append(len(losses)) or True)
+    trials = SweepSpec.create(
+        "digits_conv", methods=("eb", "ib"), learning_rates=[0.1], seeds=[1], batch_size=10
+    ).expand()
+    run = _StackRun(trials, META, SILENT)
+    monkeypatch.setattr(run, "evaluate", lambda: None)
+    run.train_epoch()
+    per_epoch = run.workload.steps_per_epoch
+    assert run.step == sum(looks) == per_epoch
+    assert len(looks) == math.ceil(per_epoch / LOOK_EVERY)
+    assert per_epoch > 2 * LOOK_EVERY

@@ -1,0 +1,122 @@
+"""Families: every setting takes a list, the grid is the product, and schedules share a stack."""
+
+from typing import Any
+
+import pytest
+
+from ib_core.errors import IBError
+from ib_core.sweep import plan_shards
+from ib_core.sweep.request import SETTINGS, command_words, read_body
+from ib_core.sweep.spec import MOST_TRIALS, TrialSpec, specs_of
+
+GRID: dict[str, Any] = {"task": "digits_mlp", "learning_rates": [0.1, 1], "seeds": 1, "epochs": 1}
+
+#: Two values of every setting that makes a family, and where a trial has them.
+TWO: dict[str, tuple[list[Any], str]] = {
+    "epochs": ([1, 2], "epochs"),
+    "batch_size": ([10, 50], "batch_size"),
+    "mu": ([0.0, 0.1], "mu"),
+    "batch_rule": (["own", "share"], "batch_rule"),
+    "schedule": (["constant", "cosine"], "method"),
+    "warmup": ([0, 5], "method"),
+    "activation": (["relu", "arctan"], "activation"),
+    "options.width": ([8, 16], "width"),
+    "options.depth": ([1, 2], "depth"),
+    "options.isgd_form": (["text", "authors"], "isgd_form"),
+    "options.inner_steps": ([1, 2], "inner_steps"),
+    "options.momentum": ([0.5, 0.9], "momentum"),
+    "options.validation": ([None, 0.1], "validation"),
+    "options.decay": ([None, {"tau": 3.0}], "decay"),
+}
+
+
+def trials(body: dict[str, Any], *, typed: bool = False) -> list[TrialSpec]:
+    return [trial for spec in specs_of(body, typed=typed) for trial in spec.expand()]
+
+
+def value(trial: TrialSpec, name: str) -> Any:
+    return getattr(trial if hasattr(trial, name) else trial.options, name)
+
+
+@pytest.mark.parametrize("path", [name for name, one in SETTINGS.items() if one.listed])
+def test_every_setting_takes_a_list_in_the_body_in_vary_and_as_typed(path):
+    values, where = TWO[path]
+    name = path.removeprefix("options.")
+    method = {"isgd_form": "isgd", "inner_steps": "isgd", "momentum": "momentum"}.get(name, "ib")
+    base = {"methods": [method], **{key: one for key, one in GRID.items() if key != name}}
+    found = trials({**base, name: values})
+    assert len(found) == 4
+    assert len({repr(value(trial, where)) for trial in found}) == 2
+    body = read_body({**base, name: values})
+    task, *words = command_words(body)
+    flags = {one.flag: name for name, one in SETTINGS.items()}
+    typed: dict[str, Any] = {"task": task}
+    typed |= {flags[flag]: text for flag, text in zip(words[::2], words[1::2], strict=True)}
+    assert trials({key.removeprefix("options."): text for key, text in typed.items()}, typed=True)
+    if name != "decay":
+        assert trials({**base, "vary": {name: values}}) == found
+        said = ",".join("none" if one is None else str(one) for one in values)
+        assert trials({**base, "vary": [f"{name}={said}"]}, typed=True) == found
+
+
+def test_the_product_is_the_grid_and_one_value_is_no_family():
+    lists = {"width": [8, 16], "batch_size": [10, 25, 50], "clip": [None, 1], "warmup": [0, 3]}
+    found = trials({**GRID, **lists})
+    assert len(found) == len(set(map(repr, found))) == 2 * 2 * 2 * 3 * 2 * 2
+    assert specs_of({**GRID, "width": [8]}) == specs_of({**GRID, "options": {"width": 8}})
+    assert specs_of({**GRID, "warmup": 0, "schedule": "constant"}) == specs_of(GRID)
+
+
+def test_schedules_and_rates_share_a_stack_and_shapes_do_not():
+    slow = {**GRID, "epochs": 20, "schedule": ["constant", "linear", "cosine"], "warmup": [0, 9]}
+    assert len(specs_of(slow)) == 1
+    shards = plan_shards(trials({**slow, "width": [8, 16]}), seconds=1e9)
+    assert sorted(len(shard.indices) for shard in shards) == [24, 24]
+
+
+def test_options_of_methods_vary_where_a_method_has_them():
+    (spec,) = specs_of(
+        {**GRID, "methods": ["eb", "torch.optim.AdamW"], "vary": {"weight_decay": [0, 0.01]}}
+    )
+    assert spec.methods == ("eb", "torch.optim.AdamW(weight_decay=0)", "torch.optim.AdamW")
+    momentum = {**GRID, "methods": ["eb", "momo"], "momentum": [0.5, 0.9]}
+    said = {(trial.method, trial.options.momentum) for trial in trials(momentum)}
+    assert said == {("eb", None), ("momo", 0.5), ("momo", None)}
+
+
+@pytest.mark.parametrize(
+    ("more", "field", "words"),
+    [
+        ({"width": [8, "x"]}, "options.width.1", "whole number"),
+        ({"width": [8, 8]}, "options.width.1", "given twice"),
+        ({"width": [8, None]}, "options.width.1", "is empty"),
+        ({"width": []}, "options.width", "a list of 0"),
+        ({"activation": ["relu", "rleu"]}, "activation", "rleu"),
+        ({"vary": {"widht": [8]}}, "vary.widht", "width"),
+        ({"vary": {"warmup": ["x"]}}, "vary.warmup", "got x"),
+        ({"vary": {"batch_size": [0]}}, "vary.batch_size", "from 1"),
+        ({"vary": {"profile": ["text"]}}, "vary.profile", "cannot vary"),
+        ({"width": 8, "vary": {"width": [8]}}, "vary.width", "said twice"),
+        ({"methods": ["eb(warmup=3)"], "warmup": 5}, "warmup", "of its own"),
+        (
+            {"width": [*range(1, 51)], "depth": [*range(1, 41)], "seeds": 9},
+            "options.width",
+            "trials",
+        ),
+        ({name: [*range(1, 51)] for name in ("width", "epochs", "mu")}, "epochs", "trials"),
+    ],
+)
+def test_what_cannot_be_a_family_is_one_sentence_with_its_field(more, field, words):
+    with pytest.raises(IBError) as caught:
+        specs_of({**GRID, **more})
+    assert caught.value.field == field
+    assert words in caught.value.message
+    if words == "trials":
+        assert f"{MOST_TRIALS:,}" in caught.value.message
+
+
+def test_what_stands_beside_a_preset_replaces_only_that():
+    whole = specs_of({"preset": "first/digits"})
+    family = specs_of({"preset": "first/digits", "seeds": 1, "vary": {"width": [8, 16]}})
+    assert {spec.options.width for spec in family} == {8, 16}
+    assert {spec.learning_rates for spec in family} == {whole[0].learning_rates}

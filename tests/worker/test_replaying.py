@@ -1,0 +1,156 @@
+"""Trials replayed by a worker for real: claimed, trained alone, compared, stored."""
+
+from dataclasses import replace
+
+import pytest
+
+from backend.db import clock, reading, transaction
+from backend.errors import Conflict
+from backend.models import RecordingRow, TrialRow
+from backend.schemas import RecordingRead
+from backend.services import replays, shards, trials
+from backend.services.replays import REPLAYS
+from backend.services.workers import Worker
+from ib_core.sweep import TrialSpec, Wish, run_trials
+from tests.factories import claim, submit
+from worker import replaying
+from worker.reporter import Stopped
+from worker.stopping import StopFlag
+
+WORKER = Worker("one", "host", 1, "cpu")
+
+
+def trained(record: tuple[str, ...] = ()) -> dict[tuple[str, float], int]:
+    """Train EB and IB at two rates for real; return the trials' ids."""
+    with transaction() as session:
+        made = submit(
+            session, methods=("eb", "ib"), learning_rates=(1.0, 3.0), seeds=(1,), record=record
+        )
+        found = {}
+        for shard_id in made.shard_ids:
+            taken = claim(session, shard_id)
+            specs = [
+                replace(
+                    TrialSpec.from_dict(one.spec), wish=Wish(one.record) if one.record else None
+                )
+                for one in taken.trials
+            ]
+            results = dict(zip((t.id for t in taken.trials), run_trials(specs), strict=True))
+            shards.report(session, claim=taken, finished=results)
+            shards.finish(session, claim=taken)
+            found |= {(r.spec.method, r.spec.lr): id for id, r in results.items()}
+    return found
+
+
+def asked(trial_id: int) -> None:
+    with transaction() as session:
+        assert replays.request(session, trial_id=trial_id, device="auto", owner_id=None)
+
+
+def answer(trial_id: int) -> RecordingRead:
+    with reading() as session:
+        return trials.recording(session, trial_id=trial_id)
+
+
+def test_a_replay_gives_the_stored_numbers_and_stores_a_recording(database, quick) -> None:
+    ids = trained()
+    broken = ids["eb", 3.0]
+    assert answer(broken).state == "none"
+    asked(broken)
+    with transaction() as session:  # a second wish changes nothing
+        assert not replays.request(session, trial_id=broken, device="auto", owner_id=None)
+        before = session.get_one(TrialRow, broken).train_loss
+    replaying.replay(broken, worker=WORKER, stopping=StopFlag())
+    found = answer(broken)
+    assert (found.state, found.same) == ("done", True)
+    assert "digit by digit" in found.agreement
+    assert found.steps[0] == 0
+    assert found.broke_at is not None
+    assert len(found.weights) == len(found.layers) == 1
+    assert any("2/rate = 0.667" in sentence for sentence in found.story)
+    assert [(one.trial_id, one.recorded) for one in found.beside] == [(ids["ib", 3.0], False)]
+    with reading() as session:
+        assert session.get_one(TrialRow, broken).train_loss == before
+        assert "sharpness" in "".join(trials.export_recording(session, trial_id=broken))
+    replaying.replay(broken, worker=WORKER, stopping=StopFlag())  # nothing left to claim
+    with reading() as session:
+        assert session.get_one(RecordingRow, broken).attempts == 1
+
+
+def test_a_replay_says_how_far_off_it_is(database, quick) -> None:
+    trial_id = trained()["ib", 1.0]
+    with transaction() as session:
+        session.get_one(TrialRow, trial_id).train_loss = 123.0
+    asked(trial_id)
+    replaying.replay(trial_id, worker=WORKER, stopping=StopFlag())
+    found = answer(trial_id)
+    assert found.same is False
+    assert "off by" in found.agreement
+
+
+def test_a_sweep_that_records_stores_it_with_the_result(database, quick) -> None:
+    ids = trained(record=("norms",))
+    found = answer(ids["ib", 1.0])
+    assert found.state == "done"
+    assert found.agreement is None
+    assert found.sharpness == []
+    assert found.total == len(found.steps) > 2
+    assert [one.recorded for one in found.beside] == [True]
+
+
+def test_a_killed_workers_replay_is_taken_over_and_its_late_result_refused(database, quick) -> None:
+    trial_id = trained()["eb", 1.0]
+    asked(trial_id)
+    with transaction() as session:
+        lost = replays.claim(session, trial_id=trial_id, worker="dead")
+        assert lost is not None
+        session.get_one(RecordingRow, trial_id).lease_until = clock(-1)
+    with transaction() as session:
+        assert REPLAYS.due(session) == [(trial_id, "cpu")]
+    replaying.replay(trial_id, worker=WORKER, stopping=StopFlag())
+    assert answer(trial_id).state == "done"
+    with transaction() as session:
+        assert not replays.renew(session, claim=lost, progress=0.5)
+        assert not replays.fail(session, claim=lost, error="late")
+
+
+def test_a_worker_that_stops_gives_the_replay_back(database, quick, monkeypatch) -> None:
+    trial_id = trained()["eb", 1.0]
+    asked(trial_id)
+
+    def stopped(*_args, **_options):
+        raise Stopped
+
+    monkeypatch.setattr(replaying, "replay_trial", stopped)
+    replaying.replay(trial_id, worker=WORKER, stopping=StopFlag())
+    with reading() as session:
+        row = session.get_one(RecordingRow, trial_id)
+        assert (row.state.value, row.attempts, row.worker) == ("queued", 0, None)
+
+
+def test_a_replay_that_breaks_fails_after_a_few_attempts(database, quick, monkeypatch) -> None:
+    trial_id = trained()["eb", 1.0]
+    asked(trial_id)
+
+    def broken(*_args, **_options):
+        raise RuntimeError("no such thing")
+
+    monkeypatch.setattr(replaying, "replay_trial", broken)
+    for _ in range(3):
+        replaying.replay(trial_id, worker=WORKER, stopping=StopFlag())
+    found = answer(trial_id)
+    assert (found.state, found.error) == ("failed", "RuntimeError: no such thing")
+    asked(trial_id)  # it may be tried again
+
+
+def test_only_what_ended_here_can_be_replayed(database, quick) -> None:
+    with transaction() as session:
+        made = submit(session, methods=("eb",), learning_rates=(1.0,), seeds=(1,))
+        waiting = claim(session, made.shard_ids[0]).trials[0].id
+        with pytest.raises(Conflict, match="completed or diverged"):
+            replays.request(session, trial_id=waiting, device="auto", owner_id=None)
+    done = trained()["ib", 3.0]
+    with transaction() as session:
+        session.get_one(TrialRow, done).engine_version = "0"
+        with pytest.raises(Conflict, match="not trained by this engine"):
+            replays.request(session, trial_id=done, device="auto", owner_id=None)

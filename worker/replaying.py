@@ -1,0 +1,103 @@
+"""One replay from claim to finish: a trial trained again alone, recorded, and compared."""
+
+import logging
+import time
+from collections.abc import Callable, Collection
+
+from sqlalchemy.orm import Session
+
+from backend.services import replays
+from backend.services.replays import ReplayClaim
+from backend.services.workers import Worker
+from ib_core.sweep import (
+    Observer,
+    TrialSpec,
+    agreement,
+    can_fork,
+    is_own,
+    replay_trial,
+    run_trials,
+)
+from worker.reporter import LeaseLost, Stopped
+from worker.stopping import StopFlag
+from worker.training import engine_device, explain, guard, write_until_it_works
+
+log = logging.getLogger(__name__)
+
+#: Between two renewals of the lease, which is much longer.
+RENEW_SECONDS = 2.0
+
+
+class _Renewer(Observer):
+    """Renews the lease while a replay trains, and ends it if it should not go on."""
+
+    def __init__(self, claim: ReplayClaim, stopping: StopFlag) -> None:
+        self.claim, self._stopping = claim, stopping
+        self._last = time.monotonic()
+
+    def progress(self, fraction: float) -> Collection[int]:
+        """Hold on to the replay."""
+        if self._stopping.is_set():
+            raise Stopped
+        if time.monotonic() - self._last >= RENEW_SECONDS:
+            self._last = time.monotonic()
+            held = write_until_it_works(
+                self._stopping,
+                lambda session: replays.renew(session, claim=self.claim, progress=fraction),
+                what=f"renew the replay of trial {self.claim.trial_id}",
+            )
+            if not held:
+                raise LeaseLost
+        return ()
+
+
+def replay(trial_id: int, *, worker: Worker, stopping: StopFlag) -> None:
+    """Claim a replay, train it and store what was recorded."""
+    claim = write_until_it_works(
+        stopping,
+        lambda session: replays.claim(
+            session, trial_id=trial_id, worker=worker.name, offers=worker.offers
+        ),
+        what=f"claim the replay of trial {trial_id}",
+    )
+    if claim is None:
+        log.info("Replay of trial %d: nothing to do.", trial_id)
+        return
+    log.info("Replay of trial %d.", trial_id)
+    device = engine_device(claim.device, worker.device)
+    try:
+        spec = TrialSpec.from_dict(claim.spec)
+        guarded = can_fork(device) and is_own(spec)
+        found = replay_trial(
+            spec,
+            device=device,
+            observer=_Renewer(claim, stopping),
+            run=guard(worker.threads).run if guarded else run_trials,
+        )
+    except LeaseLost:
+        log.warning("Replay of trial %d is another worker's now.", trial_id)
+        return
+    except Stopped:
+        log.info("Replay of trial %d goes back to the queue.", trial_id)
+        _end(claim, stopping, lambda session: replays.release(session, claim=claim))
+        return
+    except (Exception, SystemExit) as error:  # a user's file may call sys.exit
+        log.exception("Replay of trial %d failed.", trial_id)
+        sentence = explain(error)
+        _end(claim, stopping, lambda session: replays.fail(session, claim=claim, error=sentence))
+        return
+    assert found is not None  # nobody calls it off
+    same = agreement(found.result, claim.known)
+    _end(
+        claim,
+        stopping,
+        lambda session: replays.finish(
+            session, claim=claim, recording=found.recording, agreement=same
+        ),
+    )
+
+
+def _end(claim: ReplayClaim, stopping: StopFlag, write: Callable[[Session], bool]) -> None:
+    what = f"end the replay of trial {claim.trial_id}"
+    if not write_until_it_works(stopping, write, what=what):
+        log.warning("The replay of trial %d was taken back before it ended.", claim.trial_id)
