@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help up test full screenshots picture docs race methods
+.PHONY: help up test full screenshots picture docs race methods studies
 
 help:  ## print this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -7,7 +7,7 @@ help:  ## print this list
 up:  ## install if needed, start everything, print the address
 	python3 run.py up
 
-test:  ## lint, type-check and test, in under 15 minutes
+test:  ## lint, type-check and test
 	python3 run.py test
 
 full:  ## test, and the long ones: chaos, load, reproduction
@@ -24,6 +24,9 @@ docs:  ## the parts of docs/ that are written from the code
 
 race:  ## train the start page's stored race anew
 	.venv/bin/python -m ib_core.reproduction race
+
+studies:  ## train what is missing of the stored studies of the field
+	.venv/bin/python -m ib_core.reproduction studies
 
 methods:  ## train what is missing of the stored comparison of all methods
 	.venv/bin/python -m ib_core.reproduction methods

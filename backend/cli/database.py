@@ -84,8 +84,8 @@ def import_bundle(
         list[str] | None,
         typer.Argument(
             metavar="[BUNDLE]...",
-            help="Folders of bundles, or of those that come with Etascope: paper, methods; "
-            "without any: both.",
+            help="Folders of bundles, or of those that come with Etascope: paper, methods, "
+            "studies; without any: all of these.",
         ),
     ] = None,
 ) -> None:
@@ -93,13 +93,13 @@ def import_bundle(
     from backend.db import transaction
     from backend.operations import database
     from backend.services.reproduction import store_bundle
-    from ib_core.reproduction import SHIPPED, SHIPPED_METHODS, find_bundle
+    from ib_core.reproduction import SHIPPED_NAMES, find_bundle
 
-    named = bundles or [SHIPPED, SHIPPED_METHODS]
+    named = bundles or SHIPPED_NAMES
     found = {name: find_bundle(name) for name in named}
     database.upgrade(read_settings())
     for name, bundle in found.items():
-        ours = name in (SHIPPED, SHIPPED_METHODS)
+        ours = name in SHIPPED_NAMES
         source = "the bundle that comes with Etascope" if ours else f"the bundle {name}"
         with transaction() as session:
             stored = store_bundle(session, bundle=bundle, source=source)

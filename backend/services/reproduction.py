@@ -48,6 +48,8 @@ from ib_core.sweep import (
 )
 
 TAG = "paper"
+#: Beginnings of the names of studies that repeat the paper, or go on from it.
+OF_PAPER = ("text", "authors", "beyond")
 #: A bundle's results that may be stored, by trial.
 Held = dict[TrialSpec, TrialResult]
 
@@ -179,7 +181,7 @@ def _create_study(session: Session, study: Study, source: str) -> int:
     profile, _, short = study.name.partition("/")
     payload = StudyCreate(
         name=study.title,
-        tags=list(dict.fromkeys([TAG, profile, short[:50]])),
+        tags=list(dict.fromkeys([*([TAG] if profile in OF_PAPER else []), profile, short[:50]])),
         notes=f"{study.question} From {source}.",
     )
     return studies.create(session, payload=payload, owner_id=None).id

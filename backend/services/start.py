@@ -21,7 +21,7 @@ from backend.services.accounts import Caller
 from backend.services.studies import of_bundle
 from backend.settings import Settings
 from ib_core.errors import CorruptData
-from ib_core.reproduction import RACE, SHIPPED, SHIPPED_METHODS, Bundle, race_folder
+from ib_core.reproduction import RACE, SHIPPED_NAMES, Bundle, race_folder
 from ib_core.sweep import ENGINE_VERSION, PRESETS, Outcome, TrialResult
 
 #: How a method fares at a rate, judged on its runs.
@@ -269,7 +269,7 @@ class BundleLoading:
     def _load(self, settings: Settings) -> None:
         child = Child(
             "The import",
-            [sys.executable, "-P", "-m", "backend.cli", "import-bundle", SHIPPED, SHIPPED_METHODS],
+            [sys.executable, "-P", "-m", "backend.cli", "import-bundle", *SHIPPED_NAMES],
             log=settings.home / "logs" / "import-bundle.log",
             environment=environment(settings),
         )

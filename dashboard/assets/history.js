@@ -33,7 +33,7 @@
   /* As any link of a page: without loading it anew, unless another tab was asked for. */
   function name(study) {
     const anchor = make("a", "history-name", study.name);
-    anchor.href = "/studies/" + study.id;
+    anchor.href = "/studies/" + study.id + (study.query || "");
     anchor.addEventListener("click", (event) => {
       if (!(event.ctrlKey || event.metaKey || event.shiftKey || event.button)) {
         event.preventDefault();

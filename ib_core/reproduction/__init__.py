@@ -29,11 +29,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ib_core.reproduction.bundle import (
         SHIPPED,
-        SHIPPED_METHODS,
+        SHIPPED_NAMES,
         Bundle,
         find_bundle,
         locked,
-        methods_folder,
         shipped_folder,
         shipped_run_times,
     )
@@ -59,7 +58,15 @@ if TYPE_CHECKING:
         find,
     )
     from ib_core.reproduction.headline import headlines
-    from ib_core.reproduction.plan import COMPARISON, PLAN, RACE, THEORY, experiments, race_folder
+    from ib_core.reproduction.plan import (
+        COMPARISON,
+        FIELD,
+        PLAN,
+        RACE,
+        THEORY,
+        experiments,
+        race_folder,
+    )
     from ib_core.reproduction.published import UNCLIPPED, published_better
     from ib_core.reproduction.studies import Body, Portion, Study
     from ib_core.reproduction.timing import measure_overheads
@@ -84,12 +91,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMPARISON",
+    "FIELD",
     "PLAN",
     "RACE",
     "RULES",
     "SETTINGS",
     "SHIPPED",
-    "SHIPPED_METHODS",
+    "SHIPPED_NAMES",
     "SOURCE",
     "THEORY",
     "UNCLIPPED",
@@ -130,7 +138,6 @@ __all__ = [
     "headlines",
     "locked",
     "measure_overheads",
-    "methods_folder",
     "published_better",
     "race_folder",
     "recorded_evidence",
@@ -143,10 +150,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "bundle": (
-        "SHIPPED SHIPPED_METHODS Bundle find_bundle locked methods_folder shipped_folder "
-        "shipped_run_times"
-    ),
+    "bundle": ("SHIPPED SHIPPED_NAMES Bundle find_bundle locked shipped_folder shipped_run_times"),
     "clipping": "ClipDifferences",
     "evidence": "SETTINGS Evidence LossFacts RateFacts Run experiment_of runs_of",
     "facts": "SOURCE recorded_evidence",
@@ -155,7 +159,7 @@ _HOMES = {
         "RunTimeFindings find"
     ),
     "headline": "headlines",
-    "plan": "COMPARISON PLAN RACE THEORY experiments race_folder",
+    "plan": "COMPARISON FIELD PLAN RACE THEORY experiments race_folder",
     "published": "UNCLIPPED published_better",
     "studies": "Body Portion Study",
     "timing": "measure_overheads",

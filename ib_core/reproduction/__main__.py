@@ -2,7 +2,8 @@
 
 UCI's printed tables, music's recorded epochs, the classifier's divergence rates. `race [FOLDER]`
 trains the start page's race anew instead, into the package or into the folder that is named,
-`methods [FOLDER]` what is missing of the comparison of all methods;
+`methods [FOLDER]` what is missing of the comparison of all methods, `studies [FOLDER]` of the ten
+studies of the field;
 `facts [FOLDER]` makes the tables of the recorded runs anew, from those of the data folder.
 """
 
@@ -18,12 +19,18 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch: spinning th
 from ib_core.datasets import DATASETS, UCI_NAMES
 from ib_core.errors import IBError, lookup
 from ib_core.metrics import RateCurve, SeedResult, paper_threshold
-from ib_core.reproduction.bundle import Bundle, methods_folder, shipped_folder
+from ib_core.reproduction.bundle import (
+    SHIPPED_METHODS,
+    SHIPPED_STUDIES,
+    Bundle,
+    shipped_folder,
+)
 from ib_core.reproduction.evidence import Evidence, runs_of
 from ib_core.reproduction.facts import write_facts
-from ib_core.reproduction.plan import COMPARISON, RACE, THEORY, race_folder
+from ib_core.reproduction.plan import COMPARISON, FIELD, RACE, THEORY, race_folder
 from ib_core.reproduction.published import printed_uci_losses
 from ib_core.reproduction.recorded import MUSIC_NAMES, recorded_runs
+from ib_core.reproduction.studies import Study
 from ib_core.reproduction.training import train_alone
 from ib_core.reproduction.uci import Comparison, summary, within
 from ib_core.reproduction.verify import Roundings, roundings
@@ -199,8 +206,9 @@ def main(words: list[str]) -> int:
     """Run the named checks, all of them without a name; 2 if the data is missing."""
     if words[:1] == ["race"]:
         return _race(*map(Path, words[1:2]))
-    if words[:1] == ["methods"]:
-        return _methods(*map(Path, words[1:2]))
+    if words[:1] in ([SHIPPED_METHODS], [SHIPPED_STUDIES]):
+        folder = Path(words[1]) if words[1:] else shipped_folder(words[0])
+        return _missing(folder, (COMPARISON, THEORY) if words[0] == SHIPPED_METHODS else FIELD)
     try:
         if words[:1] == ["facts"]:
             return _facts(*map(Path, words[1:2]))
@@ -234,10 +242,9 @@ def _race(folder: Path | None = None) -> int:
     return 0
 
 
-def _methods(folder: Path | None = None) -> int:
-    """Train what is missing of the comparison of all methods, and of the appendix."""
-    folder = folder or methods_folder()
-    bundle = train_alone(folder, COMPARISON, THEORY)
+def _missing(folder: Path, studies: Sequence[Study]) -> int:
+    """Train what is missing of some studies."""
+    bundle = train_alone(folder, *studies)
     sys.stderr.write(f"{len(bundle.results)} trials in {folder}\n")
     return 0
 

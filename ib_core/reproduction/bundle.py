@@ -33,8 +33,8 @@ from ib_core.sweep import (
     TrialSpec,
 )
 
-#: The name of the bundle that comes with the program, and of the one beside it.
-SHIPPED, SHIPPED_METHODS = "paper", "methods"
+#: The names of the bundles that come with the program; the first is the paper's.
+SHIPPED, SHIPPED_METHODS, SHIPPED_STUDIES = SHIPPED_NAMES = ("paper", "methods", "studies")
 PACKED, JOURNAL, STUDIES = ".jsonl.gz", ".jsonl", "studies.json"
 RUN_TIMES = "run_times.json"
 #: A lock that takes longer than this is held by another run, and waiting for it is worth a word.
@@ -42,29 +42,23 @@ PATIENCE_SECONDS = 1.0
 _REMEDY = "Get the bundle again, or delete the file: `report paper --run` makes its content anew."
 
 
-def shipped_folder() -> Path:
-    """Return where the bundle that comes with the program lies."""
-    return Path(str(files("ib_core.reproduction") / "paper_bundle"))
-
-
-def methods_folder() -> Path:
-    """Return where the comparison of all methods lies, trained once and stored."""
-    return shipped_folder().with_name("methods_bundle")
+def shipped_folder(name: str = SHIPPED) -> Path:
+    """Return where a bundle that comes with the program lies."""
+    return Path(str(files("ib_core.reproduction") / f"{name}_bundle"))
 
 
 def find_bundle(name: str | Path) -> "Bundle":
-    """Return the bundle in a folder, or a shipped one for `paper` and `methods`.
+    """Return the bundle in a folder, or a shipped one by its name.
 
     Raises:
         InvalidSpec: If there is none.
     """
-    shipped = {SHIPPED: shipped_folder(), SHIPPED_METHODS: methods_folder()}
-    folder = shipped.get(str(name), Path(name))
+    folder = shipped_folder(str(name)) if str(name) in SHIPPED_NAMES else Path(name)
     if not (folder / STUDIES).is_file():
         raise InvalidSpec(
             f"{folder} is no bundle: it has no {STUDIES}.",
-            hint=f"Name a folder made by `etascope report paper --run --bundle`, {SHIPPED} or "
-            f"{SHIPPED_METHODS}.",
+            hint="Name a folder made by `etascope report paper --run --bundle`, or one of "
+            f"{', '.join(SHIPPED_NAMES)}.",
         )
     return Bundle(folder)
 

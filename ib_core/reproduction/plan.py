@@ -19,7 +19,7 @@ from typing import Any
 
 from ib_core.datasets import UCI_NAMES
 from ib_core.reproduction.studies import BEYOND, Body, Portion, Study
-from ib_core.sweep import PRESETS
+from ib_core.sweep import PRESETS, bodies_of
 
 _CLASSIFIER, _CLIPPED_CLASSIFIER = "01_mnist_classification", "02_mnist_classification_clip_1.0"
 _AUTOENCODER, _CLIPPED_AUTOENCODER = "03_mnist_autoencoder", "04_mnist_autoencoder_clip_1.0"
@@ -199,12 +199,14 @@ RACE = Study(
 def _of_preset(name: str) -> Study:
     """Return a preset beyond the paper as a study."""
     preset = PRESETS[name]
-    portions = tuple(Portion(body) for body in preset.sweeps())
+    portions = tuple(Portion(one) for body in preset.sweeps() for one in bodies_of(body))
     return Study(preset.name, preset.title, preset.summary, portions)
 
 
-#: Every method on one grid; the paper's appendix C. Stored in a small bundle beside the paper's.
+#: Every method on one grid; the paper's appendix C; what the field studies. Stored in small bundles
+#: beside the paper's.
 COMPARISON, THEORY = _of_preset("compare/methods"), _of_preset("theory/level_set")
+FIELD = tuple(_of_preset(name) for name in PRESETS if name.startswith("study/"))
 
 
 def race_folder() -> Path:

@@ -233,9 +233,7 @@ def train_alone(folder: Path, *studies: Study) -> Bundle:
     """Train what a folder lacks of studies outside the plan, and pack it."""
     bundle = Bundle(folder)
     trials = [trial for study in studies for _, trial in study.trials()]
-    wanted = [trial for trial in dict.fromkeys(trials) if trial not in bundle.results]
-    for result in run_all(wanted):
-        if result is not None:
-            bundle.append(result)
+    wanted = tuple(trial for trial in dict.fromkeys(trials) if trial not in bundle.results)
+    train([Unit(studies[0].name, 0, wanted, seconds=0.0)], bundle, progress=Progress())
     bundle.pack(studies)
     return bundle

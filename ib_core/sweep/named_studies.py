@@ -54,7 +54,7 @@ STUDIES = (
         "Learning-rate transfer, with and without muP",
         "Does the best rate move with the width? SGD and Adam on an MLP, Adam on a small GPT, "
         "after arXiv 2203.03466.",
-        "curves",
+        "against",
         (
             {
                 "task": "digits_wide",
@@ -75,9 +75,9 @@ STUDIES = (
             {
                 "task": "gpt_bytes",
                 "methods": ["adam"],
-                "learning_rates": _grid(0.0003, 0.1, 6),
+                "learning_rates": _grid(0.0005, 0.0089, 6),
                 "seeds": 2,
-                "epochs": 2,
+                "epochs": 6,
                 "vary": {"scaling": ["standard", "mup_adam"], "width": [32, 64, 128]},
             },
         ),

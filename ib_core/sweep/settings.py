@@ -108,7 +108,7 @@ def _family(setting: Setting, *, off: bool = False) -> Setting:
     schema = _list_of({"anyOf": [one, nothing]} if off else one, MOST_VALUES)
     return replace(
         setting,
-        read=lambda value, typed: read_values(value, typed, setting.read, off=off),
+        read=lambda value, typed: read_values(value, typed, setting.read, setting.kind, off=off),
         schema=_nullable(one, schema),
         listed=True,
     )

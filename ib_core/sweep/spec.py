@@ -250,6 +250,21 @@ def specs_of(body: Mapping[str, Any], *, typed: bool = False) -> tuple[SweepSpec
     return tuple(spec for sweep in sweeps for spec in _varied(beside(sweep, given), typed))
 
 
+def bodies_of(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a body of one task as bodies of one value a setting: the sweeps it is stored as."""
+    return [_sayable(one) for one in expand(request.read_body(body), most=MOST_TRIALS)]
+
+
+def _sayable(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a body as people write it: a task's own options stand under `vary`."""
+    options = body.get("options", {})
+    own = {name: [value] for name, value in options.items() if name not in _COMMON}
+    if not own:
+        return body
+    common = {name: value for name, value in options.items() if name in _COMMON}
+    return {**body, "options": common, "vary": own}
+
+
 def _varied(body: Mapping[str, Any], typed: bool) -> tuple[SweepSpec, ...]:
     """Return one sweep for every combination of the values that settings are given as lists."""
     bodies = expand(body, most=MOST_TRIALS, typed=typed)

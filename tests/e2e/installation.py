@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from backend.operations.child_process import die_with_parent
-from ib_core.reproduction.bundle import shipped_folder
+from ib_core.reproduction.bundle import SHIPPED_NAMES, shipped_folder
 from ib_core.reproduction.studies import read_studies
 from tests.servers import wait_for
 
@@ -24,8 +24,8 @@ START_SECONDS = 480.0
 STUDY_SECONDS = 900.0
 
 
-#: Studies of the bundle that comes with the program.
-SHIPPED = len(read_studies(shipped_folder() / "studies.json"))
+#: Studies of the bundles that come with the program.
+SHIPPED = sum(len(read_studies(shipped_folder(name) / "studies.json")) for name in SHIPPED_NAMES)
 
 
 def free_port() -> int:

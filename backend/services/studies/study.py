@@ -36,6 +36,7 @@ from backend.services.accounts import Caller
 from backend.services.paging import read_cursor, write_cursor
 from backend.services.sweeps import Progress, progress_of, state_of
 from backend.services.trials import delete_orphans, lock
+from ib_core.sweep import PRESETS
 
 #: What a study with several sweeps is said to be: the first of these that one of them is.
 PRECEDENCE = (
@@ -154,9 +155,20 @@ def to_read(session: Session, rows: Sequence[StudyRow]) -> list[StudyRead]:
             progress=counts[row.id].progress.by_name(),
             total=counts[row.id].progress.total,
             sweep_ids=[sweep.id for sweep in sweeps[row.id]],
+            picture=_picture(tags.get(row.id, [])),
         )
         for row in rows
     ]
+
+
+def _picture(tags: Sequence[str]) -> str:
+    """Return the view of the preset whose name's parts a study has as tags."""
+    found = (
+        preset.picture
+        for preset in PRESETS.values()
+        if preset.picture and set(preset.name.split("/")) <= set(tags)
+    )
+    return next(found, "")
 
 
 def _owners(session: Session, ids: set[int]) -> dict[int, str]:

@@ -189,7 +189,7 @@ def _fold(bundle: BundleRead, *, opened: bool) -> Component | None:
         return None
     return html.Button(
         [
-            html.B("The paper's reproduction"),
+            html.B("The paper's reproduction and other shipped studies"),
             html.Span(counted(bundle.studies, "study", "studies"), className="history-meta"),
         ],
         id=f"{ids.FOLD}-button",

@@ -39,6 +39,7 @@ def _row(study: StudyRead, *, own: bool) -> Row:
     aware = changed if changed.tzinfo else changed.replace(tzinfo=UTC)
     return {
         "id": study.id,
+        "query": f"?view={study.picture}" if study.picture else "",
         "name": study.name,
         "about": " · ".join(filter(None, [study.owner, tasks])),
         "tags": study.tags,

@@ -43,7 +43,9 @@ def shipped(tmp_path, monkeypatch):
         bundle.append(result)
     bundle.pack([STUDY])
     bundle.keep_run_times({"overheads": {"JSB Chorales": 0.5}})
-    monkeypatch.setattr("ib_core.reproduction.bundle.shipped_folder", lambda: bundle.folder)
+    monkeypatch.setattr(
+        "ib_core.reproduction.bundle.shipped_folder", lambda name="paper": bundle.folder
+    )
     return bundle
 
 

@@ -76,7 +76,7 @@ def test_studies_of_the_bundle_are_one_row_that_opens(api):
     bundled(api, 2)
     rows, _, _, _, fold = filtered()
     assert [row["id"] for row in rows["studies"]] == [1]
-    assert text_of(fold) == "The paper's reproduction 1 study"
+    assert text_of(fold) == "The paper's reproduction and other shipped studies 1 study"
     closed = run(history.unfold(False, fold, *NOTHING))
     assert (closed["studies"], closed["opened"]) == ([], False)
     opened = run(history.unfold(True, fold, *NOTHING))

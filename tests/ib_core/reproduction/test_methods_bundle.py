@@ -1,11 +1,12 @@
-"""The stored comparison of all methods: whole, addressed, and judged on rows held out."""
+"""The stored comparison of all methods, and the field's studies: whole, addressed, trainable."""
 
 import random
+from statistics import fmean
 
 import pytest
 
 from ib_core.methods import METHODS
-from ib_core.reproduction import COMPARISON, THEORY, Bundle, check, find_bundle
+from ib_core.reproduction import COMPARISON, FIELD, THEORY, Bundle, check, find_bundle
 from ib_core.sweep import ENGINE_VERSION, fingerprint
 
 
@@ -14,10 +15,14 @@ def stored() -> Bundle:
     return find_bundle("methods")
 
 
-def test_every_trial_of_its_studies_is_there_with_its_address(stored):
-    wanted = {trial for study in (COMPARISON, THEORY) for _, trial in study.trials()}
+@pytest.mark.parametrize(
+    ("name", "studies"), [("methods", (COMPARISON, THEORY)), ("studies", FIELD)]
+)
+def test_every_trial_of_its_studies_is_there_with_its_address(name, studies):
+    stored = find_bundle(name)
+    wanted = {trial for study in studies for _, trial in study.trials()}
     assert wanted == stored.results.keys()
-    assert [study.name for study in stored.studies()] == [COMPARISON.name, THEORY.name]
+    assert [study.name for study in stored.studies()] == [study.name for study in studies]
     for spec, result in stored.results.items():
         assert result.record["engine"] == ENGINE_VERSION
         assert result.fingerprint == fingerprint(spec, result.record["data"])
@@ -42,3 +47,24 @@ def test_some_of_it_trained_again_gives_the_same(stored):
     drawn = random.Random(3).sample(sorted(small, key=str), 3)
     found = check([stored.results[spec] for spec in drawn])
     assert {one.verdict for one in found} <= {"agrees", "chaotic"}
+
+
+def test_mup_holds_the_best_rate_where_it_moves_without():
+    """What the study of transfer is for: Adam on the MLP and on the small GPT, width by width."""
+    study = next(one for one in FIELD if one.name == "study/transfer")
+    losses: dict[tuple[str, str], dict[int | None, dict[float, list[float]]]] = {}
+    for result in find_bundle("studies").results_of(study):
+        spec = result.spec
+        if spec.method == "adam":
+            scaling = str(dict(spec.options.own).get("scaling", "standard"))
+            rates = losses.setdefault((spec.task, scaling), {}).setdefault(spec.options.width, {})
+            capped = min(result.initial_loss, result.train_loss)  # NaN comes second
+            rates.setdefault(spec.lr, []).append(capped)
+    moved = {}
+    for series, widths in losses.items():
+        means = [[fmean(rates[lr]) for lr in sorted(rates)] for rates in widths.values()]
+        best = [own.index(min(own)) for own in means]
+        assert len(best) == 3
+        moved[series] = max(best) - min(best)
+    for task in ("digits_wide", "gpt_bytes"):
+        assert moved[task, "mup_adam"] <= 1 < moved[task, "standard"]
