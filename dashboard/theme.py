@@ -1,13 +1,14 @@
 """How things look and how numbers are written, the same on every page and in every figure."""
 
 import zlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import plotly.graph_objects as go
 import plotly.io as pio
 
-from ib_core.methods import METHODS, OTHER_LOOKS
+from ib_core.methods import METHODS, OTHER_LOOKS, split_name
 
 Scheme = Literal["light", "dark"]
 
@@ -138,6 +139,12 @@ def method_style(method: str, *, imported: bool = False) -> MethodStyle:
         return known if base == method else replace(known, title=method, short=method)
     look = OTHER_LOOKS[zlib.crc32(base.encode()) % len(OTHER_LOOKS)]
     return MethodStyle(method, base.rpartition(":")[2].rpartition(".")[2], **asdict(look))
+
+
+def told_method(method: str, settings: Mapping[str, Any]) -> str:
+    """Return a method's name without the options that its series' settings tell anyway."""
+    base, said = split_name(method)
+    return base if said.keys() <= settings.keys() else method
 
 
 def series_style(

@@ -89,7 +89,7 @@ from dashboard.components.progress import (
 from dashboard.components.scorecard import more_numbers, scorecard_table, show_more_from
 from dashboard.components.shell import account_links, breadcrumbs, navigation, page_shell
 from dashboard.components.strip import MOST_LANES, lane_name, strip_lanes
-from dashboard.components.study_words import advice, answer_words
+from dashboard.components.study_words import advice, answer_words, movement
 from dashboard.components.trial_words import (
     at_rate,
     facts,
@@ -150,6 +150,7 @@ __all__ = [
     "markdown",
     "method_swatch",
     "more_numbers",
+    "movement",
     "navigation",
     "not_found",
     "number_field",

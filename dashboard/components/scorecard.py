@@ -10,7 +10,7 @@ from backend.schemas import NumberRead, ScorecardRow
 from dashboard.callbacks import browser_callback
 from dashboard.components.elements import explained, method_swatch
 from dashboard.markup import Component, dcc, html
-from dashboard.theme import method_style
+from dashboard.theme import method_style, told_method
 
 #: On the short card; the others appear with "More".
 SHORT = ("edge", "headroom", "start_at", "best_mean", "price", "lr_sensitivity")
@@ -59,7 +59,8 @@ def _swatch(row: ScorecardRow) -> Component:
 def column_name(row: ScorecardRow) -> str:
     """Return a series' name in the head of the table."""
     _, _, rest = row.label.partition(", ")
-    name = method_style(row.method).short + (" (imported)" if row.imported else "")
+    method = told_method(row.method, row.settings)
+    name = method_style(method).short + (" (imported)" if row.imported else "")
     return f"{name}, {rest}" if rest else name
 
 

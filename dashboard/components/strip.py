@@ -15,7 +15,7 @@ from dashboard.components.elements import explained, method_swatch
 from dashboard.figures import series_name
 from dashboard.formats import counted, number
 from dashboard.markup import Component, html
-from dashboard.theme import method_style
+from dashboard.theme import method_style, told_method
 
 SpanState = Literal["good", "tested", "broken", "untried"]
 #: More lanes than this are folded away: the picture comes first.
@@ -137,7 +137,7 @@ def _lane(row: ScorecardRow) -> Component:
 def lane_name(row: ScorecardRow) -> str:
     """Return a series' name, short enough for the room beside the picture."""
     _, _, rest = row.label.partition(", ")
-    name = method_style(row.method).short
+    name = method_style(told_method(row.method, row.settings)).short
     return f"{name}, {rest}" if rest else name
 
 

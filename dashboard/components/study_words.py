@@ -4,12 +4,14 @@ from collections.abc import Callable, Sequence
 
 from backend.schemas import AcrossRead, ScorecardRow, TaskAnswerRead
 from dashboard.components.elements import method_swatch
-from dashboard.figures import rank_words, series_name
+from dashboard.figures import best_rate_moves, rank_words, series_name
 from dashboard.formats import counted
 from dashboard.markup import Component, html
 
 #: So many tasks' answers stand there at once; more are folded.
 MOST_ANSWERS = 4
+#: So many lines about series stand there at once.
+MOST_LINES = 8
 
 
 def answer_words(
@@ -71,9 +73,21 @@ def _fold(
     )
 
 
+def movement(rows: Sequence[ScorecardRow]) -> list[Component]:
+    """Return whether best rates move with what was varied; many lines are folded."""
+    found = best_rate_moves(rows)
+    if not found:
+        return []
+    title = "Does the best rate move?"
+    lines = html.Ul([html.Li(sentence) for sentence in found])
+    if len(found) > MOST_LINES:
+        return [html.Details([html.Summary(title), lines])]
+    return [html.Div([html.B(title), lines], className="answer")]
+
+
 def advice(rows: Sequence[ScorecardRow]) -> list[Component]:
     """Return which learning rates to use, a sentence or two a series."""
-    return [
+    found = [
         html.P(
             [
                 html.Span(
@@ -86,3 +100,6 @@ def advice(rows: Sequence[ScorecardRow]) -> list[Component]:
         for row in rows
         if row.advice
     ]
+    more = found[MOST_LINES:]
+    fold = html.Details([html.Summary(f"Advice on {len(more)} more"), *more])
+    return [*found[:MOST_LINES], *([fold] if more else [])]

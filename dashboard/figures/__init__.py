@@ -32,6 +32,7 @@ Colours, dashes and markers are `dashboard.theme`'s; those who draw elsewhere fi
 """
 
 from dashboard.figures.across import across_figure
+from dashboard.figures.against import best_rate_moves
 from dashboard.figures.best_of import best_of_figure
 from dashboard.figures.curve import TrialCurve, curve_figure
 from dashboard.figures.difference import difference_figure
@@ -104,6 +105,7 @@ __all__ = [
     "across_figure",
     "agreement_figure",
     "best_of_figure",
+    "best_rate_moves",
     "bracket_bars",
     "bracket_words",
     "clip_figure",

@@ -16,12 +16,13 @@ from dashboard.theme import (
     SeriesStyle,
     method_style,
     series_style,
+    told_method,
 )
 
 Line = TypeVar("Line", SeriesRead, ScorecardRow)
 AnyLine = SeriesRead | ScorecardRow
 
-METHOD = "method"
+METHOD, TASK = "method", "task"
 #: What a control says where the picture chooses for itself, and where nothing is wanted.
 AUTO, NONE = "auto", "none"
 #: More curves than this in one panel are a thicket: they are laid out in several.
@@ -89,7 +90,8 @@ def _is_number(value: Any) -> bool:
 
 def settings_of(line: AnyLine) -> dict[str, Any]:
     """Return what a series is told apart by: its method, and what varies besides."""
-    return {METHOD: line.method} | {name: _hashable(v) for name, v in line.settings.items()}
+    method = told_method(line.method, line.settings)
+    return {METHOD: method} | {name: _hashable(v) for name, v in line.settings.items()}
 
 
 def _hashable(value: Any) -> Any:
@@ -108,7 +110,19 @@ def varied(lines: Iterable[AnyLine]) -> list[Setting]:
         Setting(name, tuple(values) if name == METHOD else tuple(sorted(values, key=_order)))
         for name, values in found.items()
     ]
-    return [one for one in settings if len(one.values) > 1]
+    return [one for one in settings if len(one.values) > 1 and not _follows(one.name, rows)]
+
+
+def _follows(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether the task alone decides a setting, so that naming the task tells it too."""
+    by_task: dict[Any, set[Any]] = {}
+    for row in rows:
+        by_task.setdefault(row.get(TASK), set()).add(row.get(name))
+    return (
+        name not in (METHOD, TASK)
+        and len(by_task) > 1
+        and all(len(values) == 1 for values in by_task.values())
+    )
 
 
 def _order(value: Any) -> tuple[int, float, str]:
@@ -248,7 +262,7 @@ def styles(
         own = settings_of(line)
         tone = colours.get(own.get(arrangement.colour.name)) if arrangement.colour else None
         panel = own.get(arrangement.panel.name) if arrangement.panel else None
-        look = (tone, line.method, line.clip is not None, line.imported, panel)
+        look = (tone, own[METHOD], line.clip is not None, line.imported, panel)
         variant = seen[look] = seen.get(look, -1) + 1
         found[line.id] = series_style(
             line.method,
@@ -288,7 +302,7 @@ class Naming:
         told = [s.name for s in self.settings if s.name not in self.without]
         wanted = [name for name in told if not names or name in names]
         words = [say(name, own.get(name)) for name in wanted]
-        return ", ".join(words) or method_style(line.method).title
+        return ", ".join(words) or say(METHOD, own[METHOD])
 
 
 def join_order(lines: Sequence[Line], along: Setting) -> list[list[Line]]:

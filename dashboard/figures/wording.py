@@ -6,7 +6,7 @@ from html import escape
 
 from backend.schemas import Metric, RatePointRead, Reducer, ScorecardRow, SeriesKey, SeriesRead
 from dashboard.formats import counted, number, percent
-from dashboard.theme import METHOD_STYLE, method_style
+from dashboard.theme import METHOD_STYLE, method_style, told_method
 
 QUANTITY: dict[Metric, str] = {
     "train_loss": "training loss",
@@ -24,8 +24,8 @@ BAND_WORDS = {
 }
 
 AnySeries = SeriesRead | ScorecardRow
-#: So many letters of a title fit on a phone.
-NARROW_LETTERS = 40
+#: So many letters of a title fit on a phone, and beside the controls of a small screen.
+NARROW_LETTERS, WIDE_LETTERS = 40, 84
 #: With more curves than this a sentence names them only.
 MOST_SPOKEN = 8
 
@@ -46,10 +46,11 @@ def title_words(title: str, rest: str, *, narrow: bool) -> str:
         rest: What is drawn.
         narrow: Whether there is a phone's width only; then it takes several lines.
     """
-    if not narrow:
+    if not narrow and len(title) + len(rest) <= WIDE_LETTERS:
         return f"<b>{literal(title)}</b> · {rest}" if title else rest
-    bold = [f"<b>{literal(line)}</b>" for line in textwrap.wrap(title, NARROW_LETTERS)]
-    return "<br>".join([*bold, *textwrap.wrap(rest, NARROW_LETTERS)])
+    room = NARROW_LETTERS if narrow else WIDE_LETTERS
+    bold = [f"<b>{literal(line)}</b>" for line in textwrap.wrap(title, room)]
+    return "<br>".join([*bold, *textwrap.wrap(rest, room)])
 
 
 def title_lines(title: str) -> int:
@@ -59,9 +60,9 @@ def title_lines(title: str) -> int:
 
 def series_name(line: SeriesKey, label: str) -> str:
     """Return what a legend calls a curve: the method in words, then what sets it apart."""
-    style = METHOD_STYLE.get(line.method)
+    own = told_method(line.method, line.settings)
     method, _, rest = label.partition(", ")
-    name = style.title if style and method == line.method else method
+    name = METHOD_STYLE[own].title if own in METHOD_STYLE and method == own else method
     told = "imported" in rest or "recorded" in rest
     name = f"{name}, imported" if line.imported and not told else name
     return f"{name}, {rest}" if rest else name

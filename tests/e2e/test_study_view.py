@@ -142,7 +142,7 @@ def test_the_first_control_is_a_few_tab_stops_away_and_plotly_s_buttons_come_lat
 @pytest.mark.parametrize("path", ["/studies/1", "/compare?studies=1", "/trials/1"])
 def test_plotly_s_buttons_do_not_lie_over_a_title(visit, path):
     page = visit.open(path)
-    plot = page.locator(".figure-card .js-plotly-plot")
+    plot = page.locator(".figure-card .js-plotly-plot").first
     page.wait_for_function(
         "() => document.querySelector('.figure-card .js-plotly-plot')?._fullData?.length > 0"
     )

@@ -35,6 +35,7 @@ from dashboard.components import (
     goes_on,
     lane_name,
     method_swatch,
+    movement,
     scorecard_table,
     show_more_from,
     strip_lanes,
@@ -90,6 +91,7 @@ async def score(scored: list[Any], measured: Any, study_id: int) -> tuple[Any, .
     tasks = [one.task for one in found.answers]
     answers = answer_words(found.answers, task, found.across, lambda name: _choose(name, tasks))
     table = [scorecard_table(rows), *advice(rows)]
+    answers = [*movement(rows), *answers]
     return table, answers, strip_lanes(rows, ids.GRAPH) or NOTHING, gaps_in(rows)
 
 

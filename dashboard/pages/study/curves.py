@@ -150,7 +150,7 @@ async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
         if needs_learning(view.picture, picture)
         else {}
     )
-    caption, choices = _caption(found), choices_of(every)
+    caption, choices = _caption(found, view.picture), choices_of(every)
     if not any(line.points for line in series):
         words = _why_empty(found, view)
         return await _beside(
@@ -182,14 +182,18 @@ def _why_empty(found: SensitivityRead, view: StudyView) -> str:
     return f"No trial here has recorded its {QUANTITY[view.metric]}."
 
 
-def _caption(found: SensitivityRead) -> Component:
+def _caption(found: SensitivityRead, view: str) -> Component:
+    """Say what is drawn around the curves, and what is missing; other views have no band."""
+    curves = view == "curves"
     failed = sum(line.failed for line in found.series)
     waiting = sum(line.unfinished for line in found.series)
     parts = [
-        f"Band: {found.band_definition}" if found.band_definition else "",
+        f"Band: {found.band_definition}" if found.band_definition and curves else "",
         f"{counted(waiting, 'trial')} to come." if waiting else "",
         f"{counted(failed, 'trial')} failed or cancelled, in no mean." if failed else "",
-        "Click a point for its trials." if any(line.points for line in found.series) else "",
+        "Click a point for its trials."
+        if curves and any(line.points for line in found.series)
+        else "",
     ]
     return html.P(" ".join(part for part in parts if part), className="history-meta")
 

@@ -126,3 +126,10 @@ def test_of_many_tasks_the_shown_one_is_told_and_all_are_folded():
 def test_a_few_tasks_are_all_told():
     words = answer_words(answers_of("a", "b", "c"), None, None)
     assert [text_of(one)[:7] for one in words] == ["Task a:", "Task b:", "Task c:"]
+
+
+def test_advice_on_many_series_is_folded():
+    few, many = advice(rows()[:2]), advice([rows()[0]] * 12)
+    assert not any(type(one).__name__ == "Details" for one in few)
+    assert (len(many), type(many[-1]).__name__) == (9, "Details")
+    assert "Advice on 4 more" in text_of(many[-1])

@@ -6,7 +6,7 @@ from itertools import combinations
 import pytest
 
 from backend.schemas import SeriesRead
-from dashboard.figures import Family, Picture, shown_only, token, varied
+from dashboard.figures import Family, Picture, series_name, shown_only, token, varied
 from dashboard.figures.families import Naming, arrange, panels_of, ramp, styles
 from dashboard.figures.sensitivity import sensitivity_figure
 from dashboard.figures.traces import OPEN_RAIL
@@ -47,6 +47,35 @@ def test_an_ordered_setting_gets_the_ramp_and_the_method_the_panels(widths):
     same = {looks["eb, width 8"].colour, looks["ib, width 8"].colour}
     assert len(same) == 1
     assert len({look.colour for look in looks.values()}) == 3
+
+
+def test_options_that_settings_tell_make_no_methods_of_their_own():
+    lines = [
+        line(f"{method}(warmup={steps})" if steps else method, warmup=steps)
+        for method in ("eb", "ib")
+        for steps in (0, 5, 50)
+    ]
+    method, warmup = varied(lines)
+    assert (method.values, warmup.values) == (("eb", "ib"), (0, 5, 50))
+    panels = panels_of(lines, arrange(lines, Family()).panel)
+    assert [(title, len(own)) for title, own in panels] == [
+        ("Explicit (EB)", 3),
+        ("Implicit (IB)", 3),
+    ]
+    assert series_name(lines[1], "eb, warmup 5") == "Explicit (EB), warmup 5"
+    other = line("torch.optim.AdamW(weight_decay=0.1)", warmup=0)
+    assert varied([*lines, other])[0].values[-1] == "torch.optim.AdamW(weight_decay=0.1)"
+
+
+def test_what_the_task_decides_is_not_told_beside_it():
+    tasks = {"digits_wide": (3, 50), "gpt_bytes": (6, 8)}
+    lines = [
+        line("adam", task=task, epochs=epochs, batch_size=batch, width=width)
+        for task, (epochs, batch) in tasks.items()
+        for width in (32, 64)
+    ]
+    assert [one.name for one in varied(lines)] == ["task", "width"]
+    assert Naming(varied(lines)).of(lines[0]) == "digits_wide, width 32"
 
 
 def test_few_series_are_coloured_by_method_in_one_panel():

@@ -26,6 +26,8 @@ def test_a_title_is_one_line_where_there_is_room():
     )
     assert title_words("", "mean of 3 seeds", narrow=False) == "mean of 3 seeds"
     assert title_lines(title_words(TASK, "mean", narrow=False)) == 1
+    long = title_words(TASK, "against width, 95 % intervals", narrow=False)
+    assert long == f"<b>{TASK}</b><br>against width, 95 % intervals"
 
 
 @pytest.mark.parametrize(

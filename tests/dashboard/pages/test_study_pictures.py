@@ -6,6 +6,7 @@ from dashboard.components import family_controls
 from dashboard.ids import Study as ids
 from dashboard.pages.study import curves
 from tests.coroutines import run
+from tests.dashboard.dispatch import text_of
 from tests.dashboard.pages.test_study import CHOSEN, FAMILY, drawn
 
 
@@ -27,3 +28,11 @@ def test_what_can_be_chosen_are_the_settings_that_vary(api):
     assert [one["value"] for one in found["panel"]] == ["auto", "none", "method"]
     (methods,) = found["only"]
     assert [one["value"] for one in methods["items"]] == ["method:eb", "method:ib"]
+
+
+def test_a_band_is_explained_where_there_is_one(api):
+    _, curves_say, _ = drawn()
+    _, map_says, _ = drawn("loss", "train", "final", "all", "map", "std", True, "focus", "all")
+    assert "Band: " in text_of(curves_say)
+    assert "Click a point" in text_of(curves_say)
+    assert "Band: " not in text_of(map_says)
