@@ -14,6 +14,8 @@ from typing import Any
 DIGITS = r"[0-9]+(?:_[0-9]+)*"
 NUMBER = re.compile(rf"[+-]?(?:{DIGITS}\.?(?:{DIGITS})?|\.{DIGITS})(?:[eE][+-]?[0-9]+)?")
 ONE_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
+#: Where a list may stand, this may be two numbers, or a fraction written with a comma.
+FRACTION = re.compile(r"[+-]?0?,[0-9]+")
 SEPARATORS = re.compile(r"[,;\s]+")
 #: Longer texts are not repeated in full.
 LONGEST = 40
@@ -174,12 +176,25 @@ def read_numbers(text: str, one: NumberKind) -> list[int | float]:
     Raises:
         Unreadable: With the one that cannot be read.
     """
+    refuse_fraction(text, one)
     words = [word for word in SEPARATORS.split(_plain(text)) if word]
     found = (
         read_number(word, replace(one, what=f"The {ordinal(index)} {one.noun}", needed=True))
         for index, word in enumerate(words)
     )
     return [value for value in found if value is not None]
+
+
+def refuse_fraction(text: str, kind: NumberKind | None) -> None:
+    """Refuse `0,5` where a list of fractions may stand: nobody can tell which was meant.
+
+    Raises:
+        Unreadable: With both ways to write it.
+    """
+    plain = _plain(text)
+    if kind and not kind.whole and FRACTION.fullmatch(plain):
+        pointed, apart = plain.replace(",", "."), plain.replace(",", ", ")
+        raise Unreadable(f"Write {_shown(pointed)}, with a point, or {_shown(apart)} for two.")
 
 
 def read_rates(
@@ -219,6 +234,7 @@ def read_seeds(text: str, count: NumberKind, seed: NumberKind) -> int | list[int
 
 def read_norms(text: str, norm: NumberKind) -> list[float | None] | None:
     """Return clipping norms; `none` among them stands for a run without clipping."""
+    refuse_fraction(text, norm)
     words = [word for word in SEPARATORS.split(_plain(text)) if word]
     found: list[float | None] = []
     for index, word in enumerate(words):

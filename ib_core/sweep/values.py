@@ -18,6 +18,7 @@ from ib_core.written import (
     read_number,
     read_rates,
     read_seeds,
+    refuse_fraction,
     shown,
 )
 
@@ -58,17 +59,20 @@ def refusal(what: str, legal: str, value: Any) -> Unreadable:
     return Unreadable(f"{what} must be {legal}; got {shown(value)}.")
 
 
-def read_values(value: Any, typed: bool, read: Reader, *, off: bool = False) -> Any:
+def read_values(
+    value: Any, typed: bool, read: Reader, kind: NumberKind | None = None, *, off: bool = False
+) -> Any:
     """Read one value, or several as a list or typed as `16, 64`: a family.
 
     Args:
         value: What came.
         typed: Whether a person typed it.
         read: Reads one of them.
+        kind: Which numbers they are, if they are numbers.
         off: Whether "none" is one of them.
     """
-    if typed and isinstance(value, str) and len(words := re.split(r"\s*[,;]\s*", value)) > 1:
-        value = [word for word in words if word.strip()]
+    if typed and isinstance(value, str):
+        value = _typed_values(value, kind)
     if not isinstance(value, list | tuple):
         return read(value, typed)
     if not 1 <= len(value) <= MOST_VALUES:
@@ -85,6 +89,12 @@ def read_values(value: Any, typed: bool, read: Reader, *, off: bool = False) -> 
         if found[-1] in found[:-1]:
             raise InPart(str(index), f"The {ordinal(index)} value is given twice.")
     return found[0] if len(found) == 1 else found
+
+
+def _typed_values(text: str, kind: NumberKind | None) -> str | list[str]:
+    refuse_fraction(text, kind)
+    words = re.split(r"\s*[,;]\s*", text)
+    return [word for word in words if word.strip()] if len(words) > 1 else text
 
 
 def read_word(value: Any, what: str) -> str | None:

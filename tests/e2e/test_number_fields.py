@@ -21,7 +21,16 @@ LISTS = {
     "clip": ("hard", "-1"),
     "epochs": ("2.5", "1, 2.5", "abc"),
     "width": ("-5", "16, x"),
+    "batch_size": ("0", "8, 2.5"),
+    "mu": ("0,5", "-1"),
+    "warmup": ("2.5", "0, -1"),
+    "depth": ("0", "two"),
+    "inner_steps": ("0", "1; 2.5"),
+    "momentum": ("0,9", "1.5"),
+    "validation": ("0,2", "1"),
 }
+#: Fields that only a search for the edge has.
+OF_A_SEARCH = ("rate_within", "rate_most")
 RUN = "#new-submit"
 
 
@@ -146,8 +155,11 @@ def test_no_field_of_a_sweep_lets_a_wrong_text_run(visit: Visit, fields: Fields)
     run = page.locator(RUN)
     show_more_options(page)
     expect(page.locator(".number-field-input")).to_have_count(len(TYPED))
+    assert LISTS.keys() | KINDS.keys() == set(TYPED)
     for place, (name, kind) in enumerate(KINDS.items()):
         id = FIELDS[name]
+        searched = "Find the edge" if name in OF_A_SEARCH else "Log-spaced grid"
+        page.get_by_text(searched, exact=True).click()
         expect(page.locator(f"#{id}")).to_be_visible()
         before = fields.shown(id)
         expect(run).to_be_enabled()

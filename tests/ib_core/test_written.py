@@ -2,6 +2,8 @@
 
 import pytest
 
+from ib_core.errors import InvalidSpec
+from ib_core.sweep.request import read_body
 from ib_core.written import (
     NumberKind,
     Unreadable,
@@ -113,6 +115,22 @@ def test_what_is_no_number_of_seeds_is_refused(text):
 )
 def test_norms_may_be_none(text, norms):
     assert read_norms(text, NORM) == norms
+
+
+@pytest.mark.parametrize("text", ["0,5", ",5", "-0,5"])
+def test_a_fraction_with_a_comma_is_not_taken_for_two_numbers(text):
+    for read in (
+        lambda: read_norms(text, NORM),
+        lambda: read_rates(text, RATE, COUNT),
+        lambda: read_body({"task": "digits_mlp", "mu": text}, typed=True),
+    ):
+        with pytest.raises((Unreadable, InvalidSpec), match=r"5, with a point, or .*, 5 for two"):
+            read()
+
+
+def test_two_numbers_are_written_apart_and_whole_numbers_as_one_likes():
+    assert read_body({"task": "digits_mlp", "mu": "0, 5"}, typed=True)["mu"] == [0, 5]
+    assert read_body({"task": "digits_mlp", "warmup": "0,5"}, typed=True)["warmup"] == [0, 5]
 
 
 def test_the_norm_that_is_wrong_is_named():
