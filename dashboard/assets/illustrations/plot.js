@@ -208,9 +208,13 @@
   function drawLegend(figure, box) {
     const named = figure.data.filter((trace) => trace.showlegend !== false);
     const ordered = figure.layout.legend.traceorder === "reversed" ? named.reverse() : named;
+    // Names beside each other where there is room, else in rows that grow upwards.
+    const apart = Math.max(84, ...ordered.map(({ name }) => 46 + 7.5 * name.length));
+    const inRow = Math.max(1, Math.floor((box.right - box.left) / apart));
+    const rows = Math.ceil(ordered.length / inRow);
     return ordered
       .map((trace, i) => {
-        const [x, y] = [box.left + 84 * i, box.top - 16];
+        const [x, y] = [box.left + apart * (i % inRow), box.top - 16 - 18 * (rows - 1 - Math.floor(i / inRow))];
         const points = [[x, y], [x + 26, y]];
         const sample = trace.mode === "markers" ? drawMarkers({ marker: trace.marker, x: [0] }, [[x + 13, y]]) : drawLine(trace, points, "");
         return sample + tag("text", { x: x + 34, y, "dominant-baseline": "central" }, escaped(trace.name));

@@ -129,19 +129,29 @@
     };
   }
 
+  /* The range of a log axis over these values, `room` decades wider at both ends; no value: one step of 1. */
+  function decadesOf(values, room = 0) {
+    const decades = values.length ? values.map(Math.log10) : [0];
+    const [low, high] = [Math.min(...decades), Math.max(...decades)];
+    const around = high - low > NOISE ? room : 0.5;
+    return [low - around, high + around];
+  }
+
   /* How long both methods' steps get as the rate grows, the present rate marked. */
   function limitFigure(view, look) {
-    const lines = view.by_rate.map((sweep) => limitLine(view, sweep, look));
+    // The explicit lines lie above the implicit ones: their dots stay visible where both agree.
+    const lines = [...view.by_rate].reverse().map((sweep) => limitLine(view, sweep, look));
     const log = { type: "log", zeroline: false, automargin: false };
+    const lengths = lines.flatMap(({ y }) => known(y));
     return {
       data: lines,
       layout: {
         template: look.template,
-        margin: { l: 66, r: 12, t: 12, b: 74 },
-        legend: { orientation: "h", x: 0, y: -0.24, yanchor: "top" },
+        margin: { l: 66, r: 32, t: 58, b: 50 },
+        legend: { traceorder: "reversed" },
         hovermode: "closest",
-        xaxis: { ...log, title: { text: "learning rate η" } },
-        yaxis: { ...log, title: { text: "length of the step in s" } },
+        xaxis: { ...log, range: decadesOf(view.rates), title: { text: "learning rate η" } },
+        yaxis: { ...log, range: decadesOf(lengths, 0.25), title: { text: "length of the step in s" } },
         shapes: [
           {
             type: "line",
