@@ -8,7 +8,17 @@ from ib_core.metrics import NUMBERS
 
 def sections(catalog: CatalogRead) -> list[Section]:
     """Return how to read what is drawn."""
-    return [_curve(), _scorecard(), _across(), _outcomes(), _paper(), _toy(), _updates(catalog)]
+    return [
+        _curve(),
+        _many(),
+        _scorecard(),
+        _across(),
+        _outcomes(),
+        _broke(),
+        _paper(),
+        _toy(),
+        _updates(catalog),
+    ]
 
 
 def _curve() -> Section:
@@ -100,6 +110,82 @@ def _curve() -> Section:
                         "appendix. Clipped curves are thinner, with open markers.",
                     ),
                 )
+            ),
+        ),
+    )
+
+
+def _many() -> Section:
+    return Section(
+        "families",
+        "Many curves: widths, schedules, batch sizes",
+        (
+            prose(
+                "Where a sweep gives a setting several values, every value has a curve of its own. "
+                "Colour by and Panel by choose what tells the curves apart; Show only keeps some "
+                "of them, and the others stay counted. All of it is in the address."
+            ),
+            terms(
+                (
+                    Term(
+                        "map",
+                        "Map",
+                        "One cell a rate and value of a setting, or evaluation: the mean loss, or "
+                        "the share of seeds that broke. Where half the seeds or more broke, the "
+                        "cell has the colour of broken. The line with dots is the best rate, the "
+                        "dotted one the edge; nothing is drawn where nothing was tried.",
+                    ),
+                    Term(
+                        "against",
+                        "Against a setting",
+                        "Best rate, edge, best loss and sensitivity against a setting, each with "
+                        "its interval: does the best rate move with the width? A flat line says "
+                        "that it does not.",
+                    ),
+                    Term(
+                        "learning",
+                        "Learning curves",
+                        "Losses over training, one line a rate. The slider below lights up one "
+                        "rate in every panel; arrow keys turn it, and so does a drag in the "
+                        "picture. Smoothing averages neighbouring evaluations of what is drawn, "
+                        "never of what is stored.",
+                    ),
+                    Term(
+                        "box",
+                        "Box plot",
+                        "All seeds of every series at one rate: the middle half, the median, every "
+                        "seed as a dot. What broke is counted beside the box, not left out.",
+                    ),
+                    Term(
+                        "paper-figure",
+                        "For a paper",
+                        "Export, For a paper: the picture as it stands in the width of a column, "
+                        "with letters of a size one can read in print and a caption that says how "
+                        "many seeds and rates are behind it; as PDF or SVG with real letters.",
+                    ),
+                )
+            ),
+        ),
+    )
+
+
+def _broke() -> Section:
+    return Section(
+        "broke",
+        "Why did it break?",
+        (
+            prose(
+                "A trial's page tells in a few sentences what went first: which layer's weights "
+                "or steps grew, from which step on, and where the sharpness stood against 2/rate. "
+                "That needs a record of its steps. Replay trains the trial again alone, records "
+                "every step around the break, and checks its losses against the stored ones: the "
+                "page says if they are the same."
+            ),
+            points(
+                "Beside shows another method's trial at the same rate and seed on the same axes.",
+                "A sweep with `record` keeps norms or sharpness of all its trials while they "
+                "train; nothing about their numbers changes.",
+                "All rows of a recording are a CSV file behind the link under the story.",
             ),
         ),
     )

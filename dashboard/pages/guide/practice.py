@@ -48,6 +48,19 @@ my_data,adam,0.1,1,10,2.30,nan,nan"""
 
 IMPORT = "curl --data-binary @runs.csv 'localhost:8050/api/import?name=My%20runs'"
 
+CELLS = """from backend.client import Client
+
+with Client("http://127.0.0.1:8050") as client:
+    for cell in client.cells(12):
+        for step in range(cell.epochs):
+            loss = train(cell.method, cell.lr, cell.seed)
+            if not cell.log(step, train_loss=loss):
+                break  # cancelled, or given to another
+        else:
+            cell.finish(train_loss=loss)"""
+
+AGENT = "etascope agent 12 -- python train.py --lr {lr} --seed {seed} --method {method}"
+
 UNINSTALL = """etascope db backup keep.db      # if you want to keep the history
 rm -rf ~/.local/share/etascope  # database, broker files, logs (or your ETASCOPE_HOME)
 rm -rf .venv                    # in the project's folder; then the folder itself"""
@@ -55,7 +68,54 @@ rm -rf .venv                    # in the project's folder; then the folder itsel
 
 def sections(catalog: CatalogRead) -> list[Section]:
     """Return how to work with Etascope outside of its pages."""
-    return [_import(), _interfaces(), _record(catalog), _cite(catalog), _uninstall()]
+    return [
+        _edge(),
+        _elsewhere(),
+        _import(),
+        _interfaces(),
+        _record(catalog),
+        _cite(catalog),
+        _uninstall(),
+    ]
+
+
+def _edge() -> Section:
+    return Section(
+        "edge-finder",
+        "Finding the edge without a grid",
+        (
+            prose(
+                "Under Learning rates, Find the edge asks only for the lowest and the highest "
+                "rate and for a factor. A few rates over the whole range come first; then each "
+                "seed's interval between its last sound and its first broken rate is halved until "
+                "its ends lie within the factor. The study shows beside it how many trials a grid "
+                "as fine would have taken."
+            ),
+            points(
+                "A seed that breaks, holds and breaks again further up is told as such; its edge "
+                "is the lowest of them.",
+                "Narrow it, beside a gap of the strip, searches on within a smaller factor and "
+                "trains only what is missing.",
+                "In the shell: `etascope sweep digits_mlp --lrs edge:0.01:100:1.1`.",
+            ),
+        ),
+    )
+
+
+def _elsewhere() -> Section:
+    return Section(
+        "agents",
+        "Training that happens elsewhere",
+        (
+            prose(
+                "A sweep with `where: agents` waits for programs of your own, in JAX, on a "
+                "cluster, in any language: each claims a cell, logs its losses and finishes it. A "
+                "program that dies loses its cell after the lease, and another one trains it."
+            ),
+            code(CELLS, "A training loop as an agent"),
+            code(AGENT, "Any command as an agent"),
+        ),
+    )
 
 
 def _import() -> Section:
