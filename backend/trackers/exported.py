@@ -112,10 +112,11 @@ def _parquet(path: Path) -> list[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     try:
-        rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+        # In one thread: a pool of its own, ended with the process, now and then takes it down.
+        table = pq.read_table(path, use_threads=False, pre_buffer=False)
     except (OSError, ValueError) as error:
         raise InvalidSpec(f"{path} is not Parquet: {error}.") from None
-    return rows
+    return list(table.to_pylist())
 
 
 def _json(path: Path) -> list[dict[str, Any]]:
