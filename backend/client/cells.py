@@ -1,13 +1,15 @@
 """Cells of a sweep for a program to train: claimed one by one, kept alive, reported on.
 
-for cell in client.cells(sweep_id):
-weights = start(cell.seed)
-for step in range(100):
-loss = train(weights, cell.lr)
-if not cell.log(step, train_loss=loss):
-break  # cancelled, or given to another
-else:
-cell.finish(train_loss=loss)
+    for cell in client.cells(sweep_id):
+        weights = start(cell.seed)
+        for step in range(100):
+            loss = train(weights, cell.lr)
+            if not cell.log(step, train_loss=loss):
+                break  # cancelled, or given to another
+        else:
+            cell.finish(train_loss=loss)
+
+A thread keeps the cell's lease meanwhile; what is reported twice is stored once.
 """
 
 import math

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from backend.db import transaction
+from backend.services import trials
 from dashboard import ids as shared
 from dashboard.ids import (
     Account,
@@ -16,6 +17,7 @@ from dashboard.ids import (
     NewSweep,
     Paper,
     Study,
+    Trial,
     Views,
 )
 from ib_core.sweep import Options
@@ -88,7 +90,7 @@ FORM = {
 
 #: The sweep that tests a gap.
 GAP = {"task": "toy/quadratic", "methods": ["eb"], "learning_rates": [1.5], "seeds": [1]}
-_widths = itertools.count(5)
+_widths, _seeds = itertools.count(5), itertools.count(1001)
 
 
 def study_to_measure(world: World) -> dict[str, Any]:
@@ -99,6 +101,15 @@ def study_to_measure(world: World) -> dict[str, Any]:
             session, study_id=study_id, task="digits_mlp", options=Options(width=next(_widths))
         )
     return {Study.ID: study_id}
+
+
+def trial_to_replay(world: World) -> dict[str, Any]:
+    """A trained trial that nobody has replayed yet."""
+    study_id = world.study_id()
+    with transaction() as session:
+        made = factories.submit(session, study_id=study_id, seeds=(next(_seeds),))
+        factories.train_all(session, made)
+        return {Trial.ID: trials.page(session, sweep_id=made.sweep.id, limit=1).items[0].id}
 
 
 #: Callbacks that write, each tried as everybody. The name is the module's and the function's.
@@ -163,6 +174,7 @@ WRITES: dict[str, Press] = {
         click(NewSweep.SUBMIT),
         lambda _: {**FORM, NewSweep.NAME: "a new study", NewSweep.KEY: "k"},
     ),
+    "trial.explain": Press(WRITERS, click(Trial.REPLAY), trial_to_replay),
     "components.bundle.load": Press(WRITERS, click(Bundle.BUTTON)),
     "paper.detail.run": Press(
         WRITERS,
@@ -203,7 +215,6 @@ READS: frozenset[str] = frozenset(
         "paper.tables.draw_tables",
         "paper.theory.draw_theorem",
         "trial.draw",
-        "trial.explain",  # what its button asks for, the API decides
         "updates.change_rule",
         "start.begin",  # with accounts on, the first study that it asks for is never begun
         "start.follow",

@@ -266,8 +266,9 @@ def test_a_long_name_of_a_method_fits_every_database(session: Session) -> None:
 def test_torchs_optimizers_are_read_without_torch_and_need_nobody_in_particular(
     session: Session,
 ) -> None:
-    adamw = method_manifest(None, name="torch.optim.AdamW", title="torch.optim.AdamW")
-    worker = arrive(session, "one", adamw)
-    found = submit_body(session, task="toy/quadratic", methods=["torch.optim.AdamW(wd=0.5)"])
+    options = options_schema({"weight_decay": number(0, 1, 0.01)})
+    name = "torch.optim.AdamW"
+    worker = arrive(session, "one", method_manifest(None, name=name, title=name, options=options))
+    found = submit_body(session, task="toy/quadratic", methods=[f"{name}(weight_decay=0.5)"])
     assert found.sweep.spec.get("needs") is None
     assert claim_all(session, found.shard_ids, worker) == found.shard_ids

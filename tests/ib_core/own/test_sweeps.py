@@ -2,6 +2,7 @@
 
 import math
 import multiprocessing
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -216,6 +217,16 @@ def test_a_file_that_cannot_be_run_says_the_line(tmp_path: Path, text: str) -> N
         register_file(place)
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """A lane trains with one; a loop with more adds its products in another order."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
 def test_a_full_batch_is_a_plain_loop_to_the_last_bit(name: str) -> None:
     def net(width: int = 8) -> nn.Module:
