@@ -95,7 +95,8 @@ def price(table: TaskTable, series: int) -> Number:
     if not (best > 0).all() or not (rest > 0).all():
         return unknown(n, "A best mean of 0 has no percentage.")
     n = int(table.count[series, table.chosen[series, 0]])
-    value = float(np.log(best[0] / rest[0]))
+    # Of logarithms, because a quotient of two far losses overflows.
+    value = float(np.log(best[0]) - np.log(rest[0]))
     found = Number(_above_best(value), n=n, note=joined(chosen_note(table, series), seeds_note(n)))
     ours, theirs = (log_ends(rows, n, beyond=AT_FARTHEST) for rows in (best, rest))
     if ours is None or theirs is None:

@@ -21,6 +21,8 @@ from ib_core.metrics.number import Flags, Floats, Ints
 TOLERANCE = 0.1
 #: Chance of missing something with every seed, beyond which it is not thought of.
 UNSEEN = 0.1
+#: An initial loss above this is not known: sums and squares of such numbers overflow.
+LARGEST = 1e150
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ class TaskTable:
             on_test=on_test,
             present=fill(np.ones(len(lost), dtype=np.bool_), False),
             loss=fill(np.where(np.isfinite(loss), loss, np.inf), np.nan),
-            initial=fill(np.where(np.isfinite(initial), initial, np.nan), np.nan),
+            initial=fill(np.where(initial <= LARGEST, initial, np.nan), np.nan),
             validation=fill(validation, np.nan),
             broken=fill(lost | ~np.isfinite(loss) | worse | (at_zero > 0), False),
         )

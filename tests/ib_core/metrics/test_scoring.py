@@ -5,6 +5,8 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ib_core.metrics import RateCurve, SeedResult
 from ib_core.metrics.number import Number, as_number, as_range, as_share
@@ -134,3 +136,24 @@ def test_a_large_study_is_scored_while_one_waits():
         score_task(study, baseline="series 0")
         elapsed.append(time.process_time() - start)
     assert min(elapsed) < 0.3
+
+
+far = st.floats(0, 1e308) | st.sampled_from([math.nan, math.inf, 1.7e308, 5e-324, 0.0, 1.0])
+cells = st.dictionaries(
+    st.tuples(st.floats(1e-12, 1e12) | st.sampled_from([0.1, 1.0, 10.0]), st.integers(0, 4)),
+    st.tuples(far, far),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["eb", "ib", "other"]), cells, min_size=1))
+def test_losses_at_the_ends_of_the_number_line_overflow_nowhere(series):
+    curves = {
+        label: RateCurve.from_results(
+            [(lr, SeedResult(seed, *losses)) for (lr, seed), losses in found.items()]
+        )
+        for label, found in series.items()
+    }
+    for row in score_task(curves, paper=True).rows.values():  # a warning is an error here
+        assert all(one.value is None or math.isfinite(one.value) for one in row.values())
