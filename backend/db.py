@@ -215,6 +215,8 @@ def reason(error: Exception) -> str:
 
 _engines: dict[str, Engine] = {}
 _building = threading.Lock()
+#: By address, whose turn it is to write to an SQLite file: see `_turn`.
+_turns: dict[str, threading.Lock] = {}
 
 
 def get_engine() -> Engine:
@@ -236,6 +238,7 @@ def _forget_engines() -> None:
     """Leave the parent's connections to the parent: two processes must not share a socket."""
     global _building
     _building = threading.Lock()  # another thread of the parent may have held the old one
+    _turns.clear()
     while _engines:
         _engines.popitem()[1].dispose(close=False)
 
@@ -250,8 +253,30 @@ def transaction(engine: Engine | None = None) -> Iterator[Session]:
     On SQLite the write lock is taken at once. A transaction that starts reading and wants to
     write later could find that another one was quicker, and fail instead of waiting.
     """
-    with _session(engine or get_engine()) as session, session.begin():
+    bind = engine or get_engine()
+    with _turn(bind), _session(bind) as session, session.begin():
         yield session
+
+
+@contextmanager
+def _turn(bind: Engine) -> Iterator[None]:
+    """Wait for this process's other writers to an SQLite file.
+
+    SQLite would do, but by sleeping and trying again: of several writers in a row, one or the
+    other sleeps past all its chances. A lock wakes the next one at once. It only saves time; that
+    nobody else writes is SQLite's to see to, so who has waited long enough goes on without it.
+    """
+    if bind.dialect.name != "sqlite":
+        yield
+        return
+    with _building:
+        turn = _turns.setdefault(str(bind.url), threading.Lock())
+    taken = turn.acquire(timeout=BUSY_MILLISECONDS / 1000)
+    try:
+        yield
+    finally:
+        if taken:
+            turn.release()
 
 
 @contextmanager

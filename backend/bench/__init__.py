@@ -7,6 +7,7 @@
 | `ui` | how long a person waits at the dashboard |
 | `watchers` | what people who watch cost the worker |
 | `crowd` | how long others wait meanwhile |
+| `agents` | a thousand cells of programs that train elsewhere |
 | `history` | what a million trials cost |
 | `servers` | a throw-away PostgreSQL |
 """

@@ -124,19 +124,19 @@ async def _measure(
                     answer = await stack.enter_async_context(stream)
                     answer.raise_for_status()
                 waits = [await _timed(http, "/api/studies") for _ in range(asked)]
-            found.append(_row(f"a read beside {streams:,} event streams", waits))
+            found.append(waits_row(f"a read beside {streams:,} event streams", waits))
         tell(f"{UNFINISHED} bodies without an end")
         async with AsyncExitStack() as stack:
             for _ in range(UNFINISHED):
                 await _begin_body(address, stack)
             waits = [await _timed(http, "/api/studies") for _ in range(asked)]
-        found.append(_row(f"a read beside {UNFINISHED} bodies without an end", waits))
+        found.append(waits_row(f"a read beside {UNFINISHED} bodies without an end", waits))
         await asyncio.sleep(1)  # until all of them are seen to be gone
         for what, path, body, headers in _nasty():
             tell(what)
             request = http.post(path, content=body, headers=headers)
             waits, status = await _waits_during(http, request)
-            found.append(_row(f"health during: {what} ({status})", waits, target=WAIT_MS))
+            found.append(waits_row(f"health during: {what} ({status})", waits, target=WAIT_MS))
         document = (await http.get("/api/openapi.json")).raise_for_status().json()
         for (method, path), bodies in nasty_bodies(document).items():
             tell(f"{method} {path}")
@@ -157,7 +157,7 @@ async def _during_all(
         statuses.add(status)
     answers = ", ".join(sorted(statuses))
     what = f"health during: {method} {path}, {len(bodies)} bodies ({answers})"
-    return _row(what, waits, target=WAIT_MS)
+    return waits_row(what, waits, target=WAIT_MS)
 
 
 async def _begin_body(address: str, stack: AsyncExitStack) -> None:
@@ -190,7 +190,8 @@ async def _waits_during(http: httpx.AsyncClient, request: Any) -> tuple[list[flo
         return waits, "cut off while sending"
 
 
-def _row(what: str, waits: list[float], target: float | None = None) -> dict[str, Any]:
+def waits_row(what: str, waits: list[float], target: float | None = None) -> dict[str, Any]:
+    """Return how long requests waited as a row: half of them, 99 of 100, and all."""
     cuts = quantiles(waits, n=100, method="inclusive") if len(waits) > 1 else [*waits] * 99
     return {
         "what": what,

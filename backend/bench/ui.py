@@ -1,8 +1,8 @@
 """How long a person waits at the dashboard, in a real browser.
 
-A study of 10,000 finished trials: its first picture, and what each control takes. A history of
-200 studies: its first page, paging, filtering. A slider of each illustrated page. What five
-watchers cost is in `watchers`.
+A study of 10,000 finished trials in five curves and one of 12,000 in sixty: the first picture, and
+what each control takes. A history of 200 studies: its first page, paging, filtering. A slider of
+each illustrated page. What five watchers cost is in `watchers`.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,6 +18,7 @@ Tell = Callable[[str], None]
 
 #: What is promised, in milliseconds.
 PICTURE_MS, REACTION_MS, HISTORY_MS, SLIDER_MS = 3000.0, 300.0, 1000.0, 50.0
+FAMILY_PICTURE_MS, FAMILY_REACTION_MS = 2500.0, 250.0
 
 #: 20 rates x 5 methods x 100 seeds.
 LARGE = {
@@ -28,6 +29,9 @@ LARGE = {
     "epochs": 5,
 }
 CURVES = 5
+#: 12 widths x 5 methods = 60 series, x 20 rates x 10 seeds.
+FAMILY = {**LARGE, "seeds": 10, "width": [4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192]}
+SERIES = 60
 SMALL = {"task": "digits_mlp", "methods": ["eb", "ib"], "learning_rates": [0.1, 1.0], "seeds": 2}
 STUDIES = 200
 
@@ -39,6 +43,17 @@ CONTROLS: dict[str, tuple[str, str, str]] = {
     "band": ("study-band", "quantile", "std"),
     "y scale": ("study-scale", "log", "focus"),
     "curves or differences": ("study-view", "method", "curves"),
+}
+#: The same for many series; every picture is chosen from the curves, and left for them again.
+FAMILY_CONTROLS: dict[str, tuple[str, str, str]] = {
+    "colour by": ("study-colour", "width", "auto"),
+    "panel by": ("study-panel", "width", "auto"),
+    "y scale": ("study-scale", "log", "focus"),
+    "training or test": ("study-split", "test", "train"),
+    "map": ("study-view", "map", "curves"),
+    "against a setting": ("study-view", "against", "curves"),
+    "learning curves": ("study-view", "learning", "curves"),
+    "box plot": ("study-view", "box", "curves"),
 }
 
 DRAWN = """curves => {
@@ -101,8 +116,12 @@ def measure_ui(*, rounds: int = 3, tell: Tell = lambda _: None) -> list[Row]:
         finish_everything(web.engine)
         rows = _pictures(web, browser, study, rounds, tell)
         rows += _reactions(web, browser, study, rounds, tell)
+        tell("a study of 60 series and 12,000 trials")
+        family = _study(web, "Sixty series", FAMILY)
+        finish_everything(web.engine)
+        rows += _families(web, browser, family, rounds, tell)
         tell(f"{STUDIES} studies")
-        for number in range(STUDIES - 1):
+        for number in range(STUDIES - 2):
             _study(web, f"Study {number:03d} {'odd' if number % 2 else 'even'}", SMALL)
         finish_everything(web.engine)
         rows += _history(web, browser, rounds, tell)
@@ -126,50 +145,91 @@ def _pictures(
     web: WebProcess, browser: "Browser", study: int, rounds: int, tell: Tell
 ) -> list[Row]:
     """Open the study in a browser that knows nothing, then in one that has been here."""
-    address = f"{web.http.base_url}".rstrip("/") + f"/studies/{study}"
-    taken: dict[str, list[float]] = {"a new browser": [], "a browser that has been here": []}
-    for number in range(rounds + 1):
-        tell(f"first pictures, round {number} of {rounds}")
-        context = browser.new_context()
-        for name, times in taken.items():
-            page = context.new_page()
-            page.goto(address, wait_until="commit")
-            milliseconds = _wait(page, DRAWN, CURVES)
-            page.close()
-            if number:  # the first round warms up the server
-                times.append(milliseconds)
-            del name
-        context.close()
+    taken = _opened(web, browser, study, rounds, CURVES, tell)
     return [
         Row(f"first picture of 10,000 trials, {name}", tuple(times), "ms", PICTURE_MS)
         for name, times in taken.items()
     ]
 
 
+def _opened(
+    web: WebProcess, browser: "Browser", study: int, rounds: int, curves: int, tell: Tell
+) -> dict[str, list[float]]:
+    """Return how long a study's first picture took, by who opened it."""
+    address = f"{web.http.base_url}".rstrip("/") + f"/studies/{study}"
+    taken: dict[str, list[float]] = {"a new browser": [], "a browser that has been here": []}
+    for number in range(rounds + 1):
+        tell(f"first pictures, round {number} of {rounds}")
+        context = browser.new_context()
+        for times in taken.values():
+            page = context.new_page()
+            page.goto(address, wait_until="commit")
+            milliseconds = _wait(page, DRAWN, curves)
+            page.close()
+            if number:  # the first round warms up the server
+                times.append(milliseconds)
+        context.close()
+    return taken
+
+
 def _reactions(
     web: WebProcess, browser: "Browser", study: int, rounds: int, tell: Tell
 ) -> list[Row]:
-    page = browser.new_page()
-    page.goto(f"{web.http.base_url}/studies/{study}")
-    _wait(page, DRAWN, CURVES)
-    page.wait_for_load_state("networkidle")
-    page.wait_for_timeout(5000)  # a person looks before touching anything
-    first: list[float] = []
-    again: dict[str, list[float]] = {name: [] for name in CONTROLS}
-    for number in range(rounds):
-        tell(f"reactions, round {number + 1} of {rounds}")
-        for name, (id_, there, back) in CONTROLS.items():
-            for value in (there, back):
-                taken = float(page.evaluate(CHOOSE, [id_, value]))
-                (first if number == 0 else again[name]).append(taken)
-                page.wait_for_timeout(400)
-    page.close()
+    first, again = _touched(web, browser, study, rounds, CURVES, CONTROLS, tell)
     rows = [Row("a control, first time", tuple(first), "ms", REACTION_MS)]
     return rows + [
         Row(f"a control: {name}", tuple(times), "ms", REACTION_MS)
         for name, times in again.items()
         if times
     ]
+
+
+def _families(
+    web: WebProcess, browser: "Browser", study: int, rounds: int, tell: Tell
+) -> list[Row]:
+    """Open a study of sixty series, and ask for every picture it has."""
+    opened = _opened(web, browser, study, rounds, SERIES, tell)
+    first, again = _touched(web, browser, study, rounds, SERIES, FAMILY_CONTROLS, tell)
+    return [
+        *(
+            Row(f"first picture of 60 series, {name}", tuple(times), "ms", FAMILY_PICTURE_MS)
+            for name, times in opened.items()
+        ),
+        Row("60 series, a control, first time", tuple(first), "ms", None),
+        *(
+            Row(f"60 series, {name}", tuple(times), "ms", FAMILY_REACTION_MS)
+            for name, times in again.items()
+            if times
+        ),
+    ]
+
+
+def _touched(
+    web: WebProcess,
+    browser: "Browser",
+    study: int,
+    rounds: int,
+    curves: int,
+    controls: dict[str, tuple[str, str, str]],
+    tell: Tell,
+) -> tuple[list[float], dict[str, list[float]]]:
+    """Return how long pictures took to follow a control: the first times, and later by control."""
+    page = browser.new_page()
+    page.goto(f"{web.http.base_url}/studies/{study}")
+    _wait(page, DRAWN, curves)
+    page.wait_for_load_state("networkidle")
+    page.wait_for_timeout(5000)  # a person looks before touching anything
+    first: list[float] = []
+    again: dict[str, list[float]] = {name: [] for name in controls}
+    for number in range(rounds):
+        tell(f"reactions, round {number + 1} of {rounds}")
+        for name, (id_, there, back) in controls.items():
+            for value in (there, back):
+                taken = float(page.evaluate(CHOOSE, [id_, value]))
+                (first if number == 0 else again[name]).append(taken)
+                page.wait_for_timeout(400)
+    page.close()
+    return first, again
 
 
 def _history(web: WebProcess, browser: "Browser", rounds: int, tell: Tell) -> list[Row]:

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 def bench(
     what: Annotated[
         str,
-        typer.Argument(help="core, sweep, edge, own, launches, gpu, service, ui, crowd or history"),
+        typer.Argument(
+            help="core, sweep, edge, own, launches, gpu, service, agents, ui, crowd or history"
+        ),
     ] = "sweep",
     full: Annotated[bool, typer.Option(help="More rounds and longer sweeps.")] = False,
     json: Annotated[Path | None, typer.Option(help="Write the numbers.")] = None,
@@ -232,6 +234,14 @@ def _crowd(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
     return {"benchmark": "crowd", "surroundings": surroundings(), "rows": rows}
 
 
+def _agents(_full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    from backend.bench.agents import measure_agents
+    from ib_core.bench import surroundings
+
+    rows = measure_agents(tell=tell)
+    return {"benchmark": "agents", "surroundings": surroundings(), "rows": rows}
+
+
 def _history(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
     from backend.bench.history import measure_history
     from ib_core.bench import surroundings
@@ -250,6 +260,7 @@ BENCHMARKS: dict[str, Callable[[bool, Callable[[str], None]], dict[str, Any]]] =
     "service": _service,
     "ui": _ui,
     "crowd": _crowd,
+    "agents": _agents,
     "history": _history,
 }
 
