@@ -23,7 +23,7 @@ from tests.e2e.browser import patient
 from tests.e2e.test_scripts import ASSETS, DASH
 
 #: Random questions a formula; what the API makes of one takes a while.
-QUESTIONS = 60 if os.environ.get("ETASCOPE_TEST_FULL") else 24
+QUESTIONS = 60 if os.environ.get("ETASCOPE_TEST_FULL") else 12
 #: Numbers agree to this share of themselves, or to rounding of the largest they are made of.
 SHARE = 1e-9
 ROUNDING = 1e-12

@@ -19,14 +19,7 @@ from sqlalchemy.orm import Session
 from backend.db import clock, database_time
 from backend.errors import Conflict, InvalidInput, NotFound, TooLarge
 from backend.models import AGENTS, CurveRow, ShardRow, ShardState, SweepTrialRow, TrialRow
-from backend.schemas import (
-    CellAnswer,
-    CellPoint,
-    CellRead,
-    CellReport,
-    CellResult,
-    TrialState,
-)
+from backend.schemas import CellAnswer, CellPoint, CellRead, CellReport, CellResult, TrialState
 from backend.services.shards.leases import Claim, claim, drop_unwanted, fail, finish, heartbeat
 from backend.services.shards.leases import release as give_back
 from backend.services.shards.planning import WAITING
@@ -207,22 +200,10 @@ def plan_cells(session: Session, *, trial_ids: Sequence[int]) -> None:
 
 def claim_cell(session: Session, *, sweep_id: int, agent: str) -> Claim | None:
     """Lease the first waiting cell of a sweep to an agent; None if nothing waits just now."""
-    query = (
-        select(ShardRow.id)
-        .join(TrialRow, TrialRow.shard_id == ShardRow.id)
-        .join(SweepTrialRow, SweepTrialRow.trial_id == TrialRow.id)
-        .where(
-            SweepTrialRow.sweep_id == sweep_id,
-            TrialRow.state == TrialState.QUEUED,
-            ShardRow.device == AGENTS,
-            ShardRow.state == ShardState.QUEUED,
-            func.coalesce(ShardRow.not_before <= clock(), true()),
-        )
-        .order_by(SweepTrialRow.position)
-        .limit(MOST_TRIED)
-    )
-    waiting = session.scalars(query.with_for_update(skip_locked=True, of=ShardRow)).all()
-    for shard_id in waiting:
+    first = _waiting(session, sweep_id)
+    free = select(ShardRow.id).where(ShardRow.id.in_(first), ShardRow.state == ShardState.QUEUED)
+    unlocked = set(session.scalars(free.with_for_update(skip_locked=True)))
+    for shard_id in (one for one in first if one in unlocked):
         taken = claim(session, shard_id=shard_id, worker=agent)
         if taken is not None:
             # What a lost holder logged is not this one's training.
@@ -230,6 +211,30 @@ def claim_cell(session: Session, *, sweep_id: int, agent: str) -> Claim | None:
             session.execute(delete(CurveRow).where(CurveRow.trial_id.in_(ids)))
             return taken
     return None
+
+
+def _waiting(session: Session, sweep_id: int) -> Sequence[int]:
+    """Return the shards of a sweep's first waiting cells, in order.
+
+    Asked for cell by cell: of tables filled a moment ago PostgreSQL knows nothing, and a join went
+    through all waiting cells for each of them.
+    """
+    shard = (
+        select(ShardRow.id)
+        .join(TrialRow, TrialRow.shard_id == ShardRow.id)
+        .where(
+            TrialRow.id == SweepTrialRow.trial_id,
+            TrialRow.state == TrialState.QUEUED,
+            ShardRow.device == AGENTS,
+            ShardRow.state == ShardState.QUEUED,
+            func.coalesce(ShardRow.not_before <= clock(), true()),
+        )
+        .scalar_subquery()
+    )
+    members = SweepTrialRow.sweep_id == sweep_id
+    each = select(shard.label("shard"), SweepTrialRow.position).where(members).subquery()
+    query = select(each.c.shard).where(each.c.shard.is_not(None)).order_by(each.c.position)
+    return session.scalars(query.limit(MOST_TRIED)).all()
 
 
 def read_cell(session: Session, *, trial_id: int) -> CellRead:

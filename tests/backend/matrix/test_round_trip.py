@@ -72,7 +72,7 @@ def files(draw: st.DrawFn) -> bytes:
 
 
 #: A thousand in the full run; every one taken is read some thirty times.
-MOST = settings.default.max_examples if settings.default.max_examples >= 1000 else 25
+MOST = settings.default.max_examples if settings.default.max_examples >= 1000 else 10
 
 
 @settings(max_examples=MOST)
