@@ -86,6 +86,9 @@ def _softmax_excess(c: Tensor, y: Tensor, rho: Tensor) -> Tensor:
     Halley step of its own along with each step of t; its log p starts above its root and, t
     growing, stays there. So few steps do, whatever rho. Their number is fixed: if it depended on
     the data, a row's result would depend on the rows it is solved together with.
+
+    No log p begins above 1. Where rho is so large that t is nothing but rounding, one may want to
+    rise; it is held at 1, and alpha, which is `(c - t - log p)/rho` there, is none the worse.
     """
     limits = torch.finfo(c.dtype)
     rho = rho.clamp(min=limits.eps, max=limits.max / 1e4)
@@ -117,7 +120,7 @@ def _softmax_excess(c: Tensor, y: Tensor, rho: Tensor) -> Tensor:
             t_step.clamp_(min=0)
         x.addcmul_(t_step, damping, value=-1)
         halley = torch.add(one, x, alpha=0.5, out=w).addcmul_(x, damping, value=-0.5)
-        log_p.add_(x.div_(halley.clamp_(min=0.3)))
+        log_p.add_(x.div_(halley.clamp_(min=0.3))).clamp_(max=1)
         t = t + t_step
     return _excess(c - t, y, rho, log_p)
 

@@ -7,7 +7,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ib_core.updates.output_layer import softmax_cross_entropy_alpha, squared_error_alpha
+from ib_core.kernels import torch_formulas
+from ib_core.updates.output_layer import (
+    cross_entropy_output,
+    softmax_cross_entropy_alpha,
+    squared_error_alpha,
+)
 from ib_core.updates.reference import reference_softmax_q
 from tests.ib_core.updates.cases import DTYPES
 
@@ -56,6 +61,22 @@ def test_the_equation_holds_for_logits_as_training_meets_them(dtype):
         # An error of one rounding in q moves the softmax by as much.
         rounding = torch.finfo(dtype).eps * (1 + (k * alpha.double()).abs().max())
         assert residual.abs().max() <= 8 * rounding
+
+
+@every_dtype
+@pytest.mark.parametrize("spread", [0.1, 100.0])
+def test_targets_off_by_a_rounding_are_met_to_as_much_however_large_the_step(dtype, spread):
+    generator = torch.Generator().manual_seed(0)
+    s = spread * torch.randn(500, 10, generator=generator, dtype=dtype)
+    y = torch.eye(10, dtype=dtype)[torch.randint(10, (500,), generator=generator)]
+    b = torch.log_softmax(s, dim=-1).exp() - y
+    for power in (8, 10, 12, 16, 20, 30):
+        k = torch.full((500, 1), 10.0**power, dtype=dtype)
+        with torch_formulas():
+            alpha = cross_entropy_output(s, b, k, 1.0, 0.0, divisor=1, scale=1.0)
+        # Logits travel k*alpha: no further than apart, and from there until p is about 1/k.
+        travel = 10 * spread + 5 * power
+        assert alpha.abs().max() <= 8 * torch.finfo(dtype).eps + travel / 10.0**power
 
 
 @every_dtype
