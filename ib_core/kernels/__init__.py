@@ -3,19 +3,21 @@
 | module | holds |
 | --- | --- |
 | `solves` | the rules' solves, with numba |
+| `outputs` | a softmax output's solve, with numba |
 | `along_time` | a recurrent layer's two loops, with numba |
-| `fused` | the solves again, and that of a softmax output, with triton: for tensors on a GPU |
+| `fused` | all solves again, with triton: for tensors on a GPU |
 | `counted` | torch calls noted while they are made |
 | `launched` | those as torch operators, which tensors without numbers (`meta`) take as well |
 
-Others call what stands here: `solved` and `solved_layer` for alphas, `on_device` for what solves a
-stack on a GPU, `time_loops` for a recurrent layer, `compilable` to ask whether tensors fit,
-`torch_formulas` to do without.
+Others call what stands here: `solved` and `solved_layer` for alphas, `solved_output` for those of a
+softmax output, `on_device` for what solves a stack on a GPU, `time_loops` for a recurrent layer,
+`compilable` to ask whether tensors fit, `torch_formulas` to do without.
 
 Written with torch calls, the arctan solve reads and writes memory some 25 times, the relu rule 6
-times and a piecewise cubic 40 times a piece. Compiled they take one pass and give the same alphas
-to rounding. The compiled code is kept on disk. Without numba (on a GPU: triton), in float64, with
-a ridge, and with `ETASCOPE_COMPILED=off` the torch formulas are used.
+times, a piecewise cubic 40 times a piece and a softmax output 40 times a Newton step. Compiled they
+take one pass and give the same alphas to rounding. The compiled code is kept on disk. Without numba
+(on a GPU: triton), in float64, with a ridge, and with `ETASCOPE_COMPILED=off` the torch formulas
+are used.
 """
 
 import ctypes
@@ -47,6 +49,7 @@ __all__ = [
     "on_device",
     "solved",
     "solved_layer",
+    "solved_output",
     "time_loops",
     "torch_formulas",
 ]
@@ -76,7 +79,7 @@ NEWTON_STEPS, STEPS_PER_DECADE = {torch.float32: 4, torch.float64: 5}, 3
 
 #: What compiled loops take: a name for numba, a type for ctypes.
 ADDRESS, LENGTH = ("CPointer(float32)", ctypes.c_void_p), ("int64", ctypes.c_int64)
-NUMBER = ("float32", ctypes.c_float)
+NUMBER, INTEGERS = ("float32", ctypes.c_float), ("CPointer(int64)", ctypes.c_void_p)
 
 Built = TypeVar("Built")
 
@@ -176,6 +179,42 @@ def solved_layer(
     return out
 
 
+def solved_output(
+    s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar, *, divisor: int, scale: Scalar
+) -> Tensor | None:
+    """Return a softmax output's exact alphas by its compiled kernel, or None where it cannot.
+
+    The arguments are those of `updates.output_layer.cross_entropy_output`, of one model or of a
+    stack. The alphas lie in memory as s does; tensors are read where they lie.
+    """
+    if isinstance(mu, Tensor) or mu != 0 or not _is_output(s, b) or not compilable(s, b, z_sq):
+        return None
+    rho, solve = lr * z_sq * (scale / divisor), output_loop()
+    if solve is None or rho.shape != (*s.shape[:-1], 1) or not compilable(rho):
+        return None
+    out, rho, (rows, classes) = torch.empty_like(s), rho.contiguous(), s.shape[-2:]
+    strides = [length for part in (s, b, out) for length in _byte_strides(part)]
+    in_memory = (ctypes.c_int64 * len(strides))(*strides)
+    solve(
+        *(part.data_ptr() for part in (s, b, rho, out)),
+        ctypes.addressof(in_memory),
+        *(s.numel() // (rows * classes), rows, classes, newton_steps(classes, s.dtype)),
+        *(float(divisor), math.log(classes)),
+    )
+    return out
+
+
+def _is_output(s: Tensor, b: Tensor) -> bool:
+    """Tell whether these are outputs and their gradients, of one model or of a stack."""
+    wanted = s.requires_grad or b.requires_grad
+    return s.shape == b.shape and s.dim() in (2, 3) and s.numel() > 0 and not wanted
+
+
+def _byte_strides(part: Tensor) -> tuple[int, ...]:
+    """Return how many bytes apart members, rows and classes lie; one model is a stack of one."""
+    return tuple(part.element_size() * step for step in (0, *part.stride())[-3:])
+
+
 def _kernel_for(rule: str, s: Tensor, b: Tensor, z: Tensor) -> Kernel | None:
     """Return the kernel of a rule if it can read these tensors."""
     if s.shape != b.shape or s.requires_grad or b.requires_grad:
@@ -220,6 +259,18 @@ def time_loops() -> tuple[Callable[..., None], Callable[..., None]] | None:
         from ib_core.kernels import along_time
 
         return along_time.states(), along_time.deltas()
+
+    return _built(build)
+
+
+@cache
+def output_loop() -> Callable[..., None] | None:
+    """Return `outputs.cross_entropy`; None if it is not here."""
+
+    def build() -> Callable[..., None]:
+        from ib_core.kernels import outputs
+
+        return outputs.cross_entropy()
 
     return _built(build)
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ib_core.errors import MisuseError
-from ib_core.kernels import NEWTON_STEPS, newton_steps
+from ib_core.kernels import NEWTON_STEPS, newton_steps, solved_output
 from ib_core.updates.node import Scalar
 
 
@@ -166,6 +166,9 @@ def cross_entropy_output(
 
     The targets are recovered from the gradient: `y = softmax(s) - divisor * b`.
     """
+    alpha = solved_output(s, b, z_sq, lr, mu, divisor=divisor, scale=scale)
+    if alpha is not None:
+        return alpha
     y = torch.softmax(s, dim=-1).sub_(b * divisor)
     return softmax_cross_entropy_alpha(s, y, z_sq, lr, mu, scale / divisor) / scale
 
