@@ -201,10 +201,12 @@ def plan_cells(session: Session, *, trial_ids: Sequence[int]) -> None:
 def claim_cell(session: Session, *, sweep_id: int, agent: str) -> Claim | None:
     """Lease the first waiting cell of a sweep to an agent; None if nothing waits just now."""
     first = _waiting(session, sweep_id)
-    free = select(ShardRow.id).where(ShardRow.id.in_(first), ShardRow.state == ShardState.QUEUED)
-    unlocked = set(session.scalars(free.with_for_update(skip_locked=True)))
-    for shard_id in (one for one in first if one in unlocked):
-        taken = claim(session, shard_id=shard_id, worker=agent)
+    still = select(ShardRow.id).where(ShardRow.id.in_(first), ShardRow.state == ShardState.QUEUED)
+    # One, and not all of them: what is locked here, others who claim pass over.
+    free = still.order_by(ShardRow.id).limit(1).with_for_update(skip_locked=True)
+    for _ in first:
+        shard_id = session.scalar(free)
+        taken = claim(session, shard_id=shard_id, worker=agent) if shard_id else None
         if taken is not None:
             # What a lost holder logged is not this one's training.
             ids = [trial.id for trial in taken.trials]
