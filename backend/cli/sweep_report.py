@@ -193,6 +193,8 @@ def print_report(results: Sequence[TrialResult], *, total: int, means: bool = Tr
     answers = to_answers(scored)
     for answer in answers[:MOST_TABLES]:
         console.print(f"{escape(answer.title)}: {escape(answer.answer)}\n", highlight=False)
+        for move in answer.moves:
+            console.print(escape(move.text), highlight=False)
         if means:
             mine = [line for line in lines if line.task == answer.task]
             _print_means(console, answer.task, mine)

@@ -19,6 +19,7 @@ __all__ = [
     "LossMetric",
     "Metric",
     "MiddleHalfRead",
+    "MovementRead",
     "NumberRead",
     "PairRead",
     "PairedPointRead",
@@ -210,6 +211,14 @@ class ScorecardRow(SeriesKey):
     )
 
 
+class MovementRead(Output):
+    """Whether the best rate moves with a setting, for series that differ in nothing else."""
+
+    setting: str
+    rows: list[str] = Field(description="Ids of the series, in the setting's order.")
+    text: str = Field(description="In a sentence.")
+
+
 class TaskAnswerRead(Output):
     """What a study says about one task."""
 
@@ -220,6 +229,9 @@ class TaskAnswerRead(Output):
         description="The rates in which its series are compared; null: none in common."
     )
     rows: list[str] = Field(description="Ids of its series.")
+    moves: list[MovementRead] = Field(
+        [], description="Whether the best rate moves with what was varied, of numbers."
+    )
 
 
 class RanksRead(Output):

@@ -73,13 +73,17 @@ def _fold(
     )
 
 
-def movement(rows: Sequence[ScorecardRow]) -> list[Component]:
+def movement(answers: Sequence[TaskAnswerRead], rows: Sequence[ScorecardRow]) -> list[Component]:
     """Return whether best rates move with what was varied; many lines are folded."""
-    found = best_rate_moves(rows)
+    told = [(one.title, one.moves) for one in answers]
+    found = [(title, move) for title, moves in told for move in best_rate_moves(moves, rows)]
     if not found:
         return []
     title = "Does the best rate move?"
-    lines = html.Ul([html.Li(sentence) for sentence in found])
+    named = len({name for name, _ in found}) > 1
+    lines = html.Ul(
+        [html.Li(f"{name}, {move.text}" if named else move.text) for name, move in found]
+    )
     if len(found) > MOST_LINES:
         return [html.Details([html.Summary(title), lines])]
     return [html.Div([html.B(title), lines], className="answer")]

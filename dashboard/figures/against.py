@@ -6,10 +6,9 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from backend.schemas import NumberRead, ScorecardRow
+from backend.schemas import MovementRead, NumberRead, ScorecardRow
 from dashboard.figures.best_of import quantity_words
 from dashboard.figures.families import (
-    METHOD,
     Arrangement,
     Naming,
     Setting,
@@ -24,7 +23,7 @@ from dashboard.figures.panels import Grid
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import Trace, scatter
 from dashboard.figures.wording import caption_words, literal, title_words
-from dashboard.formats import counted, number
+from dashboard.formats import number
 from dashboard.theme import PALETTE, SeriesStyle, template
 
 #: What is drawn, whether on a logarithmic axis.
@@ -39,12 +38,15 @@ PANEL, NARROW_PANEL = 210, 180
 APART = 1.06
 
 
-def against_figure(rows: Sequence[ScorecardRow], picture: Picture) -> go.Figure | None:
+def against_figure(
+    rows: Sequence[ScorecardRow], picture: Picture, moves: Sequence[MovementRead] = ()
+) -> go.Figure | None:
     """Return best rate, edge, best loss and sensitivity against a setting; None without one.
 
     Args:
         rows: The scorecard.
         picture: How to draw it.
+        moves: Whether best rates move, for the caption.
     """
     over = setting_over(rows, picture.family.over)
     if over is None:
@@ -80,7 +82,7 @@ def against_figure(rows: Sequence[ScorecardRow], picture: Picture) -> go.Figure 
             "label": _spoken(rows, over, naming),
             "caption": caption_words(rows, picture.metric, picture.reducer, picture.title)
             + " Bars: 95 % intervals. Arrows: at least, or at most."
-            + "".join(f" {words}" for words in movements(rows, over, naming)),
+            + "".join(f" {one.text}" for one in moves_with(over, moves, rows)),
             "rates": False,
         },
         uirevision=picture.revision or "same",
@@ -88,45 +90,20 @@ def against_figure(rows: Sequence[ScorecardRow], picture: Picture) -> go.Figure 
     return figure
 
 
-def best_rate_moves(rows: Sequence[ScorecardRow]) -> list[str]:
-    """Say whether best rates move with the setting that rows differ in; nothing without one."""
+def best_rate_moves(
+    moves: Sequence[MovementRead], rows: Sequence[ScorecardRow]
+) -> list[MovementRead]:
+    """Return whether best rates move with the setting that rows are drawn against."""
     over = setting_over(rows, "")
-    if over is None or over.name == METHOD:
-        return []
-    return movements(rows, over, Naming(varied(rows), frozenset([over.name])))
+    return [] if over is None else moves_with(over, moves, rows)
 
 
-def movements(rows: Sequence[ScorecardRow], over: Setting, naming: Naming) -> list[str]:
-    """Say of every line whether its best rate moves as a setting grows, in tested rates."""
-    return [
-        f"{naming.of(group[0])}: {words}."
-        for group in join_order(rows, over)
-        if over.ordered and (words := _moved(group, over))
-    ]
-
-
-def _moved(group: Sequence[ScorecardRow], over: Setting) -> str:
-    """Return how far the best rates of a line are apart, where they are, and on how many seeds."""
-    best = [
-        (one.value, _words(over, settings_of(row)[over.name]), one.n)
-        for row in group
-        if (one := _number(row, "best_rate")) is not None and one.value is not None
-    ]
-    if len(best) < 2:
-        return ""
-    setting = over.name.replace("_", " ")
-    low, high = (end(best, key=lambda one: one[0]) for end in (min, max))
-    seeds = f"on {counted(min(n for *_, n in best), 'seed')}"
-    if low[0] == high[0]:
-        return f"the best rate is {number(low[0])} at every {setting}, {seeds}"
-    ends = ", ".join(f"{number(rate)} at {setting} {at}" for rate, at, _ in (low, high))
-    grids = [[cell.lr for cell in row.strip.cells] for row in group]
-    if any(grid != grids[0] for grid in grids) or not {low[0], high[0]} <= set(grids[0]):
-        return f"best rates lie within a factor of {number(high[0] / low[0])} ({ends}), {seeds}"
-    steps = grids[0].index(high[0]) - grids[0].index(low[0])
-    if steps == 1:
-        return f"the best rate stays within one tested rate ({ends}), {seeds}"
-    return f"the best rate moves over {steps} tested rates ({ends}), {seeds}"
+def moves_with(
+    over: Setting, moves: Sequence[MovementRead], rows: Sequence[ScorecardRow]
+) -> list[MovementRead]:
+    """Return what is said about a setting, of series all of which are shown."""
+    shown = {row.id for row in rows}
+    return [one for one in moves if one.setting == over.name and shown.issuperset(one.rows)]
 
 
 def _title(rows: Sequence[ScorecardRow], name: str, picture: Picture) -> str:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import plotly.graph_objects as go
 
-from backend.schemas import LearningSeriesRead, ScorecardRow, SeriesRead
+from backend.schemas import LearningSeriesRead, MovementRead, ScorecardRow, SeriesRead
 from dashboard.figures.against import against_figure
 from dashboard.figures.boxes import box_figure
 from dashboard.figures.learning import learning_figure
@@ -28,6 +28,7 @@ class Answers:
         learning: Losses over training by series' id, likewise.
         threshold: The paper's divergence threshold.
         initial: The loss before training.
+        moves: Whether best rates move with a setting.
     """
 
     series: Sequence[SeriesRead]
@@ -35,6 +36,7 @@ class Answers:
     learning: Mapping[str, LearningSeriesRead] = field(default_factory=dict)
     threshold: float | None = None
     initial: float | None = None
+    moves: Sequence[MovementRead] = ()
 
 
 def needs_rows(view: str) -> bool:
@@ -64,7 +66,7 @@ def view_figure(view: str, answers: Answers, picture: Picture) -> go.Figure | st
         over_epochs = answers.learning if needs_learning(view, picture) else None
         return map_figure(series, answers.rows, picture, learning=over_epochs, initial=initial)
     if view == "against":
-        drawn = against_figure(answers.rows, picture)
+        drawn = against_figure(answers.rows, picture, answers.moves)
         return drawn or "One series has nothing to be drawn against."
     if view == "learning":
         return learning_figure(series, answers.learning, picture, initial=initial)

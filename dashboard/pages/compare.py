@@ -281,7 +281,8 @@ def _figure_of(
     # The paper's line belongs to all curves of a picture or to none.
     papers = all(line.threshold is not None for line in series)
     threshold = found.threshold if papers else None
-    return view_figure(view, Answers(series, rows, learning, threshold), picture)
+    moves = [move for one in found.answers for move in one.moves]
+    return view_figure(view, Answers(series, rows, learning, threshold, moves=moves), picture)
 
 
 async def _others(chosen: Sequence[int]) -> list[StudyRead]:

@@ -67,7 +67,7 @@ from ib_core.metrics.divergence import (
 )
 from ib_core.metrics.edge import RateCell, Strip
 from ib_core.metrics.learning import LEARNING, LearningCurve, SeedCurve, learning_curve
-from ib_core.metrics.number import MetricValue, Number, number_text, smooth
+from ib_core.metrics.number import MetricValue, Number, number_text, rate_text, smooth
 from ib_core.metrics.paired import (
     DIFFERENCE,
     WILCOXON,
@@ -136,6 +136,7 @@ __all__ = [
     "paper_threshold",
     "performance_profiles",
     "rank_test",
+    "rate_text",
     "recommendation",
     "score_task",
     "score_tasks",

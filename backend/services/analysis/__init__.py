@@ -7,7 +7,8 @@ which owns every definition.
 | --- | --- |
 | `series` | trials as series, and what tells these apart |
 | `rate_curves` | which number a metric means, and its curve over the learning rates |
-| `scorecards` | the numbers of every series, and the answer for every task |
+| `scorecards` | the numbers of every series |
+| `answers` | what they say about every task, in words |
 | `learning` | losses over training, by series and rate |
 | `many_tasks` | series over many tasks: ranks, profiles, chances |
 | `comparisons` | series against each other, seed by seed |
@@ -23,9 +24,10 @@ here as well, and needs none.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from backend.services.analysis.answers import to_answers
 from backend.services.analysis.many_tasks import ACROSS, to_across
 from backend.services.analysis.rate_curves import Measure, to_plots, to_series
-from backend.services.analysis.scorecards import score_plots, scorecard_csv, to_answers, to_rows
+from backend.services.analysis.scorecards import score_plots, scorecard_csv, to_rows
 from backend.services.analysis.series import (
     Finished,
     Key,

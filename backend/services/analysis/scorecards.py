@@ -1,4 +1,4 @@
-"""The scorecard: every series' numbers, strip and advice, and the answer for every task.
+"""The scorecard: every series' numbers, strip and advice.
 
 All series that a study has on a task are scored together: the lowest loss and the common range are
 theirs. Each is compared with the EB series that shares its settings.
@@ -9,7 +9,6 @@ import io
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -20,12 +19,10 @@ from backend.schemas import (
     RateCellRead,
     ScorecardRow,
     StripRead,
-    TaskAnswerRead,
 )
 from backend.services.analysis.rate_curves import Measure, Plotted, key_fields
-from backend.services.analysis.series import BASELINE, Key, baselines, labels, series_id, varied
+from backend.services.analysis.series import Key, baselines, labels, series_id, varied
 from ib_core.errors import IBError
-from ib_core.methods import METHODS
 from ib_core.metrics import (
     KINDS,
     Number,
@@ -34,19 +31,14 @@ from ib_core.metrics import (
     Strip,
     TaskScore,
     advice,
-    answer,
     score_task,
 )
 from ib_core.sweep import ENGINE_VERSION
 from ib_core.sweep.request import body_of
-from ib_core.tasks import find_task
 from ib_core.written import inert
 
-LEAD = "ib"
 #: Rates that a sweep into the gap between sound and broken tries.
 GAP_RATES = 3
-#: Settings of one task that are answered in words; the table has them all.
-MOST_ANSWERS = 3
 ERRORS = "Losses here are errors, 1 - accuracy."
 StepCosts = Mapping[Key, Number]
 
@@ -262,76 +254,3 @@ def rates_between(low: float, high: float) -> list[float]:
     inside = [rate for rate in short if low < rate < high]
     middle = math.sqrt(low) * math.sqrt(high)
     return inside or ([middle] if low < middle < high else [])
-
-
-def to_answers(
-    tasks: Sequence[ScoredTask], study_names: Mapping[int, str] | None = None
-) -> list[TaskAnswerRead]:
-    """Return what every task says in words.
-
-    Args:
-        tasks: From `score_plots`.
-        study_names: Named beside the task where there are several.
-    """
-    return [
-        TaskAnswerRead(
-            task=task.task,
-            title=_title(task, study_names or {}),
-            answer=in_words(task),
-            common_range=_common_range(task.score),
-            rows=list(task.plots),
-        )
-        for task in tasks
-    ]
-
-
-def _title(task: ScoredTask, study_names: Mapping[int, str]) -> str:
-    title = task.task
-    with suppress(IBError):  # imported runs may be of tasks that are unknown here
-        title = find_task(task.task).title
-    study = study_names.get(next(iter(task.keys.values())).study_id)
-    return f"{title}, {study}" if study else title
-
-
-def _common_range(score: TaskScore) -> tuple[float, float] | None:
-    found = score.table.common_range if score.table else None
-    return (found.low, found.high) if found else None
-
-
-def in_words(task: ScoredTask) -> str:
-    """Return the answer for a task: one for each set of settings that its series share."""
-    groups: dict[Key, list[str]] = {}
-    for name, key in task.keys.items():
-        groups.setdefault(key.group, []).append(name)
-    if len(groups) == 1:
-        return _answer(task, list(task.plots))
-    settings = [label.removeprefix(", ") or "otherwise" for label in labels(list(groups))]
-    told = [
-        f"{setting[0].upper()}{setting[1:]}: {_answer(task, members)}"
-        for setting, members in zip(settings, groups.values(), strict=True)
-    ]
-    more = len(told) - MOST_ANSWERS
-    rest = [f"{more} more settings are in the table."] if more > 1 else told[MOST_ANSWERS:]
-    return " ".join(told[:MOST_ANSWERS] + rest)
-
-
-def _answer(task: ScoredTask, members: Sequence[str]) -> str:
-    """The answer about series that share their settings; others are named in full."""
-    keys = task.keys
-    own = [keys[name] for name in members]
-    every = list(keys)
-    called = dict(zip(every, map(spoken, labels(list(keys.values()))), strict=True))
-    called |= dict(zip(members, map(spoken, labels(own)), strict=True))
-    methods = {keys[name].method: name for name in reversed(members)}
-    others = [name for name in members if keys[name].method != BASELINE]
-    lead = methods.get(LEAD) or (others[0] if others else "")
-    return answer(task.score, lead=lead, baseline=methods.get(BASELINE, ""), names=called)
-
-
-def spoken(label: str) -> str:
-    """Return a label as a sentence says it: "IB", "SGD + momentum", "IB (clip 1)"."""
-    method, _, rest = label.partition(", ")
-    known = METHODS.get(method)
-    name = method if known is None else known.short
-    name = known.title if known and name.endswith(".") else name
-    return f"{name} ({rest})" if rest else name

@@ -205,6 +205,34 @@ def varied(
     ]
 
 
+def along(keys: Sequence[Key]) -> list[tuple[str, list[Any], list[tuple[str, list[int]]]]]:
+    """Return every setting of numbers in which series differ, the one with most values first.
+
+    With it every series' value (None: it is off), and lines: series that differ in nothing else,
+    as a label without the setting and the places of the series, in the setting's order.
+    """
+    flat, differing = _told(keys, {})
+    found = []
+    for name in differing:
+        values = [fields.get(name) for fields in flat]
+        if not all(value is None or _is_number(value) for value in values):
+            continue
+        lines: dict[str, list[int]] = {}
+        for place_of, fields in enumerate(flat):
+            label = _label(fields, [one for one in differing if one != name])
+            lines.setdefault(label, []).append(place_of)
+        ordered = [
+            (label, sorted(members, key=lambda one: (values[one] is not None, values[one] or 0)))
+            for label, members in lines.items()
+        ]
+        found.append((name.removeprefix("options."), values, ordered))
+    return sorted(found, key=lambda one: -len(set(one[1])))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _told(
     keys: Sequence[Key], study_names: Mapping[int, str]
 ) -> tuple[list[dict[str, Any]], list[str]]:

@@ -36,11 +36,12 @@ from backend.schemas import (
     ScorecardRead,
     SensitivityRead,
 )
+from backend.services.analysis.answers import to_answers
 from backend.services.analysis.comparisons import pair_to_read, pairs_of
 from backend.services.analysis.many_tasks import to_across
 from backend.services.analysis.partners import difference_studies, with_partners
 from backend.services.analysis.rate_curves import Measure, to_plots, to_series
-from backend.services.analysis.scorecards import score_plots, to_answers, to_rows
+from backend.services.analysis.scorecards import score_plots, to_rows
 from backend.services.analysis.series import (
     Finished,
     Key,

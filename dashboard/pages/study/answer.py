@@ -91,7 +91,7 @@ async def score(scored: list[Any], measured: Any, study_id: int) -> tuple[Any, .
     tasks = [one.task for one in found.answers]
     answers = answer_words(found.answers, task, found.across, lambda name: _choose(name, tasks))
     table = [scorecard_table(rows), *advice(rows)]
-    answers = [*movement(rows), *answers]
+    answers = [*movement(found.answers, rows), *answers]
     return table, answers, strip_lanes(rows, ids.GRAPH) or NOTHING, gaps_in(rows)
 
 

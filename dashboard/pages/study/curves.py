@@ -162,6 +162,7 @@ async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
         learning=learning,
         threshold=next((line.threshold for line in series if line.threshold is not None), None),
         initial=initial,
+        moves=[move for one in scored.answers for move in one.moves] if scored else [],
     )
     draw = partial(_drawn_or_said, view.picture, answers, picture)
     return await _beside(draw, caption, found, view, picture, initial, choices=choices)

@@ -1,12 +1,12 @@
 """Map, against a setting, learning curves, box plot: what is drawn is what the API said."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
-from backend.schemas import RateCellRead
+from backend.schemas import MovementRead, RateCellRead
 from dashboard.figures import Answers, Family, Picture, view_figure
-from dashboard.formats import number
 from dashboard.theme import BROKEN
 from tests.dashboard.answers import INITIAL, RATES, SEEDS, learnt
 from tests.dashboard.figures.test_families import line, traces
@@ -96,52 +96,16 @@ def test_numbers_are_drawn_against_the_setting_as_they_were_scored(answers):
     assert list(figure.layout.xaxis.tickvals) == list(WIDTHS)
 
 
-def with_best_rates(answers, *best, missing=()):
-    """Return the answers with EB's best rates, one a width; its first series lacks some rates."""
-    places, rows = dict(zip(WIDTHS, best, strict=True)), []
-    for row in answers.rows:
-        first = (row.method, row.settings["width"]) == ("eb", WIDTHS[0])
-        cells = [cell for cell in row.strip.cells if not (first and cell.lr in missing)]
-        rate = places[row.settings["width"]] if row.method == "eb" else RATES[1]
-        told = row.metrics["best_rate"].model_copy(update={"value": rate, "n": 3})
-        changed = {
-            "metrics": {**row.metrics, "best_rate": told},
-            "strip": row.strip.model_copy(update={"cells": cells}),
-        }
-        rows.append(row.model_copy(update=changed))
-    return Answers(answers.series, rows)
-
-
-@pytest.mark.parametrize(
-    ("best", "missing", "words"),
-    [
-        (
-            (3, 2, 0),
-            (),
-            "moves over 3 tested rates ({0} at width 128, {3} at width 8), on 3 seeds.",
-        ),
-        ((2, 0, 2), (), "moves over 2 tested rates ({0} at width 32, {2} at width 8), on 3"),
-        ((2, 2, 1), (), "stays within one tested rate ({1} at width 128, {2} at width 8"),
-        ((2, 2, 2), (), "the best rate is {2} at every width, on 3 seeds."),
-        ((2, 2, 0), (1,), "best rates lie within a factor of"),
-    ],
-)
-def test_it_is_said_whether_the_best_rate_moves_with_the_setting(answers, best, missing, words):
-    """Ends are the lowest and the highest, not the first and the last; grids may differ."""
-    known = with_best_rates(
-        answers, *(RATES[at] for at in best), missing=[RATES[at] for at in missing]
-    )
-    caption = view_figure("against", known, Picture()).layout.meta["caption"]
-    assert words.format(*map(number, RATES)) in caption
-    assert f"Implicit (IB): the best rate is {number(RATES[1])} at every width" in caption
-    one_seed = known.rows[0].metrics["best_rate"].model_copy(update={"value": None})
-    alone = [row.model_copy(update={"metrics": {"best_rate": one_seed}}) for row in known.rows]
-    assert (
-        "best rate"
-        not in view_figure("against", Answers(answers.series, alone), Picture()).layout.meta[
-            "caption"
-        ]
-    )
+def test_a_caption_says_whether_the_best_rate_moves_with_the_setting_drawn(answers):
+    eb = [row.id for row in answers.rows if row.method == "eb"]
+    moves = [
+        MovementRead(setting="width", rows=eb, text="EB: it moves."),
+        MovementRead(setting="depth", rows=eb, text="EB: not drawn."),
+        MovementRead(setting="width", rows=[*eb, "hidden"], text="EB: not all shown."),
+    ]
+    told = replace(answers, moves=moves)
+    caption = view_figure("against", told, Picture()).layout.meta["caption"]
+    assert caption.endswith("Arrows: at least, or at most. EB: it moves.")
 
 
 def test_one_series_has_nothing_to_be_drawn_against(answers):

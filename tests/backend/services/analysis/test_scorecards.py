@@ -1,5 +1,6 @@
 """Answers, strips, numbers and pictures of random curves: they never contradict each other."""
 
+import math
 import re
 
 from hypothesis import given, settings
@@ -17,7 +18,8 @@ from backend.services.analysis import (
     to_rows,
     to_series,
 )
-from backend.services.analysis.scorecards import rates_between, spoken
+from backend.services.analysis.answers import spoken
+from backend.services.analysis.scorecards import rates_between
 from ib_core.metrics.edge import NOT_MONOTONE
 from ib_core.metrics.number import LEAST_SEEDS
 from ib_core.sweep import ENGINE_VERSION, specs_of
@@ -203,6 +205,55 @@ def test_settings_that_differ_are_answered_one_by_one():
     first, second = answer.answer.split("Clip 1: ")
     assert first.startswith("No clip: IB holds to ")
     assert second.startswith("IB holds to ")
+
+
+def told_moves(best: dict[int | None, float], grids=None) -> list[str]:
+    """Return what is said of series whose best rates are given, by width; EB's is always 0.1."""
+    found = []
+    for method in ("eb", "ib"):
+        for width, own in best.items():
+            options = "{}" if width is None else f'{{"width": {width}}}'
+            one = Series(key(method, options=options))
+            lowest = own if method == "ib" else 0.1
+            for lr in (grids or {}).get(width, RATES):
+                loss = 0.1 + abs(math.log10(lr / lowest))
+                one.rows += [
+                    Finished(i, lr, i, "completed", 2.3, loss, False, loss, None) for i in (1, 2, 3)
+                ]
+            found.append(one)
+    (answer,) = to_answers(score_plots(to_plots(found, MEASURE, initial=True), MEASURE))
+    assert {one.setting for one in answer.moves} == {"width"}
+    return [one.text for one in answer.moves]
+
+
+def test_it_is_said_whether_the_best_rate_moves_with_a_setting():
+    """Ends are the lowest and the highest, not the first and the last."""
+    eb = "EB: the best rate is 0.1 at every width, on 3 seeds."
+    for best, words in (
+        ({8: 3.0, 32: 1.0, 128: 0.1}, "moves over 3 tested rates (0.1 at width 128, 3 at width 8)"),
+        ({8: 1.0, 32: 0.1, 128: 1.0}, "moves over 2 tested rates (0.1 at width 32, 1 at width 8)"),
+        ({8: 1.0, 32: 1.0, 128: 0.3}, "stays within one tested rate (0.3 at width 128, 1 at"),
+        ({8: 1.0, 32: 1.0, 128: 1.0}, "is 1 at every width"),
+        ({None: 3.0, 32: 1.0}, "stays within one tested rate (1 at width 32, 3 at width off)"),
+    ):
+        first, second = told_moves(best)
+        assert first == eb
+        assert second.startswith("IB: the best rate ")
+        assert words in second
+        assert second.endswith(", on 3 seeds.")
+
+
+def test_best_rates_of_unequal_grids_are_a_factor_apart():
+    _, ib = told_moves({8: 1.0, 32: 0.1}, {8: RATES, 32: RATES[:-1]})
+    assert ib.startswith("IB: best rates lie within a factor of 10 (0.1 at width 32, 1 at width 8)")
+
+
+def test_series_that_differ_in_no_number_say_nothing_of_moving():
+    found = [Series(key("eb", activation=name)) for name in ("relu", "arctan")]
+    for one in found:
+        one.rows += [Finished(1, lr, 1, "completed", 2.3, lr, False, lr, None) for lr in RATES]
+    (answer,) = to_answers(score_plots(to_plots(found, MEASURE, initial=True), MEASURE))
+    assert answer.moves == []
 
 
 def test_the_gap_is_filled_with_rates_that_are_easy_to_say():
