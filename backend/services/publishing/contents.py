@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from backend.models import SweepRow
-from backend.schemas import CompareRead, Metric, SeriesRead, StudyRead
+from backend.schemas import CompareRead, Metric, NumberRead, SeriesRead, StudyRead
 from backend.services import analysis, studies
 from ib_core.errors import IBError
 from ib_core.sweep.request import body_of, command_line
@@ -135,6 +135,12 @@ def _short(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.6g}")
 
 
+def words(contents: Contents) -> list[tuple[str, list[str]]]:
+    """Return what the studies say, by task: the answer, and whether best rates move."""
+    answers = next(iter(contents.answers.values())).answers
+    return [(one.title, [one.answer, *(move.text for move in one.moves)]) for one in answers]
+
+
 def table(contents: Contents) -> dict[str, Any]:
     """Return the robustness numbers in words: a row a series, a column a number."""
     rows = next(iter(contents.answers.values())).rows
@@ -150,8 +156,15 @@ def table(contents: Contents) -> dict[str, Any]:
                 "label": row.label,
                 "task": row.task,
                 "trials": row.trials,
-                "cells": [row.metrics[name].text if name in row.metrics else "" for name in names],
+                "cells": [_cell(row.metrics.get(name)) for name in names],
             }
             for row in rows
         ],
     }
+
+
+def _cell(number: NumberRead | None) -> str:
+    """Return a number with how sure it is."""
+    if number is None:
+        return ""
+    return f"{number.text} ({number.interval})" if number.interval else number.text

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from backend.db import reading
 from backend.services import analysis, trials
-from backend.services.publishing.contents import CITATION, METRICS, Contents, drawing, table
+from backend.services.publishing.contents import CITATION, METRICS, Contents, drawing, table, words
 from backend.services.publishing.picture import svg
 from ib_core.written import inert
 
@@ -37,6 +37,7 @@ def html_page(contents: Contents) -> str:
     found: str = environment.get_template("published.html").render(
         contents=contents,
         table=table(contents),
+        words=words(contents),
         data=_inert(drawing(contents)),
         still=_pictures(contents)[0][1],
         citation=CITATION,
