@@ -23,6 +23,9 @@ PANEL, NARROW_PANEL = 250, 190
 TALL_PANEL = 330
 #: With more curves than this in a panel bands would be one grey; the hover has them.
 MOST_BANDS = 3
+#: With more curves than this in a picture, means are lines without marks, which a browser draws in
+#: half the time; the hover and a click find every rate as before.
+MOST_MARKED = 24
 #: So many curves are named at one mark of a folded rail.
 MOST_NAMED = 8
 
@@ -61,10 +64,13 @@ def facets(
     )
     traces: list[Trace] = []
     told: set[str] = set()
+    naming = Naming(varied(series))
+    marked = len(series) <= MOST_MARKED
     for place, (_, lines) in enumerate(panels):
         axes = {"xaxis": f"x{grid.suffix(place)}", "yaxis": f"y{grid.suffix(place)}"}
         for line in lines:
-            traces += _curve(line, series, arrangement, styles[line.id], scale, band, axes, told)
+            mode = "lines+markers" if marked or _has_lone_mean(line) else "lines"
+            traces += _curve(line, naming, arrangement, styles[line.id], mode, band, axes, told)
             if len(lines) <= MOST_BANDS:
                 group = {"legendgroup": _group(line, arrangement), **axes}
                 traces[:0] = band_traces(line.points, styles[line.id], scale, group)
@@ -114,17 +120,22 @@ def _group(line: SeriesRead, arrangement: Arrangement) -> str:
     return f"{arrangement.colour.name} {arrangement.colour.place(line)}"
 
 
+def _has_lone_mean(line: SeriesRead) -> bool:
+    """Return whether a mean has no neighbour to be joined with: a line alone would not show it."""
+    known = [False, *(point.mean is not None for point in line.points), False]
+    return any(here and not (known[i] or known[i + 2]) for i, here in enumerate(known[1:-1]))
+
+
 def _curve(
     line: SeriesRead,
-    series: Sequence[SeriesRead],
+    naming: Naming,
     arrangement: Arrangement,
     style: SeriesStyle,
-    scale: Scale,
+    mode: str,
     band: str,
     axes: dict[str, str],
     told: set[str],
 ) -> Iterator[Trace]:
-    naming = Naming(varied(series))
     name = literal(naming.of(line))
     colour = arrangement.colour.name if arrangement.colour else "method"
     panel = arrangement.panel.name if arrangement.panel else ""
@@ -137,7 +148,7 @@ def _curve(
     yield scatter(
         x=[point.lr for point in line.points],
         y=[point.mean for point in line.points],
-        mode="lines+markers",
+        mode=mode,
         name=entry,
         showlegend=entry not in told,
         line={"color": style.colour, "dash": style.dash, "width": min(style.width, 2)},

@@ -8,7 +8,7 @@ which owns every definition.
 | `series` | trials as series, and what tells these apart |
 | `rate_curves` | which number a metric means, and its curve over the learning rates |
 | `scorecards` | the numbers of every series |
-| `answers` | what they say about every task, in words |
+| `task_answers` | what they say about every task, in words |
 | `learning` | losses over training, by series and rate |
 | `many_tasks` | series over many tasks: ranks, profiles, chances |
 | `comparisons` | series against each other, seed by seed |
@@ -24,7 +24,6 @@ here as well, and needs none.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from backend.services.analysis.answers import to_answers
 from backend.services.analysis.many_tasks import ACROSS, to_across
 from backend.services.analysis.rate_curves import Measure, to_plots, to_series
 from backend.services.analysis.scorecards import score_plots, scorecard_csv, to_rows
@@ -37,6 +36,7 @@ from backend.services.analysis.series import (
     series_order,
     varied,
 )
+from backend.services.analysis.task_answers import to_answers
 
 if TYPE_CHECKING:
     from backend.services.analysis.learning import learning_curves

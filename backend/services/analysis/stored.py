@@ -36,7 +36,6 @@ from backend.schemas import (
     ScorecardRead,
     SensitivityRead,
 )
-from backend.services.analysis.answers import to_answers
 from backend.services.analysis.comparisons import pair_to_read, pairs_of
 from backend.services.analysis.many_tasks import to_across
 from backend.services.analysis.partners import difference_studies, with_partners
@@ -52,6 +51,7 @@ from backend.services.analysis.series import (
     varied,
 )
 from backend.services.analysis.step_costs import step_costs
+from backend.services.analysis.task_answers import to_answers
 from backend.services.trials import COUNTED, UNFINISHED
 from ib_core.metrics import BAND_DEFINITIONS, DIFFERENCE, KINDS, paired_differences
 from ib_core.sweep.request import PROFILES

@@ -176,3 +176,16 @@ def test_a_caption_states_the_setting(widths):
     caption = sensitivity_figure(widths, Picture(title="Digits")).layout.meta["caption"]
     for words in ("Digits", "5 epochs", "Batch size 100", "3 seeds", "9 learning rates", "8, 32"):
         assert words in caption
+
+
+def test_many_means_are_lines_without_marks_but_none_is_lost():
+    """A line shows nothing of a mean between two rates without one."""
+    many = [line(method, width=width) for method in ("eb", "ib") for width in range(1, 14)]
+    bare = many[0].points[0].model_copy(update={"mean": None})
+    points = [bare, many[0].points[1], bare, *many[0].points[3:]]
+    lone = many[0].model_copy(update={"points": points})
+    figure = sensitivity_figure([lone, *many[1:]], Picture())
+    modes = [trace.mode for trace in traces(figure, "mean")]
+    assert modes == ["lines+markers", *["lines"] * 25]
+    few = sensitivity_figure(many[:20], Picture())
+    assert {trace.mode for trace in traces(few, "mean")} == {"lines+markers"}

@@ -18,8 +18,8 @@ from backend.services.analysis import (
     to_rows,
     to_series,
 )
-from backend.services.analysis.answers import spoken
 from backend.services.analysis.scorecards import rates_between
+from backend.services.analysis.task_answers import spoken
 from ib_core.metrics.edge import NOT_MONOTONE
 from ib_core.metrics.number import LEAST_SEEDS
 from ib_core.sweep import ENGINE_VERSION, specs_of
