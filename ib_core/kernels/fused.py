@@ -345,6 +345,7 @@ def _solve_rows(
         x = x - t_step * damping
         halley = tl.maximum(1.0 + 0.5 * x - 0.5 * x * damping, 0.3)
         log_p = log_p + x / halley
+        log_p = tl.where(log_p > 1.0, 1.0, log_p)  # not the minimum, which drops a NaN
         t = t + t_step
     p = tl.exp(log_p)
     excess = tl.where(rho * p > 1.0, (c - t - log_p) / rho, p - y)

@@ -71,6 +71,17 @@ def test_the_softmax_solve_lands_where_torch_calls_do(classes, rho):
     assert off < 1e-4 + 2 * in_torch
 
 
+@pytest.mark.parametrize("rho", [1e10, 1e20, 1e30])
+def test_the_softmax_solve_has_an_answer_at_any_step_size(rho):
+    s = 5 * heavy(4, 2, 10, 10).mT
+    b = (s.softmax(-1) - F.one_hot(torch.arange(10).expand(2, 10), 10)) / 10
+    steps, each = newton_steps(10, torch.float32), torch.full((2, 10), rho)
+    found = fused.solve_cross_entropy(s, b, each, 10.0, steps)
+    exact = {"lr": 1.0, "mu": 0.0, "divisor": 10, "scale": 10.0}
+    wanted = cross_entropy_output(s.double(), b.double(), each.double().unsqueeze(-1), **exact)
+    assert (found - wanted).abs().max() < 1e-6
+
+
 def test_a_row_without_numbers_harms_no_row_beside_it():
     s, b, rho = heavy(6, 1, 5, 3), heavy(7, 1, 5, 3, size=0.1), torch.ones(1, 5)
     s[0, 0, 1] = b[0, 1, 2] = rho[0, 2] = float("nan")
