@@ -239,6 +239,7 @@ def _told(
     """Return every series' fields, and the names of those in which they differ."""
     flat = [_flat(key, study_names) for key in keys]
     _fill_in_tasks(flat)
+    _fill_in_methods(flat)
     said = {f"options.{name}" for key in keys for name in split_name(key.method)[1]}
     _fill_in(flat, said)
     return flat, [name for name in _names(flat) if _differs(name, flat, own=name in said)]
@@ -304,6 +305,21 @@ def _fill_in_tasks(flat: Sequence[dict[str, Any]]) -> None:
                 option = find_task(fields["task"]).options.get(name.removeprefix("options."))
                 if option is not None and option.later:
                     fields[name] = option.default
+
+
+def _fill_in_methods(flat: Sequence[dict[str, Any]]) -> None:
+    """Give every series the defaults of its method's own options that another series says.
+
+    An option at its default is not stored, and is not off: momentum 0.9 of `ngn_m`, say.
+    """
+    every = {name for fields in flat for name in fields if name.startswith("options.")}
+    for fields in flat:
+        known = METHODS.get(fields["method"])
+        own = known.options if known else {}
+        for name in every - fields.keys():
+            option = own.get(name.removeprefix("options."))
+            if option is not None and option.default is not None:
+                fields[name] = option.default
 
 
 def _options(method: str) -> Mapping[str, Option]:

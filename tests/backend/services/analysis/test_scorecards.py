@@ -12,11 +12,13 @@ from backend.services.analysis import (
     Key,
     Measure,
     Series,
+    labels,
     score_plots,
     to_answers,
     to_plots,
     to_rows,
     to_series,
+    varied,
 )
 from backend.services.analysis.scorecards import rates_between
 from backend.services.analysis.task_answers import spoken
@@ -246,6 +248,13 @@ def test_it_is_said_whether_the_best_rate_moves_with_a_setting():
 def test_best_rates_of_unequal_grids_are_a_factor_apart():
     _, ib = told_moves({8: 1.0, 32: 0.1}, {8: RATES, 32: RATES[:-1]})
     assert ib.startswith("IB: best rates lie within a factor of 10 (0.1 at width 32, 1 at width 8)")
+
+
+def test_an_option_at_its_default_is_told_as_that_and_not_as_off():
+    given = [("ngn_m", '{"momentum": 0.5}'), ("ngn_m", "{}"), ("eb", "{}")]
+    keys = [key(method, options=options) for method, options in given]
+    assert [one["momentum"] for one in varied(keys)] == [0.5, 0.9, None]
+    assert labels(keys) == ["ngn_m, momentum 0.5", "ngn_m, momentum 0.9", "eb"]
 
 
 def test_series_that_differ_in_no_number_say_nothing_of_moving():
