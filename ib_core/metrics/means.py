@@ -157,7 +157,9 @@ class SeedAverage:
 
 def _mean_initial(initial: Floats, present: Floats, weights: Floats) -> Floats:
     total = weights @ present.sum(axis=1)
-    mean: Floats = (weights @ initial.sum(axis=1)) / np.where(total > 0, total, 1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean: Floats = (weights @ initial.sum(axis=1)) / np.where(total > 0, total, 1)
+    mean = np.where(np.isfinite(mean), mean, np.nan)  # too large to be added up: unknown
     return np.where(total > 0, mean, mean[0])
 
 

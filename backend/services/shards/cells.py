@@ -13,7 +13,7 @@ from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
-from sqlalchemy import delete, func, insert, select, true, update
+from sqlalchemy import case, delete, func, insert, select, true, update
 from sqlalchemy.orm import Session
 
 from backend.db import clock, database_time
@@ -38,8 +38,9 @@ from ib_core.sweep import Search, count_seeds, log_grid
 
 #: The client thins what it logs long before; a program that does not is told to.
 MOST_POINTS = 10_000
-#: Cells looked at for one claim: so many others may be claiming at the same moment.
-MOST_TRIED = 20
+#: Cells looked at for one claim: so many others may be claimed at the same moment, or wait for
+#: their next attempt.
+MOST_TRIED = 100
 LONGEST_METHOD = 32
 #: As imports are judged: a loss so many times the first one is no result of training.
 EXPLODED = 5.0
@@ -200,8 +201,13 @@ def plan_cells(session: Session, *, trial_ids: Sequence[int]) -> None:
 
 def claim_cell(session: Session, *, sweep_id: int, agent: str) -> Claim | None:
     """Lease the first waiting cell of a sweep to an agent; None if nothing waits just now."""
-    first = _waiting(session, sweep_id)
-    still = select(ShardRow.id).where(ShardRow.id.in_(first), ShardRow.state == ShardState.QUEUED)
+    first = _first_queued(session, sweep_id)
+    still = select(ShardRow.id).where(
+        ShardRow.id.in_(first),
+        ShardRow.device == AGENTS,
+        ShardRow.state == ShardState.QUEUED,
+        func.coalesce(ShardRow.not_before <= clock(), true()),
+    )
     # One, and not all of them: what is locked here, others who claim pass over.
     free = still.order_by(ShardRow.id).limit(1).with_for_update(skip_locked=True)
     for _ in first:
@@ -215,26 +221,17 @@ def claim_cell(session: Session, *, sweep_id: int, agent: str) -> Claim | None:
     return None
 
 
-def _waiting(session: Session, sweep_id: int) -> Sequence[int]:
-    """Return the shards of a sweep's first waiting cells, in order.
+def _first_queued(session: Session, sweep_id: int) -> Sequence[int]:
+    """Return the shards of a sweep's first queued cells, in order.
 
-    Asked for cell by cell: of tables filled a moment ago PostgreSQL knows nothing, and a join went
-    through all waiting cells for each of them.
+    Each cell is found by its id. Of tables filled a moment ago PostgreSQL knows nothing: given a
+    join, or a state to look for, it may go through all queued trials for each of them.
     """
-    shard = (
-        select(ShardRow.id)
-        .join(TrialRow, TrialRow.shard_id == ShardRow.id)
-        .where(
-            TrialRow.id == SweepTrialRow.trial_id,
-            TrialRow.state == TrialState.QUEUED,
-            ShardRow.device == AGENTS,
-            ShardRow.state == ShardState.QUEUED,
-            func.coalesce(ShardRow.not_before <= clock(), true()),
-        )
-        .scalar_subquery()
-    )
+    queued = case((TrialRow.state == TrialState.QUEUED, TrialRow.shard_id))
+    mine = TrialRow.id == SweepTrialRow.trial_id
+    shard = select(queued).where(mine).scalar_subquery().label("shard")
     members = SweepTrialRow.sweep_id == sweep_id
-    each = select(shard.label("shard"), SweepTrialRow.position).where(members).subquery()
+    each = select(shard, SweepTrialRow.position).where(members).subquery()
     query = select(each.c.shard).where(each.c.shard.is_not(None)).order_by(each.c.position)
     return session.scalars(query.limit(MOST_TRIED)).all()
 
