@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend.schemas import ErrorDetail, ErrorRead
-from dashboard.cache import Cache
+from dashboard.api_client import Cache
 
 CALLBACKS = "/_dash-update-component"
 SCRIPTS = "/_dash-component-suites/"

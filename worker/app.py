@@ -27,9 +27,8 @@ from backend.services.workers import Worker, local_namespace
 from backend.settings import Settings, get_settings
 from ib_core.errors import IBError
 from worker.device import Devices, choose, describe, limit_threads, pin, prepare_planning, warm_up
-from worker.heartbeat import Heartbeat
+from worker.heartbeat import Heartbeat, StopFlag
 from worker.own_files import Manifest, load, torch_methods
-from worker.stopping import StopFlag
 
 log = logging.getLogger(__name__)
 
@@ -144,13 +143,13 @@ class TrainingProcess:
 
     def time_steps(self, timing_id: int) -> None:
         """Measure what steps cost; whoever stops it leaves the race to another worker."""
-        from worker.step_race import measure  # brings torch, too
+        from worker.errands import measure  # brings torch, too
 
         measure(timing_id, worker=self.heartbeat.worker, stopping=self.stopping)
 
     def replay(self, trial_id: int) -> None:
         """Train a trial again alone; a signal to end leaves it to another worker."""
-        from worker.replaying import replay  # brings torch, too
+        from worker.errands import replay  # brings torch, too
 
         self._loaded.wait(LOADING_SECONDS)
         before = signal.signal(signal.SIGTERM, self._on_terminate)

@@ -9,7 +9,7 @@ from backend.db import PASSING_FAULTS, reading, reason, transaction
 from backend.services import shards
 from backend.services.shards import Claim
 from ib_core.sweep import CurvePoint, Observer, TrialResult
-from worker.stopping import STOPPING_SECONDS, StopFlag, backoff
+from worker.heartbeat import STOPPING_SECONDS, StopFlag, backoff
 
 log = logging.getLogger(__name__)
 

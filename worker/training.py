@@ -19,9 +19,8 @@ from backend.settings import get_settings
 from ib_core.errors import IBError, said_where
 from ib_core.sweep import Guard, LaneDied, TrialSpec, Wish, can_fork, is_own, run_trials
 from worker.device import processors
-from worker.heartbeat import Heartbeat
+from worker.heartbeat import STOPPING_SECONDS, Heartbeat, StopFlag, until_it_works
 from worker.reporter import LeaseLost, Reporter, Stopped
-from worker.stopping import STOPPING_SECONDS, StopFlag, until_it_works
 
 T = TypeVar("T")
 

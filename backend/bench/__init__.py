@@ -3,11 +3,9 @@
 | module | what it is for |
 | --- | --- |
 | `installation` | a real installation, a real browser, and finished trials without training |
-| `service` | submissions, reads and memory |
+| `service` | submissions, reads and memory; what people who watch cost the worker |
 | `ui` | how long a person waits at the dashboard |
-| `watchers` | what people who watch cost the worker |
-| `crowd` | how long others wait meanwhile |
-| `agents` | a thousand cells of programs that train elsewhere |
+| `crowd` | how long others wait: beside listeners, dawdlers, the worst bodies, and agents |
 | `history` | what a million trials cost |
 | `servers` | a throw-away PostgreSQL |
 """

@@ -6,16 +6,13 @@ is run, not before, so that `etascope --help` answers at once.
 | module | commands |
 | --- | --- |
 | `server` | up, api, worker, dashboard |
-| `sweep`, `sweep_report` | sweep: trained here, shown on the terminal |
-| `replay` | replay: a trial trained again, and why it broke |
-| `new_task` | new-task: a file of one's own to begin with |
+| `sweep`, `sweep_report` | sweep, replay, new-task: trained here, shown on the terminal |
 | `submit` | submit, time: trained and measured by a server |
 | `agent` | agent, sync: trained elsewhere, reported here |
 | `paper` | report, verify |
 | `transfer` | import, export, check |
-| `database` | db, import-bundle |
 | `data` | data |
-| `accounts` | user, token |
+| `administration` | user, token, db, import-bundle |
 | `bench` | bench |
 """
 
@@ -26,14 +23,11 @@ from typing import Annotated
 import typer
 
 from backend.cli import (
-    accounts,
+    administration,
     agent,
     bench,
     data,
-    database,
-    new_task,
     paper,
-    replay,
     server,
     submit,
     sweep,
@@ -63,8 +57,8 @@ app = typer.Typer(
 
 app.command()(server.up)
 app.command()(sweep.sweep)
-app.command()(replay.replay)
-app.command()(new_task.new_task)
+app.command()(sweep.replay)
+app.command()(sweep.new_task)
 app.command()(submit.submit)
 app.command("time")(submit.time_steps)
 app.command()(agent.agent)
@@ -74,15 +68,15 @@ app.command()(paper.report)
 app.command("import")(transfer.import_)
 app.command()(transfer.export)
 app.command()(transfer.check)
-app.command()(database.import_bundle)
+app.command()(administration.import_bundle)
 app.command()(paper.verify)
 app.command()(server.api)
 app.command()(server.worker)
 app.command()(server.dashboard)
 app.add_typer(data.app, name="data")
-app.add_typer(database.app, name="db")
-app.add_typer(accounts.user_app, name="user")
-app.add_typer(accounts.token_app, name="token")
+app.add_typer(administration.app, name="db")
+app.add_typer(administration.user_app, name="user")
+app.add_typer(administration.token_app, name="token")
 
 
 def _print_version(wanted: bool) -> None:

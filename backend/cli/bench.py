@@ -217,8 +217,8 @@ def _service(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _ui(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    from backend.bench.service import measure_watchers
     from backend.bench.ui import measure_ui
-    from backend.bench.watchers import measure_watchers
     from ib_core.bench import surroundings
 
     rows = [row.cells() for row in measure_ui(rounds=15 if full else 3, tell=tell)]
@@ -235,7 +235,7 @@ def _crowd(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _agents(_full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
-    from backend.bench.agents import measure_agents
+    from backend.bench.crowd import measure_agents
     from ib_core.bench import surroundings
 
     rows = measure_agents(tell=tell)

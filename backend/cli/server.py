@@ -87,7 +87,7 @@ def up(
 
 def _invite(url: str) -> str | None:
     """Return what to tell the first admin; to the terminal only, never to a log."""
-    from backend.cli.accounts import first_admin_link
+    from backend.cli.administration import first_admin_link
 
     found = first_admin_link(url)
     return f"There is no admin yet. Make the first account at {found}" if found else None
@@ -104,7 +104,7 @@ def api() -> None:
 
 
 def _say_if_nobody_can_log_in() -> None:
-    from backend.cli.accounts import first_admin_link
+    from backend.cli.administration import first_admin_link
 
     with contextlib.suppress(Unavailable):  # the database may come later
         if first_admin_link(""):

@@ -1,14 +1,17 @@
-"""`etascope sweep`: a grid of learning rates in this process, with no server."""
+"""`etascope sweep`, `replay` and `new-task`: training in this process, with no server."""
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from backend.cli.settings_flags import with_settings
+from backend.cli.submit import Server, Token, connect, sentences, with_settings
 from ib_core.errors import IBError, InvalidSpec, said_where
 
-if TYPE_CHECKING:  # torch, a second that `--help` must not cost
+if TYPE_CHECKING:
+    from backend.client import Client
+    from backend.schemas import RecordingRead
     from ib_core.sweep import Book, SweepSpec, TrialResult, TrialSpec
     from ib_core.tasks import Task
 
@@ -145,3 +148,150 @@ def _write(
         from backend.cli.sweep_report import draw
 
         draw(results, png)
+
+
+# --- a file to begin with
+
+
+STARTING_FILE = '''"""A task of your own.
+
+etascope sweep {name}:task --methods {name}:adamw,eb --vary width=16,64
+"""
+
+import torch
+import torch.nn.functional as F
+from sklearn.datasets import load_digits
+from torch import nn
+
+from ib_core import Data, Method, Task, choice, number, whole
+
+
+# Any function that returns an nn.Module. It is called after torch.manual_seed(seed) with the
+# options below by name, so that all methods of a seed start from the same weights.
+def model(width=32, depth=2, norm="batch", dropout=0.0):
+    layers, side = [], 64
+    for _ in range(depth):
+        layers.append(nn.Linear(side, width))
+        if norm == "batch":
+            layers.append(nn.BatchNorm1d(width))
+        layers += [nn.ReLU(), nn.Dropout(dropout)]
+        side = width
+    return nn.Sequential(*layers, nn.Linear(side, 10))
+
+
+# Pairs of tensors, or map-style data sets of pairs; called once.
+def data():
+    x, y = (torch.as_tensor(part) for part in load_digits(return_X_y=True))
+    x = x.float() / 16
+    return Data(train=(x[:1500], y[:1500]), test=(x[1500:], y[1500:]))
+
+
+task = Task(
+    model,
+    data,
+    loss=F.cross_entropy,  # loss(output, target): the mean over rows
+    epochs=1,
+    batch_size=50,
+    learning_rates=(0.001, 0.01, 0.1, 1.0),  # where a sweep names none
+    seeds=3,
+    options={{  # what a sweep may change, with --vary
+        "width": whole(4, 512),
+        "depth": whole(1, 8),
+        "norm": choice("batch", "none"),
+        "dropout": number(0, 0.9),
+    }},
+)
+
+# Any optimizer class, or any function (params, lr, **options) that returns an optimizer. Torch's
+# own need no entry here: --methods torch.optim.RAdam.
+adamw = Method(torch.optim.AdamW, options={{"weight_decay": number(0, 10)}})
+'''
+
+
+def new_task(
+    file: Annotated[Path, typer.Argument(help="A file that does not exist yet, as my_file.py.")],
+) -> None:
+    """Write a commented file with a task and a method of your own, which runs at once."""
+    if file.suffix != ".py":
+        raise InvalidSpec(f"A task lies in a Python file, as my_file.py; got {file.name}.")
+    if file.exists():
+        raise InvalidSpec(f"{file} exists already; nothing was written.")
+    try:
+        file.write_text(STARTING_FILE.format(name=file.name), "utf-8")
+    except OSError as error:
+        raise InvalidSpec(f"Cannot write {file}: {error.strerror}.") from None
+    typer.echo(f"Wrote {file}. Next:")
+    typer.echo(f"  etascope sweep {file}:task --methods {file}:adamw,eb --vary width=16,64")
+
+
+# --- why a trial broke
+
+
+#: Between two looks at a replay that a worker does.
+LOOK_SECONDS = 1.0
+
+
+@with_settings
+def replay(
+    asked: dict[str, Any],
+    server: Server = None,
+    token: Token = None,
+    csv: Annotated[Path | None, typer.Option(help="Write one line a recorded step.")] = None,
+) -> None:
+    """Train a trial again alone, every step around its break recorded, and say why it broke.
+
+    `etascope replay 12` has a worker do it with trial 12 of a server;
+    `etascope replay digits_mlp --methods eb,ib --lrs 3 --seeds 1,` does it here, with every trial
+    of that grid.
+    """
+    number = asked.get("task", "")
+    if number.isdecimal():
+        _on_server(int(number), server, token, csv)
+    else:
+        _here(asked, csv)
+
+
+def _here(asked: dict[str, Any], csv: Path | None) -> None:
+    import csv as tables
+
+    from ib_core.sweep import replay_trial, specs_of
+
+    specs = specs_of(registered(asked), typed=True)
+    lines: list[list[Any]] = []
+    for one in (trial for spec in specs for trial in spec.expand()):
+        found = replay_trial(one, device=specs[0].device)
+        assert found is not None  # nobody calls it off
+        name = [one.task, one.method, one.lr, one.seed]
+        typer.echo(
+            f"{one.method} at rate {one.lr:g}, seed {one.seed}: {found.result.outcome.value}"
+        )
+        typer.echo(f"  {found.story.text}")
+        columns, rows = found.recording.table()
+        lines.append(["task", "method", "lr", "seed", *columns])
+        lines += [[*name, *row] for row in rows]
+    if csv is not None:
+        with csv.open("w", newline="") as opened:
+            tables.writer(opened, lineterminator="\n").writerows(lines)
+
+
+def _on_server(trial: int, server: str | None, token: str | None, csv: Path | None) -> None:
+    with sentences(), connect(server, token) as client:
+        found = _awaited(client, trial)
+        typer.echo(" ".join(found.story))
+        typer.echo(found.agreement or "")
+        if csv is not None:
+            client.export_recording(trial, csv)
+
+
+def _awaited(client: "Client", trial: int) -> "RecordingRead":
+    """Return the recording once a worker has made it."""
+    found = client.replay(trial)
+    for message in found.messages:
+        typer.echo(message, err=True)
+    while found.state in ("queued", "running"):
+        time.sleep(LOOK_SECONDS)
+        found = client.recording(trial)
+    if found.state == "failed":
+        typer.echo(f"The replay failed: {found.error}", err=True)
+        raise typer.Exit(1)
+    return found

@@ -17,7 +17,7 @@ they are sent as values: ``await client.send(calls.queue())``.
 | `cells` | cells of a sweep for one's own program to train: `client.cells(sweep_id)` |
 | `runs` | runs logged live, on disk first: `client.run(...)` |
 | `trainers` | callbacks for Lightning, Hugging Face's Trainer, Keras; imported by name |
-| `accounts`, `elsewhere` | requests about people; about cells, live runs and imports |
+| `accounts` | requests about people |
 | `answers` | what a request is, and what comes back: answers, errors, events |
 """
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from backend.client.accounts import *
 from backend.client.answers import Call, Sender, sends
-from backend.client.elsewhere import *
+from backend.client.runs import *
 from backend.schemas import (
     Band,
     BundleRead,

@@ -22,8 +22,7 @@ from backend.client.answers import (
     read_events,
 )
 from backend.client.cells import FLUSH_SECONDS, Cell, cells
-from backend.client.elsewhere import ElsewhereCalls
-from backend.client.runs import Run, new_run, send_file, spooled
+from backend.client.runs import ElsewhereCalls, Run, new_run, send_file, spooled
 from backend.schemas import (
     DryRunRead,
     ImportRead,

@@ -1,9 +1,9 @@
-"""A question with a name, tags, notes and an owner."""
+"""A question with a name, tags, notes and an owner; what a person submits to it."""
 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from backend.db import NO_SECOND_USE, Base, CreatedAt
@@ -70,3 +70,78 @@ class SavedViewRow(Base):
     name: Mapped[str] = mapped_column(String(100))
     filters: Mapped[dict[str, Any]]
     created_at: Mapped[CreatedAt]
+
+
+#: How the idempotency keys of a bundle's sweeps begin, by which its studies are known.
+BUNDLE_KEY = "bundle:"
+
+
+class SweepRow(Base):
+    """A grid of trials; its state and progress are derived from them, never stored."""
+
+    __tablename__ = "sweeps"
+    __table_args__ = (
+        Index(None, "study_id", "id"),
+        UniqueConstraint("study_id", "idempotency_key"),
+        CheckConstraint("total > 0", name="total_positive"),
+        CheckConstraint("reused >= 0 AND reused <= total", name="reused_within_total"),
+        NO_SECOND_USE,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    study_id: Mapped[int] = mapped_column(ForeignKey("studies.id", ondelete="CASCADE"))
+    owner_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    task: Mapped[str] = mapped_column(String(100), index=True)
+    device: Mapped[str] = mapped_column(String(16), default="auto")
+    spec: Mapped[dict[str, Any]]  # the grid in full, every default filled in
+    body: Mapped[dict[str, Any]]  # as it was sent
+    body_hash: Mapped[str] = mapped_column(String(64))
+    note: Mapped[str] = mapped_column(Text, default="")
+    idempotency_key: Mapped[str | None] = mapped_column(String(200))
+    total: Mapped[int]
+    reused: Mapped[int]
+    imported: Mapped[bool] = mapped_column(default=False)
+    engine_version: Mapped[str | None] = mapped_column(String(16))
+    created_at: Mapped[CreatedAt]
+    cancelled_at: Mapped[datetime | None]
+    round: Mapped[int | None]  # how many a search has planned; NULL: a grid
+    searching: Mapped[bool | None] = mapped_column(index=True)  # whether more may come
+
+
+class SweepTrialRow(Base):
+    """A trial's place in a sweep; a trial may be in many."""
+
+    __tablename__ = "sweep_trials"
+    __table_args__ = (
+        UniqueConstraint("sweep_id", "position"),
+        CheckConstraint("position >= 0", name="position_natural"),
+    )
+
+    sweep_id: Mapped[int] = mapped_column(
+        ForeignKey("sweeps.id", ondelete="CASCADE"), primary_key=True
+    )
+    trial_id: Mapped[int] = mapped_column(
+        ForeignKey("trials.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    position: Mapped[int]
+    reused: Mapped[bool]  # another sweep had already brought it
+    round: Mapped[int | None]  # of a search, in which it was asked for; NULL: a grid
+
+
+class SweepSummaryRow(Base):
+    """What a sweep's trials add up to once all have a result, which is final.
+
+    Derived, and only there to be quick: without a row everything is counted from the trials.
+    """
+
+    __tablename__ = "sweep_summaries"
+
+    sweep_id: Mapped[int] = mapped_column(
+        ForeignKey("sweeps.id", ondelete="CASCADE"), primary_key=True
+    )
+    completed: Mapped[int]
+    diverged: Mapped[int]
+    fresh: Mapped[int]
+    finished_at: Mapped[datetime | None]
+    layout: Mapped[str] = mapped_column(String(200))  # what a row of the curves consists of
+    curves: Mapped[dict[str, Any]]

@@ -3,7 +3,6 @@
 | module | what it is for |
 | --- | --- |
 | `wire` | findings as wire types, for the API, the Paper page and the report |
-| `panels` | a study's results as the curves of its pictures |
 | `pictures` | the report's pictures in all their variants |
 | `report` | the report itself |
 | `terminal` | plan, progress and checks, printed |

@@ -13,13 +13,14 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from backend.paper.panels import Panel, panels_of
 from backend.paper.pictures import (
     Look,
+    Panel,
     Variants,
     clip_picture,
     curve_picture,
     methods_of,
+    panels_of,
     tables_picture,
     templates,
     uci_pictures,

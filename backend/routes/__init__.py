@@ -3,15 +3,13 @@
 | module | what it is about |
 | --- | --- |
 | `parameters` | what several routes share: ids, paging, documented errors |
-| `system` | the service itself, and what can be run |
-| `accounts` | logins, one's own tokens, everybody's accounts |
-| `studies`, `sweeps`, `trials` | the nouns themselves |
-| `cells` | cells that programs elsewhere claim, and runs that they log |
+| `system` | the service itself, what can be run, and what a new installation begins with |
+| `accounts` | logins, tokens, everybody's accounts; what people leave for each other |
+| `studies`, `sweeps` | the nouns themselves |
+| `trials` | a trial, its curve and replay; cells that programs elsewhere claim |
 | `events` | what happens in a sweep, as it happens |
 | `analysis` | curves, numbers, comparisons, the paper's verdicts |
-| `start` | what a new installation begins with |
 | `transfer` | files out and in |
-| `team` | notes, who did what, saved views |
 | `illustrations` | numbers behind the toy pictures |
 """
 
@@ -20,14 +18,11 @@ from fastapi import APIRouter
 from backend.routes import (
     accounts,
     analysis,
-    cells,
     events,
     illustrations,
-    start,
     studies,
     sweeps,
     system,
-    team,
     transfer,
     trials,
 )
@@ -43,13 +38,13 @@ ROUTERS: tuple[APIRouter, ...] = (
     system.catalog_router,
     studies.router,
     sweeps.router,
-    cells.router,
+    trials.cell_router,
     events.router,
     trials.router,
     analysis.router,
     analysis.paper_router,
-    start.router,
+    system.start_router,
     transfer.router,
-    team.router,
+    accounts.team_router,
     illustrations.router,
 )

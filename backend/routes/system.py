@@ -1,19 +1,23 @@
-"""The service itself: alive, ready, who works, what can be run."""
+"""The service itself: alive, ready, who works, what can be run, and what it begins with."""
 
 from pathlib import Path
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from backend.db import reading, transaction, why_unusable
 from backend.db import reason as reason_of
-from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep, SettingsDep
+from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep, SettingsDep, WriterDep
 from backend.queue import Queue
 from backend.routes.parameters import ShortPage, errors
+from backend.routes.sweeps import announce
 from backend.schemas import (
+    BundleRead,
     CatalogRead,
     CheckRead,
+    FirstStudyRead,
     HealthRead,
     Page,
     QueueRead,
@@ -21,8 +25,9 @@ from backend.schemas import (
     StorageRead,
     WorkerRead,
 )
-from backend.services import catalog, maintenance, shards, workers
+from backend.services import accounts, catalog, maintenance, shards, start, workers
 from backend.services.paging import cut
+from backend.services.start import BundleLoading
 from backend.settings import VERSION
 from ib_core.datasets import data_dir
 
@@ -142,3 +147,53 @@ def get_metrics(request: Request, _: CallerDep) -> Response:
 def get_catalog(session: ReadDep, _: CallerDep) -> CatalogRead:
     """Return tasks, methods, activations, presets and the limits of a sweep."""
     return catalog.get(session)
+
+
+start_router = APIRouter(prefix="/api", tags=["start"])
+
+
+def _loading(request: Request) -> BundleLoading:
+    found: BundleLoading = request.app.state.loading
+    return found
+
+
+LoadingDep = Annotated[BundleLoading, Depends(_loading)]
+
+
+@start_router.post("/first-study", responses=errors())
+def begin_first_study(
+    engine: EngineDep, queue: QueueDep, settings: SettingsDep, caller: WriterDep
+) -> FirstStudyRead:
+    """Begin the first study if the history is empty, there are no accounts and it is wanted.
+
+    However often and by whomever it is asked for, it is begun once. The answer names it also
+    later.
+    """
+    with reading(engine) as session:
+        known, due = start.find_first_study(session), start.first_study_is_due(session)
+    if settings.auth or not settings.first_study or not due:
+        return FirstStudyRead(study_id=known)
+    request = start.prepare_first_study()
+    with transaction(engine) as session:
+        found = start.begin_first_study(session, request=request, by=caller)
+    announce(queue, list(found.shard_ids))
+    return FirstStudyRead(study_id=found.study_id)
+
+
+@start_router.get("/bundle", responses=errors())
+def get_bundle(session: ReadDep, loading: LoadingDep, _: CallerDep) -> BundleRead:
+    """Return whether the paper's reproduction, which comes with the program, is loaded."""
+    return loading.read(session)
+
+
+@start_router.post("/bundle", status_code=202, responses=errors())
+def load_bundle(
+    engine: EngineDep, settings: SettingsDep, loading: LoadingDep, caller: WriterDep
+) -> BundleRead:
+    """Begin to load the paper's reproduction into the history; a second time changes nothing."""
+    with transaction(engine) as session:
+        if loading.read(session).state != "loaded":
+            accounts.audit(session, by=caller, action="bundle.load")
+    loading.begin(settings)
+    with reading(engine) as session:
+        return loading.read(session)

@@ -1,17 +1,31 @@
-"""One trial: its outcome, its curve, what was recorded of its way, and its replay."""
+"""Trials: their outcomes, curves, recordings and replays; cells that programs elsewhere train."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Response
 from fastapi import Query as QueryParameters
 from pydantic import Field
+from sqlalchemy.orm import Session
 
 from backend.db import reading, transaction
-from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep, WriterDep
-from backend.routes.parameters import Query, TrialId, errors
+from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep, ReporterDep, WriterDep
+from backend.routes.parameters import Query, SweepId, TrialId, errors
 from backend.routes.sweeps import BROKER_AWAY, announce_errands
-from backend.schemas import CurveRead, RecordingRead, ReplayCreate, TrialRead
-from backend.services import accounts, replays, trials
+from backend.schemas import (
+    CellAnswer,
+    CellClaim,
+    CellClaimed,
+    CellRead,
+    CellReport,
+    CurveRead,
+    RecordingRead,
+    ReplayCreate,
+    RunCreate,
+    TrialRead,
+    TrialState,
+)
+from backend.services import accounts, replays, shards, studies, submission, sweeps, trials
+from backend.services.accounts import Caller
 
 router = APIRouter(prefix="/api/trials", tags=["trials"])
 
@@ -116,3 +130,72 @@ def replay_trial(
     if not told:
         found.messages.append(BROKER_AWAY.replace("the sweep", "the replay"))
     return found
+
+
+# --- cells
+
+
+cell_router = APIRouter(prefix="/api", tags=["cells"])
+
+#: States after which a search may go on.
+ENDED = (TrialState.COMPLETED, TrialState.DIVERGED, TrialState.FAILED)
+
+
+@cell_router.post("/sweeps/{sweep_id}/cells", responses=errors(400, 404, 413))
+def claim_cell(
+    sweep_id: SweepId, payload: CellClaim, engine: EngineDep, caller: ReporterDep
+) -> CellClaimed:
+    """Claim the next waiting cell of a sweep that was submitted with `"where": "agents"`.
+
+    Without a report for `lease_seconds` the cell is somebody else's.
+    """
+    with transaction(engine) as session:
+        _check_owner(session, sweep_id, caller)
+        taken = shards.claim_cell(session, sweep_id=sweep_id, agent=payload.agent)
+        cell = shards.read_cell(session, trial_id=taken.trials[0].id) if taken else None
+        progress = sweeps.progress_of(session, sweep_ids=[sweep_id])[sweep_id]
+        cancelled = sweeps.is_cancelled(session, sweep_id=sweep_id)
+        searching = sweeps.is_searching(session, sweep_id=sweep_id)
+    return CellClaimed(
+        cell=cell,
+        state=sweeps.state_of(progress, cancelled=cancelled, searching=searching),
+        # Between two rounds of a search nothing is unfinished, and yet more will come.
+        unfinished=progress.unfinished or int(searching and not cancelled),
+    )
+
+
+@cell_router.post("/sweeps/{sweep_id}/cells/{trial_id}", responses=errors(400, 404, 409, 413))
+def report_cell(
+    sweep_id: SweepId,
+    trial_id: TrialId,
+    payload: CellReport,
+    engine: EngineDep,
+    caller: ReporterDep,
+) -> CellAnswer:
+    """Say that a cell's program lives, what it has logged, and how it ended.
+
+    A report of a lost lease changes nothing, and the answer says so.
+    """
+    with transaction(engine) as session:
+        _check_owner(session, sweep_id, caller)
+        answer = shards.report_cell(session, sweep_id=sweep_id, trial_id=trial_id, report=payload)
+        more = answer.state in ENDED and sweeps.is_searching(session, sweep_id=sweep_id)
+    if more:  # apart: planning locks the study first, as cancelling does
+        with transaction(engine) as session:
+            sweeps.plan_round(session, sweep_id=sweep_id)
+    return answer
+
+
+def _check_owner(session: Session, sweep_id: int, caller: Caller) -> None:
+    caller.check_owner(studies.of_sweep(session, sweep_id=sweep_id)[1])
+
+
+@cell_router.post("/runs", status_code=201, responses=errors(400, 404, 413))
+def open_run(payload: RunCreate, engine: EngineDep, caller: WriterDep) -> CellRead:
+    """Begin to log a run as it happens, or go on with it; report on it as on a cell.
+
+    A study that is given by a name is made if the caller has none of that name.
+    """
+    with transaction(engine) as session:
+        trial_id = submission.open_run(session, run=payload, by=caller)
+        return shards.read_cell(session, trial_id=trial_id)

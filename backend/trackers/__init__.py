@@ -7,16 +7,21 @@
 | module | reads |
 | --- | --- |
 | `tracked` | a run of any tracker, and its row: names looked up, outcomes as the source says |
-| `libraries` | stores that only their own library reads: Optuna, MLflow, TensorBoard, Aim |
-| `exported` | exported files: W&B's and MLflow's CSV and JSON, any CSV or Parquet |
+| `sources` | exported files, and stores that only their own library reads |
 
 Libraries are imported when they are needed: `pip install 'etascope[importers]'`.
 """
 
 from collections.abc import Callable, Iterable
 
-from backend.trackers.exported import read_table, read_wandb
-from backend.trackers.libraries import read_aim, read_mlflow, read_optuna, read_tensorboard
+from backend.trackers.sources import (
+    read_aim,
+    read_mlflow,
+    read_optuna,
+    read_table,
+    read_tensorboard,
+    read_wandb,
+)
 from backend.trackers.tracked import Dropped, Found, Names, TrackedRun, rows_of
 from ib_core.errors import lookup
 

@@ -2,15 +2,13 @@
 
 | module | what it is for |
 | --- | --- |
-| `intake` | what may come in: how large, how slowly, how many at a time |
+| `intake` | what may come in: how large, how slowly, how many at a time; the file in a request |
 | `request_scope` | around every request: its id, its time, numbers for Prometheus, the last net |
-| `gate` | with accounts: nobody gets past without a login or a token |
-| `guard` | without accounts: other web sites are kept out |
+| `gate` | nobody gets past without a login or a token; without accounts, no other web site |
 | `entrance` | the login pages, their cookies, and where to go afterwards |
 | `failures` | every failure in one shape, also of paths that do not exist |
 | `answer_cache` | answers that cost time, kept until what they tell has changed |
 | `sweep_watch` | one look at a sweep for all who listen to it |
-| `uploads` | the file in a request |
 | `documentation` | the API's own page |
 """
 
@@ -19,12 +17,10 @@ from backend.web.documentation import docs_page
 from backend.web.entrance import drop_cookies, put_cookies
 from backend.web.entrance import router as entrance_router
 from backend.web.failures import ApiFallback, add_failure_handlers
-from backend.web.gate import AccountGate, document_tokens
-from backend.web.guard import LocalGuard
-from backend.web.intake import ImpatientProtocol, Intake
+from backend.web.gate import AccountGate, LocalGuard, document_tokens
+from backend.web.intake import ImpatientProtocol, Intake, Upload, read_upload
 from backend.web.request_scope import Monitor, RequestScope
 from backend.web.sweep_watch import Watch, Watches
-from backend.web.uploads import Upload, read_upload
 
 __all__ = [
     "AccountGate",

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from backend.logs import about
 from backend.services.shards import Counts
 from backend.web.failures import failure
-from backend.web.guard import READING
+from backend.web.gate import READING
 
 log = logging.getLogger("etascope.web")
 

@@ -2,25 +2,27 @@
 
 | module | what it has |
 | --- | --- |
-| `elements` | the small things: links, cards, badges, moments, people's own text, trouble |
+| `elements` | small things every page is made of: cards, failures, offers, what somebody did |
 | `shell` | what surrounds every page: header, navigation, who is logged in |
 | `controls` | labelled controls, whose values live in the address |
 | `family` | controls of pictures with many series, and the rate scrubber |
 | `number_fields` | the one field for numbers, and one with a slider |
-| `browser_drawn` | a graph that keeps its zoom, and plain elements: drawn from a store |
-| `illustrated` | what the illustrated pages share: looks, sliders, places to draw in |
+| `browser_drawn` | what the browser draws: graphs that keep their zoom, and illustrated pages |
 | `progress` | how far trials are: counts, a bar, a sentence; how often a page that follows asks |
-| `study_words` | what a study says |
-| `strip` | what was tested of every series, on the axis of a picture |
-| `scorecard` | the robustness numbers |
-| `trial_words` | a trial's settings, its outcome and its record |
+| `words` | studies and trials in words: what they say, what became of them |
+| `scorecard` | the robustness numbers, and the strip: what was tested of every series |
 | `paper_figure` | a picture made ready for a paper |
-| `people` | what somebody did, and what is shown only once |
-| `bundle` | the offer to load the paper's reproduction |
 """
 
-from dashboard.components.browser_drawn import draw_from, fill_from, plain_elements
-from dashboard.components.bundle import bundle_offer
+from dashboard.components.browser_drawn import (
+    draw_from,
+    drawing_place,
+    fill_from,
+    looks,
+    plain_elements,
+    slider_inputs,
+    sliders_for_browser,
+)
 from dashboard.components.controls import (
     BANDS,
     QUANTITIES,
@@ -40,7 +42,9 @@ from dashboard.components.controls import (
 )
 from dashboard.components.elements import (
     STATE_COLOUR,
+    activity,
     age,
+    bundle_offer,
     button_link,
     card,
     code,
@@ -53,6 +57,8 @@ from dashboard.components.elements import (
     markdown,
     method_swatch,
     not_found,
+    refused,
+    shown_once,
     state_badge,
     with_code,
 )
@@ -64,15 +70,8 @@ from dashboard.components.family import (
     family_panel,
     scrubber,
 )
-from dashboard.components.illustrated import (
-    drawing_place,
-    looks,
-    slider_inputs,
-    sliders_for_browser,
-)
 from dashboard.components.number_fields import NumberSlider, number_field
 from dashboard.components.paper_figure import figure_dialog, figure_from
-from dashboard.components.people import activity, refused, shown_once
 from dashboard.components.progress import (
     STATES,
     answering,
@@ -86,13 +85,21 @@ from dashboard.components.progress import (
     tick_stores,
     unfinished,
 )
-from dashboard.components.scorecard import more_numbers, scorecard_table, show_more_from
+from dashboard.components.scorecard import (
+    MOST_LANES,
+    lane_name,
+    more_numbers,
+    scorecard_table,
+    show_more_from,
+    strip_lanes,
+)
 from dashboard.components.shell import account_links, breadcrumbs, navigation, page_shell
-from dashboard.components.strip import MOST_LANES, lane_name, strip_lanes
-from dashboard.components.study_words import advice, answer_words, movement
-from dashboard.components.trial_words import (
+from dashboard.components.words import (
+    advice,
+    answer_words,
     at_rate,
     facts,
+    movement,
     outcome_pairs,
     record_facts,
     setting_pairs,

@@ -4,37 +4,32 @@
 | --- | --- |
 | `sensitivity` | the picture this product exists for: a value against the learning rate |
 | `difference` | two curves seed by seed: the first minus the second |
-| `pair_rails` | above and below differences: what left their scale |
-| `best_of` | the expected best of k rates, against k |
+| `divergence` | what diverged or left the scale: rails above and below, the strip |
+| `ranks` | the critical-difference diagram; the expected best of k rates, against k |
 | `across` | many tasks: ranks, performance profiles, chances, the middle half |
-| `ranks` | of these, the critical-difference diagram |
-| `curve` | a trial's losses by step |
-| `way` | its losses, norms and sharpness where they were recorded |
+| `curve` | a trial's losses by step; its norms and sharpness where they were recorded |
 | `paper` | the Paper page's own: clipped minus unclipped, the UCI tables |
-| `theorem` | what App. C's theorem bounds, against steps |
+| `learning` | losses over training, one rate lit; what App. C's theorem bounds, against steps |
 | `thumbnails` | curves in a table cell, a grid's rates, a search's brackets: without any script |
 | `scale` | the y axis: for the runs that learn, logarithmic, or for all |
+| `references` | lines to compare with: EB's best, the threshold, the initial loss |
 | `panels` | how rail, curves and strip share a figure's height |
 | `series` | one curve: its band, its mean, its seeds |
+| `traces` | traces as plain data |
 | `families` | many series: what tells them apart, which are wanted, colours and panels |
 | `facets` | the same curves as small multiples |
 | `maps` | heat maps: rate and a setting, rate and epoch |
 | `against` | the scorecard's numbers against a setting |
-| `learning` | losses over training, one rate lit |
 | `boxes` | the seeds at one rate |
-| `views` | these pictures by name, and what each needs |
-| `divergence` | the rail above and the strip below: what diverged |
-| `references` | lines to compare with: EB's best, the threshold, the initial loss |
 | `wording` | titles, axis names, hover texts, and the same for who does not see it |
-| `traces` | traces as plain data |
+| `views` | these pictures by name, and what each needs |
 
 Colours, dashes and markers are `dashboard.theme`'s; those who draw elsewhere find them here, too.
 """
 
 from dashboard.figures.across import across_figure
 from dashboard.figures.against import best_rate_moves
-from dashboard.figures.best_of import best_of_figure
-from dashboard.figures.curve import TrialCurve, curve_figure
+from dashboard.figures.curve import TrialCurve, curve_figure, shared_ranges, way_figure
 from dashboard.figures.difference import difference_figure
 from dashboard.figures.families import (
     AUTO,
@@ -47,6 +42,7 @@ from dashboard.figures.families import (
     token,
     varied,
 )
+from dashboard.figures.learning import theorem_figure, theorem_words
 from dashboard.figures.maps import EPOCH
 from dashboard.figures.paper import (
     accuracy_figure,
@@ -55,10 +51,9 @@ from dashboard.figures.paper import (
     edge_lines,
     sparks,
 )
-from dashboard.figures.ranks import rank_words
+from dashboard.figures.ranks import best_of_figure, rank_words
 from dashboard.figures.scale import ScaleName
 from dashboard.figures.sensitivity import Picture, sensitivity_figure
-from dashboard.figures.theorem import theorem_figure, theorem_words
 from dashboard.figures.thumbnails import (
     SPARK_REACH,
     bracket_bars,
@@ -71,14 +66,7 @@ from dashboard.figures.thumbnails import (
     sparkline,
 )
 from dashboard.figures.traces import MOST_OPENED, NOTHING_YET
-from dashboard.figures.views import (
-    FAMILY_VIEWS,
-    Answers,
-    needs_learning,
-    needs_rows,
-    view_figure,
-)
-from dashboard.figures.way import shared_ranges, way_figure
+from dashboard.figures.views import FAMILY_VIEWS, Answers, needs_learning, needs_rows, view_figure
 from dashboard.figures.wording import QUANTITY, series_name
 from dashboard.theme import METHOD_STYLE, PALETTE, Scheme, template
 

@@ -7,7 +7,6 @@ from typing import Any
 import plotly.graph_objects as go
 
 from backend.schemas import MovementRead, NumberRead, ScorecardRow
-from dashboard.figures.best_of import quantity_words
 from dashboard.figures.families import (
     Arrangement,
     Naming,
@@ -20,6 +19,7 @@ from dashboard.figures.families import (
     varied,
 )
 from dashboard.figures.panels import Grid
+from dashboard.figures.ranks import quantity_words
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import Trace, scatter
 from dashboard.figures.wording import caption_words, literal, title_words

@@ -13,13 +13,7 @@ from dashboard.figures.references import best_point
 from dashboard.figures.scale import Scale, choose_scale
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import Trace, opens, scatter
-from dashboard.figures.wording import (
-    axis_title,
-    caption_words,
-    literal,
-    title_lines,
-    title_words,
-)
+from dashboard.figures.wording import axis_title, caption_words, literal, title_lines, title_words
 from dashboard.formats import counted, number
 from dashboard.theme import PALETTE, Palette, SeriesStyle, faint, template
 

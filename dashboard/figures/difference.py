@@ -9,14 +9,14 @@ from typing import Any
 import plotly.graph_objects as go
 
 from backend.schemas import DifferenceKind, DifferencesRead, PairedPointRead, PairedRead
-from dashboard.figures.pair_rails import (
+from dashboard.figures.divergence import (
     SIDES,
     Lane,
     height_of,
     off_scale,
+    pair_rail_traces,
     rail_axis,
     rail_legend,
-    rail_traces,
 )
 from dashboard.figures.panels import LEGEND_ROW, TITLE, TITLE_LINE, ground, legend_rows, rate_axis
 from dashboard.figures.scale import Scale
@@ -183,7 +183,9 @@ def _add_panel(
         domain = [edge / inner for edge in edges[side]]
         place = {"xaxis": f"x{axis}", "yaxis": f"y{rail}"}
         narrow = picture.narrow
-        figure.add_traces(list(rail_traces(lanes, side, place, decades=high - low, narrow=narrow)))
+        figure.add_traces(
+            list(pair_rail_traces(lanes, side, place, decades=high - low, narrow=narrow))
+        )
         figure.update_layout({f"yaxis{rail}": rail_axis(lanes, domain, f"x{axis}")})
         figure.add_shape(**ground(domain[0], domain[1], palette.rail))
         anchor = f"y{rail}" if side == "lower" else anchor

@@ -1,14 +1,21 @@
-"""Learning curves: losses over training, coloured by rate, a panel a series; one rate lights up.
+"""Learning curves: losses over training, one rate lit; what App. C's theorem bounds, against steps.
 
 The browser lights up what it has already: a drag must not wait for anybody (`scrubber.js`).
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 
-from backend.schemas import LearningRateRead, LearningSeriesRead, SeriesRead
+from backend.schemas import (
+    LearningRateRead,
+    LearningSeriesRead,
+    SeriesRead,
+    TheoremLine,
+    TheoremRead,
+)
 from dashboard.figures.families import Naming, arrange, ramp, styles, varied
 from dashboard.figures.panels import Grid, columns_for, rate_axis
 from dashboard.figures.scale import Scale, choose_scale
@@ -16,7 +23,7 @@ from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import Trace, scatter
 from dashboard.figures.wording import QUANTITY, caption_words, literal, title_words
 from dashboard.formats import counted, number
-from dashboard.theme import PALETTE, SeriesStyle, template
+from dashboard.theme import PALETTE, Scheme, SeriesStyle, method_style, template
 
 #: More panels than this no screen holds; the first ones are drawn.
 MOST_PANELS = 12
@@ -224,3 +231,90 @@ def rates_of(series: Sequence[SeriesRead]) -> dict[str, Any]:
     """Return the rates a slider runs over."""
     rates = sorted({point.lr for line in series for point in line.points})
     return {"rates": rates, "words": [f"learning rate {number(rate)}" for rate in rates]}
+
+
+#: From the top: the number, its axis, whether that is logarithmic, its place.
+PANELS = (
+    ("average", "average of |g|²", True, [0.62, 1.0]),
+    ("theta", "|θ|", True, [0.31, 0.55]),
+    ("restarts", "restarts", False, [0.0, 0.24]),
+)
+HEIGHT = 640
+
+
+def theorem_figure(found: TheoremRead, scheme: Scheme = "light") -> go.Figure:
+    """Return the theorem's average, |theta| and restarts; higher rates have stronger lines."""
+    rates = sorted({line.lr for line in found.lines})
+    figure = go.Figure(layout={"template": template(scheme)})
+    told: set[str] = set()
+    for line in found.lines:
+        strength = 0.25 + 0.75 * (rates.index(line.lr) + 1) / len(rates)
+        for index, (name, *_) in enumerate(PANELS):
+            figure.add_trace(_trace(line, name, index, strength, legend=line.method not in told))
+            told.add(line.method)
+    axes: dict[str, Any] = {}
+    for index, (_, title, log, domain) in enumerate(PANELS):
+        end = "" if index == 0 else str(index + 1)
+        axes[f"yaxis{end}"] = {
+            "title": {"text": title},
+            "domain": domain,
+            "type": "log" if log else "linear",
+            "exponentformat": "power",
+        }
+    axes["xaxis"] = {"title": {"text": "steps"}, "anchor": f"y{len(PANELS)}"}
+    figure.update_layout(
+        **axes,
+        height=HEIGHT,
+        margin={"l": 84, "r": 20, "t": 36, "b": 48},
+        legend={"orientation": "h", "x": 0, "y": 1.01, "yanchor": "bottom"},
+        hovermode="closest",
+        meta={"label": theorem_words(found), "rates": False},
+    )
+    return figure
+
+
+def _trace(line: TheoremLine, name: str, index: int, strength: float, *, legend: bool) -> Any:
+    style = method_style(line.method)
+    values = getattr(line, name)
+    drawn = [value if name == "restarts" or (value or 0) > 0 else None for value in values]
+    return scatter(
+        x=line.step,
+        y=drawn,
+        mode="lines",
+        line={"color": style.colour, "dash": style.dash, "width": 2},
+        opacity=strength,
+        name=style.short,
+        legendgroup=line.method,
+        showlegend=legend and index == 0,
+        hovertext=[
+            f"<b>{style.short}, rate {number(line.lr)}</b><br>step {step}: {name} "
+            f"{'not finite' if value is None else number(value)}<br>|g| {_written(gradient)}, "
+            f"|θ| {_written(theta)}, {number(restarts or 0)} restarts"
+            for step, value, gradient, theta, restarts in zip(
+                line.step, values, line.gradient, line.theta, line.restarts, strict=True
+            )
+        ],
+        hoverinfo="text",
+        yaxis="y" if index == 0 else f"y{index + 1}",
+        meta=name,
+    )
+
+
+def _written(value: float | None) -> str:
+    return "–" if value is None or not math.isfinite(value) else number(value)
+
+
+def theorem_words(found: TheoremRead) -> str:
+    """Return where every method's average ends, at its lowest and its highest rate."""
+    parts = []
+    for method in dict.fromkeys(line.method for line in found.lines):
+        lines = sorted((one for one in found.lines if one.method == method), key=lambda o: o.lr)
+        ends = [_end(one) for one in (lines[0], lines[-1])[: len(lines)]]
+        parts.append(f"{method_style(method).short}’s average ends at {', and at '.join(ends)}")
+    return f"{'; '.join(parts)}." if parts else "Nothing was recorded."
+
+
+def _end(line: TheoremLine) -> str:
+    average, restarts = (values[-1] if values else None for values in (line.average, line.restarts))
+    again = counted(round(restarts or 0), "restart")
+    return f"{_written(average)} at rate {number(line.lr)} after {again}"

@@ -24,12 +24,7 @@ from dashboard.figures.references import best_point
 from dashboard.figures.scale import Scale, choose_scale
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import Trace, scatter
-from dashboard.figures.wording import (
-    axis_title,
-    caption_words,
-    literal,
-    title_words,
-)
+from dashboard.figures.wording import axis_title, caption_words, literal, title_words
 from dashboard.formats import number
 from dashboard.theme import BROKEN, PALETTE, template
 

@@ -4,13 +4,10 @@
 | --- | --- |
 | `measure` | races in turns, their ratios, and what they were run on |
 | `steps` | one training step: IB over EB, ours over stock torch |
-| `sweeps` | whole sweeps: our engine against a loop |
+| `sweeps` | whole sweeps against a plain loop; how cost grows; the edge finder against a grid |
 | `peers` | the same grid through Optuna and Ray |
-| `growth` | how time and memory grow with trials, width and time steps |
-| `launches` | what a step asks of a GPU, counted without one, and its budget |
-| `gpu` | what needs a real GPU to be known |
+| `gpu` | launches counted without a GPU, and their budget; what only a real one can tell |
 | `own_models` | anybody's models: our stacks against a plain loop |
-| `edges` | the edge finder against a dense grid: edges and numbers of trials |
 | `plain` | what people do today: one model, one loop, stock layers |
 
 Names are imported when first used: some contestants are installed with the extra `bench` alone.
@@ -20,15 +17,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ib_core.bench.edges import EdgeResult, best_split, compare_edges
-    from ib_core.bench.gpu import measure_gpu
-    from ib_core.bench.growth import measure_growth, measure_memory
-    from ib_core.bench.launches import LAUNCH_BUDGET, count_steps
+    from ib_core.bench.gpu import LAUNCH_BUDGET, count_steps, measure_gpu
     from ib_core.bench.measure import surroundings
     from ib_core.bench.own_models import OwnResult, race_own
     from ib_core.bench.peers import PEER_CASES, PeerResult, race_peers
     from ib_core.bench.steps import race_methods, race_steps
-    from ib_core.bench.sweeps import race_sweeps
+    from ib_core.bench.sweeps import (
+        EdgeResult,
+        best_split,
+        compare_edges,
+        measure_growth,
+        measure_memory,
+        race_sweeps,
+    )
 
 __all__ = [
     "LAUNCH_BUDGET",
@@ -51,15 +52,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "edges": "EdgeResult best_split compare_edges",
-    "gpu": "measure_gpu",
-    "launches": "LAUNCH_BUDGET count_steps",
-    "growth": "measure_growth measure_memory",
+    "gpu": "LAUNCH_BUDGET count_steps measure_gpu",
     "measure": "surroundings",
     "own_models": "OwnResult race_own",
     "peers": "PEER_CASES PeerResult race_peers",
     "steps": "race_methods race_steps",
-    "sweeps": "race_sweeps",
+    "sweeps": "EdgeResult best_split compare_edges measure_growth measure_memory race_sweeps",
 }
 
 

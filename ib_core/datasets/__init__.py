@@ -5,7 +5,7 @@
 | `base` | `Dataset`, `Split`, `Pieces`: what a data set is, and where they lie |
 | `mnist`, `music`, `uci`, `bundled` | a source each: sets and their layouts |
 | `procedural_music`, `text` | likewise |
-| `reading`, `matlab` | files that may be broken, and MATLAB's |
+| `reading` | files that may be broken, and MATLAB's |
 | `fetch`, `download` | getting one, and checking what one has |
 
 `DATASETS` lists them. Whoever trains has a set whole (`load_dataset`); whoever plans has its card

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ib_core.datasets.base import Content, DatasetInfo, Download, Layout, Pieces
-from ib_core.datasets.matlab import load_cells
-from ib_core.datasets.reading import read_npz, refuse
+from ib_core.datasets.reading import load_cells, read_npz, refuse
 
 NOTES = 88
 LOWEST_NOTE = 21

@@ -66,7 +66,7 @@ from ib_core.metrics.divergence import (
     sensible_threshold,
 )
 from ib_core.metrics.edge import RateCell, Strip
-from ib_core.metrics.learning import LEARNING, LearningCurve, SeedCurve, learning_curve
+from ib_core.metrics.means import LEARNING, LearningCurve, SeedCurve, learning_curve
 from ib_core.metrics.number import MetricValue, Number, number_text, rate_text, smooth
 from ib_core.metrics.paired import (
     DIFFERENCE,

@@ -10,10 +10,10 @@
 | `published` | what the paper says and prints |
 | `evidence` | `Evidence`: runs by the paper's experiments, whoever made them |
 | `measures` | the numbers with intervals that verdicts rest on |
-| `recorded`, `facts` | the authors' recorded runs; the tables of them that come along |
+| `facts` | tables of the authors' recorded runs, which come along |
 | `verdicts`, `uci` | whether an experiment, or UCI's tables, are reproduced: stated rules |
 | `claims`, `clipping` | the paper's sentences, each with its test |
-| `findings`, `headline` | everything there is to say, as values; in three sentences |
+| `findings` | everything there is to say, as values, and in three sentences |
 | `timing` | how much longer an IB step takes here |
 
 `python -m ib_core.reproduction` compares our authors profile with the authors' recorded runs,
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
         ProfileFindings,
         RunTimeFindings,
         find,
+        headlines,
     )
-    from ib_core.reproduction.headline import headlines
     from ib_core.reproduction.plan import (
         COMPARISON,
         FIELD,
@@ -155,10 +155,9 @@ _HOMES = {
     "evidence": "SETTINGS Evidence LossFacts RateFacts Run experiment_of runs_of",
     "facts": "SOURCE recorded_evidence",
     "findings": (
-        "RULES ClaimFindings Coverage ExperimentFindings Findings ProfileFindings "
-        "RunTimeFindings find"
+        "RULES ClaimFindings Coverage ExperimentFindings Findings ProfileFindings RunTimeFindings "
+        "find headlines"
     ),
-    "headline": "headlines",
     "plan": "COMPARISON FIELD PLAN RACE THEORY experiments race_folder",
     "published": "UNCLIPPED published_better",
     "studies": "Body Portion Study",

@@ -28,7 +28,7 @@ from ib_core.reproduction.evidence import (
     overheads_of,
     uci_of,
 )
-from ib_core.reproduction.recorded import RecordedRun, recorded_overheads, recorded_runs
+from ib_core.reproduction.published import RecordedRun, recorded_overheads, recorded_runs
 
 #: What the tables were made from, as a reader is told.
 SOURCE = "the authors' result files (github.com/francoisfagan/NN_ISGD)"

@@ -7,21 +7,18 @@
 | `values` | what settings take: their limits, and how each value is read |
 | `spec` | `SweepSpec`, `TrialSpec`: validated once, frozen afterwards; `specs_of` a body |
 | `checks` | what a sweep may not ask for |
-| `grid` | rates and seeds, checked |
 | `search` | what to find in place of rates, read; what it may take |
 | `rounds` | `next_round`: the planner of a search, and what it has found |
 | `families` | settings given as lists: one body for every combination |
 | `presets` | sweeps by name: the paper's experiments, and first ones |
 | `named_studies` | ten studies of the field, as presets |
-| `shard` | which trials train as one stack |
+| `shard` | which trials train as one stack, cut to their device's memory |
 | `cost`, `speed` | what a stack will take: work counted, speeds measured on this machine |
 | `on_gpu` | steps on a GPU: looked at seldom, replayed as a graph where that is right |
-| `parts` | a shard cut to its device's memory |
 | `engine` | `run_trials`: a stack, trained |
 | `recorder` | norms and sharpness of a stack while it trains |
 | `recording` | what was recorded of a trial, as numbers and bytes |
-| `story` | why a trial broke, in words |
-| `replay` | a trial trained again, alone and watched |
+| `replay` | a trial trained again, alone and watched; why it broke, in words |
 | `ways` | stacked or one by one: found out, with the reason |
 | `table` | `run_sweep`, `Results`: a sweep from Python or a notebook |
 | `processes` | `run_all`: stacks side by side on all cores; `Guard`: a shard in one of its own |
@@ -39,12 +36,19 @@ if TYPE_CHECKING:
     from ib_core.sweep.cost import stack_memory, stack_seconds
     from ib_core.sweep.engine import run_trials
     from ib_core.sweep.environment import choose_device
-    from ib_core.sweep.grid import count_seeds, log_grid
     from ib_core.sweep.lanes import LaneDied, can_fork, is_own, keep_pages
     from ib_core.sweep.presets import PRESETS, Preset
     from ib_core.sweep.processes import Guard, lanes_here, run_all
     from ib_core.sweep.recording import Recording, Wish, recording_answer
-    from ib_core.sweep.replay import Agreement, Replayed, agreement, replay_trial
+    from ib_core.sweep.replay import (
+        Agreement,
+        Replayed,
+        Story,
+        agreement,
+        layer_title,
+        replay_trial,
+        tell,
+    )
     from ib_core.sweep.request import PROFILES
     from ib_core.sweep.result import (
         COLUMNS,
@@ -85,8 +89,8 @@ if TYPE_CHECKING:
         specs_of,
     )
     from ib_core.sweep.speed import calibrate
-    from ib_core.sweep.story import Story, layer_title, tell
     from ib_core.sweep.table import Results, run_sweep
+    from ib_core.sweep.values import count_seeds, log_grid
     from ib_core.sweep.ways import Way, alone, choose_way, member_of
 
 __all__ = [
@@ -159,6 +163,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "values": "count_seeds log_grid",
     "cost": "stack_memory stack_seconds",
     "engine": "run_trials",
     "environment": "choose_device",
@@ -176,12 +181,10 @@ _HOMES = {
     "search": "Search",
     "shard": "PlannedShard plan_shards",
     "recording": "Recording Wish recording_answer",
-    "replay": "Agreement Replayed agreement replay_trial",
+    "replay": "Agreement Replayed Story agreement layer_title replay_trial tell",
     "request": "PROFILES",
-    "grid": "count_seeds log_grid",
     "spec": "Options SweepSpec TrialSpec bodies_of read_options specs_of",
     "speed": "calibrate",
-    "story": "Story layer_title tell",
     "table": "Results run_sweep",
     "ways": "Way alone choose_way member_of",
 }

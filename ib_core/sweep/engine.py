@@ -12,7 +12,6 @@ from ib_core.methods import Member, build_optimizer, find_method
 from ib_core.seeding import tensor_hash
 from ib_core.sweep.environment import choose_device, environment
 from ib_core.sweep.on_gpu import ReplayedSteps, all_finite, graphs_wanted, look_every
-from ib_core.sweep.parts import PartObserver, Trained, room_on, train_in_parts
 from ib_core.sweep.recorder import Recorder, first_bad_layer
 from ib_core.sweep.recording import EXPLODED
 from ib_core.sweep.result import (
@@ -27,7 +26,7 @@ from ib_core.sweep.result import (
     fingerprint,
     lost_point,
 )
-from ib_core.sweep.shard import stack_key
+from ib_core.sweep.shard import PartObserver, Trained, room_on, stack_key, train_in_parts
 from ib_core.sweep.spec import TrialSpec
 from ib_core.sweep.ways import BY_HAND, Way, alone, choose_way, member_of
 from ib_core.tasks import find_task

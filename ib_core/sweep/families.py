@@ -13,9 +13,8 @@ from typing import Any
 from ib_core.errors import InvalidSpec, UnknownName
 from ib_core.methods import OF_EVERY_METHOD, find_method, split_name
 from ib_core.options import Option
-from ib_core.sweep.grid import refuse_repeats
 from ib_core.sweep.settings import SETTINGS
-from ib_core.sweep.values import InPart
+from ib_core.sweep.values import InPart, refuse_repeats
 from ib_core.tasks import Task, find_task
 from ib_core.written import Unreadable
 

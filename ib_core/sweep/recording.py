@@ -1,6 +1,6 @@
 """What a trial did on its way: its layers' norms and its sharpness by step, kept as bytes.
 
-`ib_core.sweep.recorder` fills a `Recording` while a trial trains, `ib_core.sweep.story` tells in
+`ib_core.sweep.recorder` fills a `Recording` while a trial trains, `ib_core.sweep.replay` tells in
 words why it broke. Nothing here needs torch: services and pages read recordings.
 """
 

@@ -81,7 +81,7 @@ class Search:
     @property
     def coarse(self) -> tuple[float, ...]:
         """The rates of the first round: about one a decade, both ends included."""
-        from ib_core.sweep.grid import log_grid  # which reads what is written, as we do
+        from ib_core.sweep.values import log_grid  # which reads what is written, as we do
 
         return log_grid(self.low, self.high, max(2, round(math.log10(self.high / self.low)) + 1))
 

@@ -10,10 +10,10 @@ from ib_core.methods import find_method
 from ib_core.sweep import request
 from ib_core.sweep.checks import MOST_TRIALS, check_sweep
 from ib_core.sweep.families import beside, expand, too_many
-from ib_core.sweep.grid import check_rates, check_seeds, count_seeds, log_grid
 from ib_core.sweep.presets import PRESETS
 from ib_core.sweep.recording import Wish
 from ib_core.sweep.search import Search, searching
+from ib_core.sweep.values import check_rates, check_seeds, count_seeds, log_grid
 from ib_core.tasks import TASKS, PaperTask, Task, find_task
 
 

@@ -3,12 +3,10 @@
 | module | holds |
 | --- | --- |
 | `task` | `Task`, `Data`: the contract, for anybody's model |
-| `base` | `Defaults`, `Recipe`; `Workload`: what feeds a stack |
 | `paper` | `PaperTask`: networks of the paper, stacked by hand |
 | `catalogue`, `modern`, `modern_networks` | `TASKS`: every task that comes along |
-| `mup` | layers scaled so that the best rate does not move with the width |
 | `model_workload`, `stacked_model` | anybody's model, fed and stacked |
-| `rows_of_data`, `footprint` | the rows it is fed, and its size for planning |
+| `rows_of_data` | the rows it is fed |
 | `randomness`, `recurrent` | seeded dropout, and an LSTM that can be stacked |
 | `losses` | `LOSSES`, and accuracies |
 | `networks` | stacked networks: dense, convolutional, recurrent |
@@ -24,19 +22,21 @@ from typing import TYPE_CHECKING, Any
 
 from ib_core.errors import UnknownName
 from ib_core.known import Known
-from ib_core.tasks.base import (
+from ib_core.tasks.catalogue import MUSIC_RATES, TASKS, UCI_RATES
+from ib_core.tasks.paper import PaperTask, build_workload, parameter_count
+from ib_core.tasks.task import (
     CONV_FILTERS,
     EVALUATION_OUTPUTS,
     EVALUATION_ROWS,
     EVALUATION_STATES,
+    Data,
     Defaults,
     Evaluation,
+    Footprint,
     Recipe,
+    Task,
     Workload,
 )
-from ib_core.tasks.catalogue import MUSIC_RATES, TASKS, UCI_RATES
-from ib_core.tasks.paper import PaperTask, build_workload, parameter_count
-from ib_core.tasks.task import Data, Footprint, Task
 
 if TYPE_CHECKING:
     from ib_core.tasks.losses import LOSSES

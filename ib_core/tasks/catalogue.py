@@ -3,10 +3,9 @@
 from dataclasses import replace
 
 from ib_core.datasets import UCI_NAMES
-from ib_core.tasks.base import CONV_FILTERS, Defaults, Recipe
 from ib_core.tasks.modern import MODERN
 from ib_core.tasks.paper import PaperTask
-from ib_core.tasks.task import Task
+from ib_core.tasks.task import CONV_FILTERS, Defaults, Recipe, Task
 
 UCI_RATES = (0.001, 0.01, 0.1, 0.5, 1.0, 3.0, 5.0, 10.0, 30.0, 50.0)
 MUSIC_RATES = (0.5, 2.0, 5.0, 20.0, 50.0, 200.0, 500.0)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Bytes a GPT reads at once, and bytes there are.
 CONTEXT, BYTES = 32, 256
-#: Where muP is the standard network; see `ib_core.tasks.mup`.
+#: Where muP is the standard network; see `ib_core.tasks.networks`.
 BASE_WIDTH = 32
 #: Frames of music an LSTM reads at once, and notes there are.
 FRAMES, NOTES = 24, 88
@@ -24,14 +24,14 @@ FRAMES, NOTES = 24, 88
 
 def _gpt(width: int = 32, depth: int = 2, scaling: str = "standard") -> nn.Module:
     from ib_core.tasks.modern_networks import GPT
-    from ib_core.tasks.mup import Scaling
+    from ib_core.tasks.networks import Scaling
 
     return GPT(BYTES, CONTEXT, width, depth, Scaling(scaling, width / BASE_WIDTH))
 
 
 def _mlp(width: int = 32, depth: int = 2, scaling: str = "standard") -> nn.Module:
     from ib_core.tasks.modern_networks import MLP
-    from ib_core.tasks.mup import Scaling
+    from ib_core.tasks.networks import Scaling
 
     return MLP(64, 10, width, depth, Scaling(scaling, width / BASE_WIDTH))
 

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ib_core.tasks.mup import HIDDEN, INPUT, OUTPUT, ScaledLayerNorm, ScaledLinear, Scaling
+from ib_core.tasks.networks import HIDDEN, INPUT, OUTPUT, ScaledLayerNorm, ScaledLinear, Scaling
 
 
 class Block(nn.Module):

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ib_core.datasets import Dataset, data_card, data_hash, load_dataset
 from ib_core.errors import lookup
 from ib_core.options import Option, choice, whole
-from ib_core.tasks.base import CONV_FILTERS, Defaults, Recipe, Workload
-from ib_core.tasks.task import Task
+from ib_core.tasks.task import CONV_FILTERS, Defaults, Recipe, Task, Workload
 
 if TYPE_CHECKING:
     import torch

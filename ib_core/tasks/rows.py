@@ -9,16 +9,16 @@ from torch import Tensor, nn
 
 from ib_core.datasets import Dataset, Split
 from ib_core.seeding import Streams, evenly, hold_out, streams, tensor_hash
-from ib_core.tasks.base import (
+from ib_core.tasks.losses import LOSSES, accuracy
+from ib_core.tasks.networks import StackedConvNet, StackedMLP, draw_weights, fill_weights
+from ib_core.tasks.paper import PaperTask
+from ib_core.tasks.task import (
     CONV_FILTERS,
     EVALUATION_OUTPUTS,
     EVALUATION_ROWS,
     Evaluation,
     Recipe,
 )
-from ib_core.tasks.losses import LOSSES, accuracy
-from ib_core.tasks.networks import StackedConvNet, StackedMLP, draw_weights, fill_weights
-from ib_core.tasks.paper import PaperTask
 
 
 @dataclass(frozen=True, slots=True)

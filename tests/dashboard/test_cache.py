@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from dashboard.cache import REDRAW_SECONDS, Cache, ShownVersions, now_in_steps
+from dashboard.api_client import REDRAW_SECONDS, Cache, ShownVersions, now_in_steps
 from tests.coroutines import run
 
 
@@ -154,7 +154,7 @@ def test_what_is_forgotten_is_made_anew():
 
 def test_a_version_of_time_lasts_as_long_as_it_says(monkeypatch):
     now = [120.0]
-    monkeypatch.setattr("dashboard.cache.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("dashboard.api_client.time.monotonic", lambda: now[0])
     first = now_in_steps(60)
     now[0] += 59
     assert now_in_steps(60) == first

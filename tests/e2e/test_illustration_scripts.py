@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from dashboard.components.illustrated import looks
+from dashboard.components.browser_drawn import looks
 from dashboard.formats import number
 from dashboard.theme import METHOD_STYLE
 from tests.e2e.browser import patient

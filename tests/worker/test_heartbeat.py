@@ -16,9 +16,8 @@ from backend.services.workers import Worker
 from backend.settings import get_settings
 from tests.factories import claim, submit
 from tests.servers import wait_for
-from worker.heartbeat import HUNG, Heartbeat
+from worker.heartbeat import HUNG, Heartbeat, StopFlag
 from worker.reporter import Reporter
-from worker.stopping import StopFlag
 
 ONE = Worker("one", "host", 1, "cpu")
 

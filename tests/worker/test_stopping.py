@@ -2,7 +2,7 @@
 
 import os
 
-from worker.stopping import StopFlag
+from worker.heartbeat import StopFlag
 
 
 def in_a_child(action) -> int:

@@ -7,14 +7,10 @@ which owns every definition.
 | --- | --- |
 | `series` | trials as series, and what tells these apart |
 | `rate_curves` | which number a metric means, and its curve over the learning rates |
-| `scorecards` | the numbers of every series |
-| `task_answers` | what they say about every task, in words |
-| `learning` | losses over training, by series and rate |
-| `many_tasks` | series over many tasks: ranks, profiles, chances |
-| `comparisons` | series against each other, seed by seed |
-| `step_costs` | what a step costs, from races that workers have run |
-| `partners` | clipped series paired with unclipped ones of other studies |
-| `theorem_lines` | what App. C's theorem bounds, from records |
+| `scorecards` | the numbers of every series, what a step of it costs among them |
+| `task_answers` | what they say about every task, in words; unclipped partners of clipped series |
+| `learning` | losses over training, by series and rate; what App. C's theorem bounds |
+| `comparisons` | series against each other, seed by seed; over many tasks, by ranks and profiles |
 | `stored` | what the database holds, as series, and the answers made of it |
 
 What needs the database is imported when first used: `etascope sweep` groups and judges its trials
@@ -24,7 +20,7 @@ here as well, and needs none.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from backend.services.analysis.many_tasks import ACROSS, to_across
+from backend.services.analysis.comparisons import ACROSS, to_across
 from backend.services.analysis.rate_curves import Measure, to_plots, to_series
 from backend.services.analysis.scorecards import score_plots, scorecard_csv, to_rows
 from backend.services.analysis.series import (
@@ -39,9 +35,8 @@ from backend.services.analysis.series import (
 from backend.services.analysis.task_answers import to_answers
 
 if TYPE_CHECKING:
-    from backend.services.analysis.learning import learning_curves
-    from backend.services.analysis.partners import difference_studies
-    from backend.services.analysis.step_costs import method_of, name_of, network_hash, network_of
+    from backend.services.analysis.learning import learning_curves, theorem
+    from backend.services.analysis.scorecards import method_of, name_of, network_hash, network_of
     from backend.services.analysis.stored import (
         KEY_COLUMNS,
         compare,
@@ -52,7 +47,7 @@ if TYPE_CHECKING:
         settings_of,
         studies_version,
     )
-    from backend.services.analysis.theorem_lines import theorem
+    from backend.services.analysis.task_answers import difference_studies
 
 __all__ = [
     "ACROSS",

@@ -1,19 +1,29 @@
-"""Losses over training, by series and rate: what learning curves and maps over epochs show."""
+"""Losses over training by series and rate, and what App. C's theorem bounds."""
 
 from collections.abc import Collection, Sequence
 from itertools import groupby
+from statistics import median
 from typing import Any
 
 import numpy as np
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from backend.models import TrialRow
-from backend.schemas import LearningRateRead, LearningRead, LearningSeriesRead, LossMetric
+from backend.models import SweepRow, SweepTrialRow, TrialRow
+from backend.schemas import (
+    LearningRateRead,
+    LearningRead,
+    LearningSeriesRead,
+    LossMetric,
+    TheoremLine,
+    TheoremRead,
+)
 from backend.schemas import TrialState as State
 from backend.services.analysis.rate_curves import Measure
 from backend.services.analysis.series import Finished, series_id
 from backend.services.analysis.stored import load_series
-from backend.services.trials import COLUMNS, unpack
+from backend.services.trials import COLUMNS, COUNTED, unpack
+from ib_core.methods import place
 from ib_core.metrics import LEARNING, LearningCurve, SeedCurve, learning_curve
 
 STEP, EPOCH = COLUMNS.index("step"), COLUMNS.index("epoch")
@@ -116,3 +126,52 @@ def _readable(losses: Any, measure: Measure) -> list[float | None]:
     """Return six digits of every finite value: more would only make the answer long."""
     values = 1.0 - losses if measure.higher_is_better else losses
     return [float(f"{one:.6g}") if np.isfinite(one) else None for one in values.tolist()]
+
+
+DEFINITION = (
+    "Sum of rate x |g|^2 over the sum of rates so far, g being what a step multiplies by its "
+    "rate; the theorem of App. C bounds it for decaying rates with restarts. Medians over seeds."
+)
+NUMBERS = ("average", "gradient", "theta", "restarts")
+
+
+def theorem(session: Session, *, study_id: int) -> TheoremRead:
+    """Return the lines of a study; the caller has checked that the study exists."""
+    found = (
+        select(TrialRow.id, TrialRow.task, TrialRow.method, TrialRow.lr, TrialRow.record)
+        .join(SweepTrialRow, SweepTrialRow.trial_id == TrialRow.id)
+        .join(SweepRow, SweepRow.id == SweepTrialRow.sweep_id)
+        .where(SweepRow.study_id == study_id, TrialRow.state.in_(COUNTED))
+        .where(TrialRow.record.is_not(None))
+        .order_by(TrialRow.id)
+    )
+    groups: dict[tuple[str, str, float], list[dict[str, Any]]] = {}
+    seen: set[int] = set()
+    for trial_id, task, method, lr, record in session.execute(found):
+        if trial_id not in seen and "theorem" in record:
+            groups.setdefault((task, method, lr), []).append(record["theorem"])
+        seen.add(trial_id)
+    ordered = sorted(groups.items(), key=lambda item: (item[0][0], place(item[0][1]), *item[0][1:]))
+    return TheoremRead(
+        study_id=study_id,
+        definition=DEFINITION,
+        lines=[_line(*key, records) for key, records in ordered],
+    )
+
+
+def _line(task: str, method: str, lr: float, records: Sequence[dict[str, Any]]) -> TheoremLine:
+    """Return the medians over seeds, as far as the longest run goes."""
+    longest = max(records, key=lambda record: len(record["step"]))["step"]
+    columns = {
+        name: [
+            _middle([r[name][i] for r in records if i < len(r[name])]) for i in range(len(longest))
+        ]
+        for name in NUMBERS
+    }
+    return TheoremLine(task=task, method=method, lr=lr, seeds=len(records), step=longest, **columns)
+
+
+def _middle(values: Sequence[float | None]) -> float | None:
+    """Return the median; None where a run is no longer finite or has not begun."""
+    known = [value for value in values if value is not None]
+    return median(known) if known and len(known) == len(values) else None

@@ -36,11 +36,9 @@ from backend.schemas import (
     ScorecardRead,
     SensitivityRead,
 )
-from backend.services.analysis.comparisons import pair_to_read, pairs_of
-from backend.services.analysis.many_tasks import to_across
-from backend.services.analysis.partners import difference_studies, with_partners
+from backend.services.analysis.comparisons import pair_to_read, pairs_of, to_across
 from backend.services.analysis.rate_curves import Measure, to_plots, to_series
-from backend.services.analysis.scorecards import score_plots, to_rows
+from backend.services.analysis.scorecards import score_plots, step_costs, to_rows
 from backend.services.analysis.series import (
     Finished,
     Key,
@@ -50,8 +48,7 @@ from backend.services.analysis.series import (
     series_order,
     varied,
 )
-from backend.services.analysis.step_costs import step_costs
-from backend.services.analysis.task_answers import to_answers
+from backend.services.analysis.task_answers import difference_studies, to_answers, with_partners
 from backend.services.trials import COUNTED, UNFINISHED
 from ib_core.metrics import BAND_DEFINITIONS, DIFFERENCE, KINDS, paired_differences
 from ib_core.sweep.request import PROFILES

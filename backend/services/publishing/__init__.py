@@ -2,8 +2,7 @@
 
 | module | for |
 | --- | --- |
-| `contents` | what is published: curves, numbers, trials, how they were made |
-| `picture` | curves as SVG, for papers and where scripts do not run |
+| `contents` | what is published: curves, numbers, trials, how they were made; curves as SVG |
 | `files` | the page and the zip |
 
 The page draws itself with a script of its own, some 10 kB in `templates/`: a general plotting

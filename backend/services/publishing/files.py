@@ -12,8 +12,15 @@ from sqlalchemy import Engine
 
 from backend.db import reading
 from backend.services import analysis, trials
-from backend.services.publishing.contents import CITATION, METRICS, Contents, drawing, table, words
-from backend.services.publishing.picture import svg
+from backend.services.publishing.contents import (
+    CITATION,
+    METRICS,
+    Contents,
+    drawing,
+    svg,
+    table,
+    words,
+)
 from ib_core.written import inert
 
 Format = Literal["html", "zip"]

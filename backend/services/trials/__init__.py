@@ -3,9 +3,8 @@
 | module | for |
 | --- | --- |
 | `rows` | a trial's columns: answered, filled from the engine's result, found, locked, deleted |
-| `curves` | a trial's losses by step, as bytes |
+| `curves` | a trial's losses by step, and what was recorded of its way, as bytes |
 | `exporting` | trials as files, or as the engine's results |
-| `recordings` | what was recorded of a trial's way: stored, answered, exported |
 """
 
 from backend.services.trials.curves import (
@@ -13,23 +12,21 @@ from backend.services.trials.curves import (
     add_points,
     curve,
     curve_row,
+    export_recording,
     first_and_best,
     first_and_chosen,
     insert_or_replace_curve,
     insert_or_replace_rows,
+    recording,
+    store_recordings,
     unpack,
+    wishes,
 )
 from backend.services.trials.exporting import (
     MEDIA_TYPES,
     Format,
     export,
     stored_results,
-)
-from backend.services.trials.recordings import (
-    export_recording,
-    recording,
-    store_recordings,
-    wishes,
 )
 from backend.services.trials.rows import (
     CHUNK,

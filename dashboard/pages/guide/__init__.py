@@ -6,10 +6,9 @@ The page's layout stands here; its sections are
 | --- | --- |
 | `pictures` | pictures |
 | `numbers` | every number of the scorecard, with a picture: a page of its own |
-| `learning` | what is trained, and how |
-| `practice` | running, moving and citing studies |
-| `prose`, `sketch` | nothing: what sections and their pictures are made of |
-| `example`, `drawings` | the study that those pictures show, and how |
+| `practice` | what is trained and how; running, moving and citing studies |
+| `prose` | nothing: what sections are made of |
+| `sketch`, `drawings` | the study that their pictures show, and how |
 """
 
 from typing import Any
@@ -23,7 +22,7 @@ from dashboard.callbacks import browser_callback
 from dashboard.components import link
 from dashboard.ids import Guide
 from dashboard.markup import Component, html
-from dashboard.pages.guide import learning, numbers, pictures, practice
+from dashboard.pages.guide import numbers, pictures, practice
 from dashboard.pages.guide.prose import Section
 from dashboard.router import Page
 
@@ -32,7 +31,11 @@ __all__ = ["NUMBERS_PAGE", "PAGE", "layout", "sections"]
 
 def sections(catalog: CatalogRead) -> list[Section]:
     """Return the whole guide; what the API defines is quoted from it."""
-    return [*pictures.sections(catalog), *learning.sections(catalog), *practice.sections(catalog)]
+    return [
+        *pictures.sections(catalog),
+        *practice.learning_sections(catalog),
+        *practice.sections(catalog),
+    ]
 
 
 async def layout(**_query: str) -> Component:

@@ -3,16 +3,16 @@
 from collections.abc import Callable
 
 from dashboard.formats import number
-from dashboard.pages.guide.example import (
+from dashboard.pages.guide.sketch import (
     ACROSS,
     INITIAL,
     METHODS,
     RATES,
     UP,
+    Sketch,
     curves_sketch,
     example,
 )
-from dashboard.pages.guide.sketch import Sketch
 from dashboard.theme import Scheme
 
 #: Share of what there is to gain that a good rate may give up.

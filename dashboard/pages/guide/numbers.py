@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from dashboard.formats import counted
 from dashboard.markup import Component, html
 from dashboard.pages.guide import drawings
-from dashboard.pages.guide.example import (
+from dashboard.pages.guide.prose import Section, Term, prose, terms
+from dashboard.pages.guide.sketch import (
     METHODS,
     RATES,
     SEEDS,
+    Sketch,
     curves_sketch,
     example,
+    picture,
 )
-from dashboard.pages.guide.prose import Section, Term, prose, terms
-from dashboard.pages.guide.sketch import Sketch, picture
 from dashboard.theme import Scheme
 from ib_core.metrics import NUMBERS, NumberKind, advice, answer
 

@@ -4,8 +4,7 @@ The page's layout stands here; its parts are
 
 | module | what it has |
 | --- | --- |
-| `filters` | which studies are shown: the controls, what they ask the API, views saved of them |
-| `rows` | studies as plain rows, which the browser draws by itself |
+| `table` | studies as plain rows; which are shown: the controls, what they ask, saved views |
 """
 
 import asyncio
@@ -36,16 +35,18 @@ from dashboard.formats import counted
 from dashboard.ids import Bundle
 from dashboard.ids import History as ids
 from dashboard.markup import Component, dcc, html
-from dashboard.pages.history.filters import (
+from dashboard.pages.history.table import (
     CONTROLS,
+    archived_bar,
     asked_of,
     filter_bar,
     is_folded,
     narrowed,
+    running,
+    study_rows,
     views_button,
     views_dialog,
 )
-from dashboard.pages.history.rows import archived_bar, running, study_rows
 
 __all__ = ["PAGE", "layout"]
 

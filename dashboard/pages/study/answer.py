@@ -24,8 +24,15 @@ from backend.schemas import (
     TimingsRead,
 )
 from dashboard import ids as shared
-from dashboard.api_client import Trouble, ask, asked_client, get_visitor, may_change, sentence
-from dashboard.cache import Cache
+from dashboard.api_client import (
+    Cache,
+    Trouble,
+    ask,
+    asked_client,
+    get_visitor,
+    may_change,
+    sentence,
+)
 from dashboard.callbacks import callback, say
 from dashboard.components import (
     MOST_LANES,

@@ -15,8 +15,7 @@ from pydantic import BaseModel
 from backend.client import calls
 from backend.schemas import DifferenceKind, SensitivityRead, StudyRead
 from dashboard import ids as shared
-from dashboard.api_client import Trouble, ask, asked_client, learning_of, task_title
-from dashboard.cache import Cache
+from dashboard.api_client import Cache, Trouble, ask, asked_client, learning_of, task_title
 from dashboard.callbacks import callback
 from dashboard.components import choices_of, draw_from, unfinished
 from dashboard.figures import (

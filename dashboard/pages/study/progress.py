@@ -8,8 +8,16 @@ from dash import Input, Output, State, no_update
 
 from backend.client import calls
 from backend.schemas import Page, StudyRead, SweepRead
-from dashboard.api_client import ask, asked_client, get_visitor, may_change
-from dashboard.cache import MOST_STUDIES, Cache, ShownVersions, now_in_steps
+from dashboard.api_client import (
+    MOST_STUDIES,
+    Cache,
+    ShownVersions,
+    ask,
+    asked_client,
+    get_visitor,
+    may_change,
+    now_in_steps,
+)
 from dashboard.callbacks import browser_callback, callback
 from dashboard.components import (
     answering,

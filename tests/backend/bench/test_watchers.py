@@ -1,6 +1,6 @@
 """Watchers of the bench ask what a page asked, about a study of their own."""
 
-from backend.bench.watchers import about
+from backend.bench.service import about
 
 QUESTION = {
     "output": "study-status.children",

@@ -5,7 +5,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from backend.web.guard import is_loopback
+from backend.web.gate import is_loopback
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from backend.web.uploads import MOST_PARTS
+from backend.web.intake import MOST_PARTS
 from tests.backend.conftest import ADDRESS
 from tests.coroutines import run
 

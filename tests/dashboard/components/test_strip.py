@@ -5,8 +5,8 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.components.strip import MOST_LANES, spans, spoken, strip_lanes
-from dashboard.components.study_words import advice, answer_words
+from dashboard.components.scorecard import MOST_LANES, spans, spoken, strip_lanes
+from dashboard.components.words import advice, answer_words
 from tests.dashboard.dispatch import names, text_of
 from tests.dashboard.scored_answers import across, answers_of, rows, rows_of, score_losses
 

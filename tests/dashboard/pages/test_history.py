@@ -5,7 +5,7 @@ from dash import no_update
 from backend.schemas import BundleRead
 from dashboard.ids import History as ids
 from dashboard.pages import history
-from dashboard.pages.history import filters
+from dashboard.pages.history import table
 from tests.coroutines import run
 from tests.dashboard.dispatch import text_of, trigger
 
@@ -110,7 +110,7 @@ def test_no_match_is_not_an_empty_history(api):
 
 
 def test_the_next_page_is_added_below(api, dash_app, monkeypatch):
-    monkeypatch.setattr(filters, "PAGE_SIZE", 1)
+    monkeypatch.setattr(table, "PAGE_SIZE", 1)
     _, _, more, *_ = filtered()
     button = more.children.id
     answer = trigger(

@@ -9,7 +9,7 @@ from dash import no_update
 
 from backend.schemas import BundleRead
 from backend.services.start import race
-from dashboard.components import bundle
+from dashboard.components import elements
 from dashboard.ids import Bundle
 from dashboard.ids import Start as ids
 from dashboard.pages import start
@@ -189,7 +189,7 @@ def test_a_missing_bundle_is_offered_loaded_and_then_judged(api, dash_app):
     assert "Load the reproduction" in text_of(shown)
     assert done is False
     answer = trigger(dash_app, Bundle.LOADED, (Bundle.BUTTON, "n_clicks", 1))["response"]
-    assert answer[Bundle.WORDS]["children"] == bundle.LOADING
+    assert answer[Bundle.WORDS]["children"] == elements.LOADING
     assert answer[Bundle.INTERVAL]["disabled"] is False
     api.bundle = BundleRead(state="loaded", studies=39)
     answer = trigger(dash_app, Bundle.LOADED, (Bundle.INTERVAL, "n_intervals", 1))["response"]

@@ -7,12 +7,11 @@ from backend.client import ApiError, calls
 from backend.schemas import NoteRead, Page, ViewRead
 from dashboard import ids as shared
 from dashboard import pages
-from dashboard.components.elements import markdown
-from dashboard.components.people import DEEDS, deed
+from dashboard.components.elements import DEEDS, deed, markdown
 from dashboard.components.shell import account_links
 from dashboard.ids import Account, Admin, Discussion, Study, Views
 from dashboard.pages import account, admin, history
-from dashboard.pages.history import filters
+from dashboard.pages.history import table
 from dashboard.router import render
 from tests.coroutines import run
 from tests.dashboard.answers import NOW
@@ -227,10 +226,10 @@ def test_who_is_no_admin_reads_why_not(api):
 def test_a_view_is_the_filters_that_were_changed_and_leads_back_to_them(api, dash_app):
     values = ("digits", "", None, "running", True, "name", "ada")
     wanted = {"q": "digits", "state": "running", "archived": "1", "sort": "name", "owner": "ada"}
-    assert filters.filters_of(values) == wanted
-    assert filters.filters_of(NOTHING) == {}
+    assert table.filters_of(values) == wanted
+    assert table.filters_of(NOTHING) == {}
     view = ViewRead(id=1, name="Hers", filters={"q": "a b", "owner": "ada"})
-    assert filters.address_of(view) == "/history?q=a+b&owner=ada"
+    assert table.address_of(view) == "/history?q=a+b&owner=ada"
     pressed = (Views.SAVE, "n_clicks", 1)
     given = {Views.NAME: "Hers", "history-owner": "ada"}
     answer = trigger(dash_app, f"{Views.LIST}.children@", pressed, **given)["response"]

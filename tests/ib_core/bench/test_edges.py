@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from ib_core.bench import EdgeResult, best_split, compare_edges, edges
+from ib_core.bench import EdgeResult, best_split, compare_edges, sweeps
 from ib_core.sweep import Seen
 
 
@@ -28,8 +28,8 @@ def test_an_edge_is_where_the_fewest_rates_are_exceptions(text, edge) -> None:
 
 
 def test_searches_and_grids_of_real_trials_are_compared(monkeypatch) -> None:
-    monkeypatch.setattr(edges, "CASES", (("toy/quadratic", ("eb",), 1),))
-    monkeypatch.setattr(edges, "ASKED", {"find": "edge", "from": 0.1, "to": 100, "within": 1.3})
+    monkeypatch.setattr(sweeps, "CASES", (("toy/quadratic", ("eb",), 1),))
+    monkeypatch.setattr(sweeps, "ASKED", {"find": "edge", "from": 0.1, "to": 100, "within": 1.3})
     told: list[str] = []
     (found,) = compare_edges(tell=told.append)
     assert isinstance(found, EdgeResult)

@@ -6,8 +6,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from ib_core.bench.gpu import _measured
-from ib_core.bench.launches import COUNTED, FEW, LAUNCH_BUDGET, MANY, count_launches, launches_of
+from ib_core.bench.gpu import (
+    COUNTED,
+    FEW,
+    LAUNCH_BUDGET,
+    MANY,
+    _measured,
+    count_launches,
+    launches_of,
+)
 from ib_core.bench.steps import engine_steps
 from ib_core.kernels import torch_formulas
 from ib_core.methods import METHODS

@@ -16,7 +16,7 @@ from ib_core.reproduction.facts import (
     make_facts,
     recorded_evidence,
 )
-from ib_core.reproduction.recorded import recorded_file, recorded_overheads, recorded_runs
+from ib_core.reproduction.published import recorded_file, recorded_overheads, recorded_runs
 
 LINE = {
     **{"experiment": "05_jsb_chorales", "dataset": "JSB Chorales", "batch_size": "1", "clip": "0"},

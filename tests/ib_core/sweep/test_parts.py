@@ -7,8 +7,8 @@ from ib_core.methods import METHODS
 from ib_core.sweep import engine
 from ib_core.sweep.cost import stack_memory
 from ib_core.sweep.engine import _StackRun, run_trials
-from ib_core.sweep.parts import fitting
 from ib_core.sweep.result import Observer
+from ib_core.sweep.shard import fitting
 from ib_core.sweep.spec import SweepSpec
 from ib_core.tasks.networks import StackedConv
 from ib_core.tasks.rows import RowsWorkload

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from ib_core.sweep import run_sweep
 from ib_core.tasks import find_task
 from ib_core.tasks.modern import BASE_WIDTH
-from ib_core.tasks.mup import HIDDEN, INPUT, OUTPUT, SCALINGS, Scaling
+from ib_core.tasks.networks import HIDDEN, INPUT, OUTPUT, SCALINGS, Scaling
 
 Optimizer = Callable[..., torch.optim.Optimizer]
 STEPS, SEEDS = 3, 2

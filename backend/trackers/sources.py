@@ -1,8 +1,10 @@
-"""Stores that only their own library reads: Optuna, MLflow, TensorBoard's event files, Aim."""
+"""Where runs come from: exported files, and stores that only their own library reads."""
 
+import csv
+import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -77,7 +79,7 @@ def _optuna_state(trial: Any) -> State:
 def read_mlflow(store: str, names: Names) -> Iterator[TrackedRun]:
     """Yield the runs of every experiment of a tracking store, or of an exported file."""
     if store.endswith((".csv", ".json", ".parquet")):
-        from backend.trackers.exported import read_table
+        from backend.trackers.sources import read_table
 
         yield from read_table(store, names)
         return
@@ -204,3 +206,128 @@ def _without_prefix(settings: dict[str, Any]) -> dict[str, Any]:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")[:300]
+
+
+#: Columns that say how a run ended, and what their words mean; any other word: it has ended.
+STATES = ("state", "status", "outcome", "State", "Status")
+MEANINGS: dict[str, State] = {
+    "running": "running",
+    "pending": "running",
+    "scheduled": "running",
+    "preempting": "running",
+    "queued": "running",
+    "failed": "failed",
+    "fail": "failed",
+    "crashed": "failed",
+    "killed": "failed",
+    "preempted": "failed",
+}
+IDS = ("id", "run_id", "ID", "Name", "name", "run")
+ERRORS = ("error", "failure", "exception")
+SECONDS = ("seconds", "_runtime", "Runtime", "duration", "summary._runtime")
+
+
+def read_table(store: str, names: Names) -> Iterator[TrackedRun]:
+    """Yield a run for every row of a CSV, JSON or Parquet file."""
+    path = Path(store)
+    for number_, row in enumerate(_rows(path), start=1):
+        yield _run(path.stem, number_, dict(flat(row)), names)
+
+
+def read_wandb(store: str, names: Names) -> Iterator[TrackedRun]:
+    """Yield the runs of a W&B export: the table's CSV, or JSON as its public API gives runs.
+
+    Of JSON, `config` and `summary` (or `summary_metrics`) are flattened; `history` may be a list
+    of rows with `_step`.
+    """
+    path = Path(store)
+    for number_, row in enumerate(_rows(path), start=1):
+        history = row.pop("history", None) if isinstance(row.get("history"), list) else None
+        values = dict(flat(row))
+        for place in ("config.", "summary.", "summary_metrics.", "summaryMetrics."):
+            found = {k.removeprefix(place): v for k, v in values.items() if k.startswith(place)}
+            values = {**values, **found}
+        run = _run(path.stem, number_, values, names)
+        loss = names.loss or "loss"
+        points = [
+            (float(one.get("_step", step)), value)
+            for step, one in enumerate(history or [])
+            if isinstance(one, Mapping) and (value := _measured(one.get(loss))) is not None
+        ]
+        yield TrackedRun(
+            id=run.id,
+            state=run.state,
+            values=run.values,
+            task=str(values.get("project") or path.stem),
+            loss=run.loss,
+            history=points,
+            error=run.error,
+            seconds=run.seconds,
+            about=run.about,
+        )
+
+
+def _run(task: str, line: int, values: dict[str, Any], names: Names) -> TrackedRun:
+    said = next((str(values[name]).lower() for name in STATES if values.get(name)), "")
+    identity = next((str(values[name]) for name in IDS if values.get(name)), f"row {line}")
+    return TrackedRun(
+        id=identity,
+        state=MEANINGS.get(said, "finished"),
+        values={name: _plain(value) for name, value in values.items()},
+        task=task,
+        loss=_measured(values.get(names.loss or "loss")),
+        error=next((str(values[name]) for name in ERRORS if values.get(name)), None)
+        or (f"Its source says {said}." if said else None),
+        seconds=next((number(values[name]) for name in SECONDS if values.get(name)), None),
+        about={"line": line, "state": said, "name": values.get("Name") or values.get("name")},
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Return a value; W&B and MLflow write NaN and infinity as words."""
+    if isinstance(value, str) and value.strip().lower() in ("nan", "inf", "infinity", "-infinity"):
+        return float(value)
+    return value
+
+
+def _measured(value: Any) -> float | None:
+    return math.nan if isinstance(value, float) and math.isnan(value) else number(value)
+
+
+def _rows(path: Path) -> Iterable[dict[str, Any]]:
+    if not path.is_file():
+        raise InvalidSpec(f"There is no file {path}.")
+    if path.suffix == ".parquet":
+        return _parquet(path)
+    if path.suffix in (".json", ".jsonl"):
+        return _json(path)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _parquet(path: Path) -> list[dict[str, Any]]:
+    # Imported when first needed: it takes some 60 MB.
+    import pyarrow.parquet as pq
+
+    try:
+        # In one thread: a pool of its own, ended with the process, now and then takes it down.
+        table = pq.read_table(path, use_threads=False, pre_buffer=False)
+    except (OSError, ValueError) as error:
+        raise InvalidSpec(f"{path} is not Parquet: {error}.") from None
+    return list(table.to_pylist())
+
+
+def _json(path: Path) -> list[dict[str, Any]]:
+    text = path.read_text("utf-8")
+    try:
+        if path.suffix == ".jsonl":
+            found = [json.loads(line) for line in text.splitlines() if line.strip()]
+        else:
+            found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidSpec(f"{path} is not JSON: {error}.") from None
+    if isinstance(found, dict):
+        found = found.get("runs", [found])
+    if not isinstance(found, list) or not all(isinstance(run, dict) for run in found):
+        raise InvalidSpec(f"{path} must hold a list of runs.")
+    return found

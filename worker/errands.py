@@ -1,4 +1,4 @@
-"""One replay from claim to finish: a trial trained again alone, recorded, and compared."""
+"""One errand from claim to finish: a trial replayed alone and recorded, a race of steps."""
 
 import logging
 import time
@@ -6,9 +6,11 @@ from collections.abc import Callable, Collection
 
 from sqlalchemy.orm import Session
 
-from backend.services import replays
+from backend.services import replays, timings
 from backend.services.replays import ReplayClaim
+from backend.services.timings import BASELINE, TimingClaim
 from backend.services.workers import Worker
+from ib_core.bench import race_methods
 from ib_core.sweep import (
     Observer,
     TrialSpec,
@@ -18,8 +20,8 @@ from ib_core.sweep import (
     replay_trial,
     run_trials,
 )
+from worker.heartbeat import StopFlag
 from worker.reporter import LeaseLost, Stopped
-from worker.stopping import StopFlag
 from worker.training import engine_device, explain, guard, write_until_it_works
 
 log = logging.getLogger(__name__)
@@ -101,3 +103,42 @@ def _end(claim: ReplayClaim, stopping: StopFlag, write: Callable[[Session], bool
     what = f"end the replay of trial {claim.trial_id}"
     if not write_until_it_works(stopping, write, what=what):
         log.warning("The replay of trial %d was taken back before it ended.", claim.trial_id)
+
+
+def measure(timing_id: int, *, worker: Worker, stopping: StopFlag) -> None:
+    """Claim a race, run it and store its ratios; a second delivery finds nothing to claim."""
+    claim = write_until_it_works(
+        stopping,
+        lambda session: timings.claim(session, timing_id=timing_id, worker=worker.name),
+        what=f"claim timing {timing_id}",
+    )
+    if claim is None:
+        log.info("Timing %d: nothing to do.", timing_id)
+        return
+    log.info("Timing %d: %d methods.", timing_id, len(claim.trials))
+    device = engine_device(claim.device, worker.device)
+    try:
+        found = race_methods(claim.trials, baseline=BASELINE, device=device)
+    except Exception as error:
+        log.exception("Timing %d failed.", timing_id)
+        _fail(claim, explain(error), stopping)
+        return
+    results = {
+        name: {"value": one.value, "low": one.low, "high": one.high, "rounds": one.rounds}
+        for name, one in found.items()
+    }
+    threads = f"{worker.threads} thread{'s' if worker.threads > 1 else ''}"
+    where = f"{device} ({worker.device_name or worker.host}, {threads})"
+
+    def store(session: Session) -> bool:
+        return timings.finish(session, claim=claim, results=results, measured_on=where)
+
+    if not write_until_it_works(stopping, store, what=f"end timing {timing_id}"):
+        log.warning("Timing %d was taken back before it ended.", timing_id)
+
+
+def _fail(claim: TimingClaim, error: str, stopping: StopFlag) -> None:
+    def write(session: Session) -> bool:
+        return timings.fail(session, claim=claim, error=error)
+
+    write_until_it_works(stopping, write, what=f"end timing {claim.timing_id}")
