@@ -40,7 +40,6 @@ from backend.schemas import (
     StudyRead,
     TaskRead,
 )
-from dashboard.markup import get_app
 
 T = TypeVar("T")
 
@@ -141,7 +140,7 @@ def connect(server: FastAPI, client: Sender) -> None:
 
 def asked_client() -> Sender:
     """Return what the current app's pages ask."""
-    return cast(Sender, get_app().server.state.dashboard_client)
+    return cast(Sender, dash.get_app().server.state.dashboard_client)
 
 
 def in_process_client(api: Any) -> AsyncClient:
@@ -151,7 +150,7 @@ def in_process_client(api: Any) -> AsyncClient:
 
 def api_address() -> str:
     """Return where a browser reaches the API: on this very server unless the app says otherwise."""
-    return str(getattr(get_app().server.state, "api_address", ""))
+    return str(getattr(dash.get_app().server.state, "api_address", ""))
 
 
 async def ask(call: Call[T]) -> T:

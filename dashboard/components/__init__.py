@@ -3,23 +3,20 @@
 | module | what it has |
 | --- | --- |
 | `elements` | small things every page is made of: cards, failures, offers, what somebody did |
-| `shell` | what surrounds every page: header, navigation, who is logged in |
-| `controls` | labelled controls, whose values live in the address |
-| `family` | controls of pictures with many series, and the rate scrubber |
-| `number_fields` | the one field for numbers, and one with a slider |
-| `browser_drawn` | what the browser draws: graphs that keep their zoom, and illustrated pages |
-| `progress` | how far trials are: counts, a bar, a sentence; how often a page that follows asks |
-| `words` | studies and trials in words: what they say, what became of them |
+| `controls` | labelled controls, whose values live in the address; those of many series |
+| `browser_drawn` | what the browser draws: number fields, graphs, illustrations; a paper's figure |
+| `words` | studies and trials in words: how far they are, what they say, what became of them |
 | `scorecard` | the robustness numbers, and the strip: what was tested of every series |
-| `paper_figure` | a picture made ready for a paper |
 """
 
 from dashboard.components.browser_drawn import (
+    NumberSlider,
     draw_from,
     drawing_place,
-    fill_from,
+    figure_dialog,
+    figure_from,
     looks,
-    plain_elements,
+    number_field,
     slider_inputs,
     sliders_for_browser,
 )
@@ -32,9 +29,15 @@ from dashboard.components.controls import (
     VALIDATION,
     Choice,
     Control,
+    arrange_from,
+    choices_of,
     control_group,
+    family_controls,
+    family_of,
+    family_panel,
     keep_in_url,
     read_controls,
+    scrubber,
     segmented,
     switch,
     values_of,
@@ -51,39 +54,19 @@ from dashboard.components.elements import (
     empty_state,
     error_panel,
     explained,
+    fill_from,
     guide_link,
+    icon,
     link,
     local_time,
     markdown,
     method_swatch,
     not_found,
+    plain_elements,
     refused,
     shown_once,
     state_badge,
     with_code,
-)
-from dashboard.components.family import (
-    arrange_from,
-    choices_of,
-    family_controls,
-    family_of,
-    family_panel,
-    scrubber,
-)
-from dashboard.components.number_fields import NumberSlider, number_field
-from dashboard.components.paper_figure import figure_dialog, figure_from
-from dashboard.components.progress import (
-    STATES,
-    answering,
-    ended,
-    goes_on,
-    progress_bar,
-    progress_panel,
-    progress_words,
-    retriable,
-    tick_from,
-    tick_stores,
-    unfinished,
 )
 from dashboard.components.scorecard import (
     MOST_LANES,
@@ -93,17 +76,27 @@ from dashboard.components.scorecard import (
     show_more_from,
     strip_lanes,
 )
-from dashboard.components.shell import account_links, breadcrumbs, navigation, page_shell
 from dashboard.components.words import (
+    STATES,
     advice,
     answer_words,
+    answering,
     at_rate,
+    ended,
     facts,
+    goes_on,
     movement,
     outcome_pairs,
+    progress_bar,
+    progress_panel,
+    progress_words,
     record_facts,
+    retriable,
     setting_pairs,
+    tick_from,
+    tick_stores,
     trial_facts,
+    unfinished,
 )
 
 __all__ = [
@@ -119,7 +112,6 @@ __all__ = [
     "Choice",
     "Control",
     "NumberSlider",
-    "account_links",
     "activity",
     "advice",
     "age",
@@ -127,7 +119,6 @@ __all__ = [
     "answering",
     "arrange_from",
     "at_rate",
-    "breadcrumbs",
     "bundle_offer",
     "button_link",
     "card",
@@ -149,6 +140,7 @@ __all__ = [
     "fill_from",
     "goes_on",
     "guide_link",
+    "icon",
     "keep_in_url",
     "lane_name",
     "link",
@@ -158,11 +150,9 @@ __all__ = [
     "method_swatch",
     "more_numbers",
     "movement",
-    "navigation",
     "not_found",
     "number_field",
     "outcome_pairs",
-    "page_shell",
     "plain_elements",
     "progress_bar",
     "progress_panel",

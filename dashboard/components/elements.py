@@ -1,5 +1,6 @@
 """Small things every page is made of: cards, failures, offers, what somebody did."""
 
+import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -11,11 +12,9 @@ from dash import Input, Output, no_update
 from backend.client import calls
 from backend.schemas import AuditRead, BundleRead
 from dashboard.api_client import ask, sentence
-from dashboard.callbacks import callback
-from dashboard.formats import NONE, counted, duration
+from dashboard.dash_blocks import Component, browser_callback, callback, dcc, html
 from dashboard.ids import Bundle as ids
-from dashboard.markup import Component, dcc, html
-from dashboard.theme import method_style
+from dashboard.theme import NONE, counted, duration, method_style
 
 #: Colours of trial and sweep states; the words beside them say the same.
 STATE_COLOUR = {
@@ -251,6 +250,35 @@ def shown_once(words: str, secret: str) -> Component:
 def refused(words: str) -> Component:
     """Return why something was not done."""
     return dmc.Text(words, c="red", mt=8)
+
+
+def plain_elements(store: str, place: str, meanwhile: Component) -> Component:
+    """Return a place for markup that no callback reads or changes in part, and what is shown first.
+
+    At every change of anything Dash asks each component of a page whether it changed, too, and a
+    new one makes it ask all of them again. A table of two hundred cells would slow down every
+    control beside it, so it is sent as data and the browser makes the elements (`fill_from`).
+
+    Args:
+        store: Holds the markup.
+        place: Shows it.
+        meanwhile: What is shown until there is any.
+    """
+    return html.Div(
+        [
+            dcc.Store(id=store),
+            html.Div(id=place, className="plain-elements"),
+            html.Div(meanwhile, className="until-filled"),
+        ]
+    )
+
+
+def fill_from(store: str, place: str) -> None:
+    """Let a place show the components, of `dash.html` only, that a store holds."""
+    browser_callback(
+        f"function(markup) {{ window.etascope.fillPlain({json.dumps(place)}, markup); }}",
+        Input(store, "data"),
+    )
 
 
 LOOK_MS = 1500

@@ -15,12 +15,10 @@ import dash_mantine_components as dmc
 from dash import Input, Output, State
 
 from backend.schemas import NumberRead, RateCellRead, ScorecardRow, StripRead
-from dashboard.callbacks import browser_callback
 from dashboard.components.elements import explained, method_swatch
+from dashboard.dash_blocks import Component, browser_callback, dcc, html
 from dashboard.figures import series_name
-from dashboard.formats import counted, number
-from dashboard.markup import Component, dcc, html
-from dashboard.theme import method_style, told_method
+from dashboard.theme import counted, method_style, number, told_method
 
 #: On the short card; the others appear with "More".
 SHORT = ("edge", "headroom", "start_at", "best_mean", "price", "lr_sensitivity")

@@ -19,8 +19,7 @@ from dashboard.figures.ranks import (
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import scatter
 from dashboard.figures.wording import literal, title_lines, title_words
-from dashboard.formats import counted, number, percent
-from dashboard.theme import SeriesStyle, template
+from dashboard.theme import SeriesStyle, counted, number, percent, template
 
 # Pixels
 ROW, PROFILES, HEADING, GAP, FOOT = 24, 250, 34, 22, 44

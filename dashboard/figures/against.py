@@ -23,8 +23,7 @@ from dashboard.figures.ranks import quantity_words
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import Trace, scatter
 from dashboard.figures.wording import caption_words, literal, title_words
-from dashboard.formats import number
-from dashboard.theme import PALETTE, SeriesStyle, template
+from dashboard.theme import PALETTE, SeriesStyle, number, template
 
 #: What is drawn, whether on a logarithmic axis.
 NUMBERS: tuple[tuple[str, bool], ...] = (

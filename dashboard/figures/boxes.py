@@ -14,8 +14,7 @@ from dashboard.figures.scale import Scale, choose_scale
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import Trace, opens, scatter
 from dashboard.figures.wording import axis_title, caption_words, literal, title_lines, title_words
-from dashboard.formats import counted, number
-from dashboard.theme import PALETTE, Palette, SeriesStyle, faint, template
+from dashboard.theme import PALETTE, Palette, SeriesStyle, counted, faint, number, template
 
 #: Pixels a series, with few and with many.
 ROW, SMALL_ROW, MANY = 40, 24, 16

@@ -9,8 +9,7 @@ import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
 from backend.schemas import CurveRead, RecordingRead, TrialRead
-from dashboard.formats import number
-from dashboard.theme import PALETTE, Scheme, method_style, template
+from dashboard.theme import PALETTE, Scheme, method_style, number, template
 
 Splits = Literal["both", "train"]
 #: Losses that span more than this factor are drawn on a logarithmic axis: one that explodes

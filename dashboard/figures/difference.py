@@ -23,14 +23,16 @@ from dashboard.figures.scale import Scale
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import MOST_DOTS, dashes, scatter
 from dashboard.figures.wording import QUANTITY, literal, title_lines, title_words
-from dashboard.formats import counted, number, signed
 from dashboard.theme import (
     METHOD_STYLE,
     PALETTE,
     Palette,
     SeriesStyle,
+    counted,
     faint,
+    number,
     series_style,
+    signed,
     template,
 )
 

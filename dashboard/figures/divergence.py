@@ -13,8 +13,7 @@ from backend.schemas import PairedRead, RatePointRead, SeriesRead
 from dashboard.figures.scale import Scale
 from dashboard.figures.traces import Trace, opens, scatter
 from dashboard.figures.wording import diverged_words
-from dashboard.formats import counted, number
-from dashboard.theme import SeriesStyle, faint
+from dashboard.theme import SeriesStyle, counted, faint, number
 
 # Pixels, to tell whether counts would run into each other; hover texts have them all the same.
 WIDE, NARROW, LETTER, MARKER = 640, 280, 6.5, 14

@@ -13,8 +13,7 @@ from dashboard.figures.scale import Scale
 from dashboard.figures.series import band_traces, finite_mean_trace, trials_of
 from dashboard.figures.traces import OPEN_RAIL, Trace, opens, scatter
 from dashboard.figures.wording import literal, mean_hover
-from dashboard.formats import counted, number
-from dashboard.theme import Palette, SeriesStyle
+from dashboard.theme import Palette, SeriesStyle, counted, number
 
 #: Share of a panel's height that its rail takes.
 RAIL = 0.11

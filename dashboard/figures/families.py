@@ -8,13 +8,13 @@ from urllib.parse import quote, unquote
 from plotly.colors import sample_colorscale
 
 from backend.schemas import ScorecardRow, SeriesRead
-from dashboard.formats import number
 from dashboard.theme import (
     CATEGORY_COLOURS,
     VARIANTS,
     Scheme,
     SeriesStyle,
     method_style,
+    number,
     series_style,
     told_method,
 )

@@ -22,8 +22,7 @@ from dashboard.figures.scale import Scale, choose_scale
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import Trace, scatter
 from dashboard.figures.wording import QUANTITY, caption_words, literal, title_words
-from dashboard.formats import counted, number
-from dashboard.theme import PALETTE, Scheme, SeriesStyle, method_style, template
+from dashboard.theme import PALETTE, Scheme, SeriesStyle, counted, method_style, number, template
 
 #: More panels than this no screen holds; the first ones are drawn.
 MOST_PANELS = 12

@@ -25,8 +25,7 @@ from dashboard.figures.scale import Scale, choose_scale
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import Trace, scatter
 from dashboard.figures.wording import axis_title, caption_words, literal, title_words
-from dashboard.formats import number
-from dashboard.theme import BROKEN, PALETTE, template
+from dashboard.theme import BROKEN, PALETTE, number, template
 
 EPOCH = "epoch"
 #: Pixels: a row of a map of settings, a map over epochs, and its legend of colours.

@@ -22,8 +22,7 @@ from backend.schemas import (
 )
 from dashboard.figures.panels import rate_axis
 from dashboard.figures.traces import scatter
-from dashboard.formats import number
-from dashboard.theme import METHOD_STYLE, PALETTE, Scheme, faint, template
+from dashboard.theme import METHOD_STYLE, PALETTE, Scheme, faint, number, template
 
 SPLITS = {"train_loss": "training loss, capped", "test_loss": "test loss"}
 SOURCES = {"text": "text profile", "authors": "authors profile", "recorded": "recorded runs"}

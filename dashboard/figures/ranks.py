@@ -12,13 +12,14 @@ from dashboard.figures.panels import AXIS, LEGEND_ROW, TITLE, TITLE_LINE, legend
 from dashboard.figures.sensitivity import Picture, styles_of
 from dashboard.figures.traces import scatter
 from dashboard.figures.wording import QUANTITY, literal, series_name, title_lines, title_words
-from dashboard.formats import counted, number
 from dashboard.theme import (
     METHOD_STYLE,
     PALETTE,
     Palette,
     SeriesStyle,
+    counted,
     faint,
+    number,
     series_style,
     template,
 )

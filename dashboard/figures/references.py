@@ -10,8 +10,7 @@ import plotly.graph_objects as go
 from backend.schemas import RatePointRead, SeriesRead
 from dashboard.figures.scale import Scale
 from dashboard.figures.traces import Trace, scatter
-from dashboard.formats import number
-from dashboard.theme import Palette, SeriesStyle, faint
+from dashboard.theme import Palette, SeriesStyle, faint, number
 
 
 @dataclass(frozen=True, slots=True)

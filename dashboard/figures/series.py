@@ -7,8 +7,7 @@ from backend.schemas import RatePointRead, SeriesRead
 from dashboard.figures.scale import Scale
 from dashboard.figures.traces import MOST_DOTS, dashes, opens, scatter
 from dashboard.figures.wording import mean_hover
-from dashboard.formats import number
-from dashboard.theme import SeriesStyle, faint
+from dashboard.theme import SeriesStyle, faint, number
 
 SeedsLook = Literal["none", "dots", "dashes"]
 

@@ -7,8 +7,7 @@ from html import escape
 from urllib.parse import quote
 
 from backend.schemas import SearchRead, SeriesFoundRead, Spark
-from dashboard.formats import number
-from dashboard.theme import METHOD_STYLE, method_style
+from dashboard.theme import METHOD_STYLE, method_style, number
 
 #: Of a sparkline, small enough for a table cell.
 WIDTH, HEIGHT, PAD = 132, 36, 4

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from html import escape
 
 from backend.schemas import Metric, RatePointRead, Reducer, ScorecardRow, SeriesKey, SeriesRead
-from dashboard.formats import counted, number, percent
-from dashboard.theme import METHOD_STYLE, method_style, told_method
+from dashboard.theme import METHOD_STYLE, counted, method_style, number, percent, told_method
 
 QUANTITY: dict[Metric, str] = {
     "train_loss": "training loss",

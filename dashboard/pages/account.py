@@ -12,10 +12,9 @@ from backend.client import ApiError, calls
 from backend.schemas import MeRead, PasswordChange, TokenCreate, TokenRead
 from dashboard import ids as shared
 from dashboard.api_client import ask, get_visitor, sentence
-from dashboard.callbacks import callback
 from dashboard.components import card, local_time, not_found, refused, shown_once
+from dashboard.dash_blocks import Component, callback, html
 from dashboard.ids import Account as ids
-from dashboard.markup import Component, html
 from dashboard.router import Page
 
 SCOPES = (

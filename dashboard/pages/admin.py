@@ -14,12 +14,11 @@ from backend.schemas import AuditRead, UserCreate, UserRead, UserUpdate
 from backend.schemas import Page as Listed
 from dashboard import ids as shared
 from dashboard.api_client import ask, get_visitor, sentence
-from dashboard.callbacks import callback, notice
 from dashboard.components import activity, card, local_time, not_found, refused, shown_once
-from dashboard.formats import counted
+from dashboard.dash_blocks import Component, callback, dcc, html, notice
 from dashboard.ids import Admin as ids
-from dashboard.markup import Component, dcc, html
 from dashboard.router import Page
+from dashboard.theme import counted
 
 LOOK_MS = 4000
 #: Of what everybody did.

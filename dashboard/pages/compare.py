@@ -20,7 +20,6 @@ from backend.schemas import (
 )
 from dashboard import ids as shared
 from dashboard.api_client import Trouble, ask, learning_of, task_title
-from dashboard.callbacks import callback
 from dashboard.components import (
     BANDS,
     QUANTITIES,
@@ -57,6 +56,7 @@ from dashboard.components import (
     values_of,
     view_control,
 )
+from dashboard.dash_blocks import Component, callback, dcc, html
 from dashboard.figures import (
     NOTHING_YET,
     Answers,
@@ -68,7 +68,6 @@ from dashboard.figures import (
     view_figure,
 )
 from dashboard.ids import Compare as ids
-from dashboard.markup import Component, dcc, html
 from dashboard.pages.study import metric_of, without_common
 from dashboard.router import Page
 from dashboard.theme import graph_config, scheme_of

@@ -9,7 +9,6 @@ from dash import Input, Output, State, dcc, html
 from dash.development.base_component import Component
 
 from dashboard import ids
-from dashboard.callbacks import browser_callback
 from dashboard.components import (
     Choice,
     Control,
@@ -27,7 +26,8 @@ from dashboard.components import (
     switch,
     values_of,
 )
-from dashboard.ids_of_illustrations import Toy
+from dashboard.dash_blocks import browser_callback
+from dashboard.ids import Toy
 from dashboard.router import Page
 
 LOSSES: tuple[Choice, ...] = (

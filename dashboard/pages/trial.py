@@ -11,7 +11,6 @@ from backend.client import ApiError, calls
 from backend.schemas import RecordingRead, TrialRead
 from dashboard import ids as shared
 from dashboard.api_client import ask, get_visitor, may_write
-from dashboard.callbacks import callback
 from dashboard.components import (
     Control,
     at_rate,
@@ -27,12 +26,11 @@ from dashboard.components import (
     setting_pairs,
     state_badge,
 )
+from dashboard.dash_blocks import Component, callback, dcc, html
 from dashboard.figures import NOTHING_YET, TrialCurve, curve_figure, shared_ranges, way_figure
-from dashboard.formats import number
 from dashboard.ids import Trial as ids
-from dashboard.markup import Component, dcc, html
 from dashboard.router import Page, View
-from dashboard.theme import graph_config, method_style, scheme_of
+from dashboard.theme import graph_config, method_style, number, scheme_of
 
 LIVE_MS = 1500
 MOST_POINTS = 1000

@@ -12,7 +12,6 @@ from backend.client import calls
 from backend.schemas import ActivationRead
 from dashboard import ids
 from dashboard.api_client import ask, get_catalog
-from dashboard.callbacks import browser_callback, callback
 from dashboard.components import (
     Choice,
     Control,
@@ -29,7 +28,8 @@ from dashboard.components import (
     sliders_for_browser,
     values_of,
 )
-from dashboard.ids_of_illustrations import Updates
+from dashboard.dash_blocks import browser_callback, callback
+from dashboard.ids import Updates
 from dashboard.router import Page
 
 SPANS: tuple[Choice, ...] = (("whole", "Whole step"), ("near", "Near zero"))

@@ -14,7 +14,6 @@ from backend.client import calls
 from backend.schemas import BundleRead, Metric, NumberRead, RanksRead, ScorecardRead, StudyRead
 from dashboard import ids as shared
 from dashboard.api_client import ask, get_visitor, may_write
-from dashboard.callbacks import browser_callback, callback
 from dashboard.components import (
     bundle_offer,
     button_link,
@@ -25,13 +24,12 @@ from dashboard.components import (
     method_swatch,
     with_code,
 )
+from dashboard.dash_blocks import Component, browser_callback, callback, dcc, html
 from dashboard.figures import NOTHING_YET, Picture, across_figure
-from dashboard.formats import NONE, counted, number
 from dashboard.ids import Bundle
 from dashboard.ids import WhichMethod as ids
-from dashboard.markup import Component, dcc, html
 from dashboard.router import Page
-from dashboard.theme import graph_config, scheme_of
+from dashboard.theme import NONE, counted, graph_config, number, scheme_of
 from ib_core.methods import METHODS
 from ib_core.metrics import which_method
 

@@ -10,12 +10,11 @@ from dash import Input, Output
 from backend.client import calls
 from backend.schemas import QueueRead, ReadyRead, StorageRead, WorkerRead
 from dashboard.api_client import ask
-from dashboard.callbacks import callback
 from dashboard.components import age, answering, card, local_time, tick_from, tick_stores
-from dashboard.formats import NONE, count, counted, duration, number, size
+from dashboard.dash_blocks import Component, callback, dcc, html
 from dashboard.ids import Workers as ids
-from dashboard.markup import Component, dcc, html
 from dashboard.router import Page
+from dashboard.theme import NONE, count, counted, duration, number, size
 
 INTERVAL_MS = 2000
 

@@ -13,7 +13,6 @@ from dash import Input, Output
 
 from backend.schemas import OfferRead
 from dashboard.api_client import get_catalog
-from dashboard.callbacks import callback
 from dashboard.components import (
     age,
     answering,
@@ -24,10 +23,10 @@ from dashboard.components import (
     tick_from,
     tick_stores,
 )
-from dashboard.formats import NONE, counted
+from dashboard.dash_blocks import Component, callback, dcc, html
 from dashboard.ids import YourModel as ids
-from dashboard.markup import Component, dcc, html
 from dashboard.router import Page
+from dashboard.theme import NONE, counted
 from ib_core.written import written
 
 INTERVAL_MS = 5000

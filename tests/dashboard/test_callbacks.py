@@ -5,10 +5,10 @@ import inspect
 import pytest
 from dash import Input, Output, no_update
 
-import dashboard.callbacks
+import dashboard.dash_blocks
 from backend.client import ApiError, ServerAway
 from dashboard import ids, pages
-from dashboard.callbacks import REGISTERED, callback, notice, report, say
+from dashboard.dash_blocks import REGISTERED, callback, notice, report, say
 
 assert pages.PAGES  # importing them declares their callbacks
 
@@ -49,7 +49,7 @@ def test_two_dashboards_in_one_process_both_have_all_callbacks(dash_app):
 def said(monkeypatch):
     shown = {}
     monkeypatch.setattr(
-        dashboard.callbacks.dash, "set_props", lambda id, props: shown.update({id: props})
+        dashboard.dash_blocks.dash, "set_props", lambda id, props: shown.update({id: props})
     )
     return shown
 

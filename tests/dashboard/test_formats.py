@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.formats import count, counted, duration, number, percent, rough, signed, size
+from dashboard.theme import count, counted, duration, number, percent, rough, signed, size
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from dash import html
 
 from backend.client import ApiError, ServerAway
 from dashboard import pages
-from dashboard.components import breadcrumbs
-from dashboard.router import Page, View, crumbs_of, query_of, render
+from dashboard.router import Page, View, breadcrumbs, crumbs_of, query_of, render
 from tests.coroutines import run
 from tests.dashboard.dispatch import text_of
 

@@ -8,8 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from dashboard.components.browser_drawn import looks
-from dashboard.formats import number
-from dashboard.theme import METHOD_STYLE
+from dashboard.theme import METHOD_STYLE, number
 from tests.e2e.browser import patient
 from tests.e2e.test_scripts import ASSETS, DASH
 

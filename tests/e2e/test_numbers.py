@@ -11,7 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from dashboard.formats import number
+from dashboard.theme import number
 from tests.e2e.conftest import Visit
 from tests.e2e.installation import ROOT, submit, wait_for_study
 

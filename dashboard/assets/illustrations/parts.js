@@ -3,7 +3,7 @@
 (function () {
   "use strict";
 
-  /* --- Numbers as dashboard/formats.py writes them ------------------------------------------- */
+  /* --- Numbers as dashboard/theme.py writes them ------------------------------------------- */
 
   const SUPERSCRIPT = "⁰¹²³⁴⁵⁶⁷⁸⁹";
   const trimmed = (text) =>

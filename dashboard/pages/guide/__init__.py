@@ -18,10 +18,9 @@ from dash import Input, Output
 
 from backend.schemas import CatalogRead
 from dashboard.api_client import get_catalog
-from dashboard.callbacks import browser_callback
 from dashboard.components import link
+from dashboard.dash_blocks import Component, browser_callback, html
 from dashboard.ids import Guide
-from dashboard.markup import Component, html
 from dashboard.pages.guide import numbers, pictures, practice
 from dashboard.pages.guide.prose import Section
 from dashboard.router import Page

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from dashboard.formats import number
 from dashboard.pages.guide.sketch import (
     ACROSS,
     INITIAL,
@@ -13,7 +12,7 @@ from dashboard.pages.guide.sketch import (
     curves_sketch,
     example,
 )
-from dashboard.theme import Scheme
+from dashboard.theme import Scheme, number
 
 #: Share of what there is to gain that a good rate may give up.
 TOLERANCE = 0.1

@@ -6,8 +6,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dashboard.formats import counted
-from dashboard.markup import Component, html
+from dashboard.dash_blocks import Component, html
 from dashboard.pages.guide import drawings
 from dashboard.pages.guide.prose import Section, Term, prose, terms
 from dashboard.pages.guide.sketch import (
@@ -19,7 +18,7 @@ from dashboard.pages.guide.sketch import (
     example,
     picture,
 )
-from dashboard.theme import Scheme
+from dashboard.theme import Scheme, counted
 from ib_core.metrics import NUMBERS, NumberKind, advice, answer
 
 BETTER = {"higher": "Higher is better.", "lower": "Lower is better.", "neither": ""}

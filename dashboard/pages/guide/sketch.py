@@ -13,9 +13,8 @@ from html import escape
 from itertools import product
 from urllib.parse import quote
 
-from dashboard.formats import number
-from dashboard.markup import Component, html
-from dashboard.theme import FONT, METHOD_STYLE, PALETTE, Palette, Scheme
+from dashboard.dash_blocks import Component, html
+from dashboard.theme import FONT, METHOD_STYLE, PALETTE, Palette, Scheme, number
 from ib_core.metrics import Number, RateCurve, SeedResult, TaskScore, score_task
 
 WIDTH, HEIGHT = 560, 230

@@ -19,7 +19,6 @@ from backend.schemas import BundleRead, Page, StudyRead, StudyUpdate
 from dashboard import ids as shared
 from dashboard import router
 from dashboard.api_client import ask, get_catalog, get_visitor, may_write
-from dashboard.callbacks import browser_callback, callback
 from dashboard.components import (
     Control,
     answering,
@@ -31,10 +30,9 @@ from dashboard.components import (
     tick_from,
     tick_stores,
 )
-from dashboard.formats import counted
+from dashboard.dash_blocks import Component, browser_callback, callback, dcc, html
 from dashboard.ids import Bundle
 from dashboard.ids import History as ids
-from dashboard.markup import Component, dcc, html
 from dashboard.pages.history.table import (
     CONTROLS,
     archived_bar,
@@ -47,6 +45,7 @@ from dashboard.pages.history.table import (
     views_button,
     views_dialog,
 )
+from dashboard.theme import counted
 
 __all__ = ["PAGE", "layout"]
 

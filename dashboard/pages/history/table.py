@@ -21,7 +21,6 @@ from backend.client import ApiError, calls
 from backend.schemas import MeRead, StudyRead, SweepState, ViewCreate, ViewFilters, ViewRead
 from dashboard import ids as shared
 from dashboard.api_client import ask, may_change, sentence
-from dashboard.callbacks import browser_callback, callback
 from dashboard.components import (
     STATE_COLOUR,
     STATES,
@@ -31,12 +30,11 @@ from dashboard.components import (
     refused,
     unfinished,
 )
+from dashboard.dash_blocks import Component, browser_callback, callback, html
 from dashboard.figures import spark_words, sparkline
-from dashboard.formats import counted
 from dashboard.ids import History as ids
 from dashboard.ids import Views
-from dashboard.markup import Component, html
-from dashboard.theme import method_style
+from dashboard.theme import counted, method_style
 
 Row = dict[str, Any]
 

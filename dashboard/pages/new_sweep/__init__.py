@@ -20,8 +20,8 @@ from backend.client import calls
 from backend.schemas import CatalogRead, StudyRead, TaskRead
 from dashboard.api_client import ask, find_task, get_catalog, get_visitor, may_change
 from dashboard.components import card
+from dashboard.dash_blocks import Component, dcc, html
 from dashboard.ids import NewSweep as ids
-from dashboard.markup import Component, dcc, html
 from dashboard.pages.new_sweep import forecast
 from dashboard.pages.new_sweep import form as fields
 from dashboard.pages.new_sweep.body import CHOSEN, FIELDS, LABELS, form_from_spec

@@ -11,12 +11,10 @@ from backend.client import ApiError, calls
 from backend.schemas import CatalogRead, DryRunRead, StudyCreate, SweepCreate, TaskRead
 from dashboard import ids as shared
 from dashboard.api_client import Trouble, ask, find_task, get_catalog, sentence
-from dashboard.callbacks import browser_callback, callback
 from dashboard.components import facts, with_code
+from dashboard.dash_blocks import Component, browser_callback, callback, html
 from dashboard.figures import rate_ticks, rates_words
-from dashboard.formats import count, duration, size
 from dashboard.ids import NewSweep as ids
-from dashboard.markup import Component, html
 from dashboard.pages.new_sweep import form as fields
 from dashboard.pages.new_sweep.body import (
     FIELDS,
@@ -33,7 +31,7 @@ from dashboard.pages.new_sweep.body import (
     shown_at,
     understood,
 )
-from dashboard.theme import METHOD_STYLE
+from dashboard.theme import METHOD_STYLE, count, duration, size
 from ib_core.written import written
 
 HIDDEN = {"display": "none"}

@@ -9,10 +9,10 @@ import dash_mantine_components as dmc
 from backend.schemas import CatalogRead, MethodRead, PresetRead, TaskRead
 from dashboard import ids as shared
 from dashboard.components import card, method_swatch, number_field
-from dashboard.formats import count, counted
+from dashboard.dash_blocks import Component, html
 from dashboard.ids import NewSweep as ids
-from dashboard.markup import Component, html
 from dashboard.pages.new_sweep.body import FAMILIES, FIELDS, KINDS, LABELS, PARTS, read_own
+from dashboard.theme import count, counted
 from ib_core.written import written
 
 

@@ -17,11 +17,10 @@ from dash import Input, Output
 from backend.client import calls
 from backend.schemas import BundleRead, PaperRead, StudyRead
 from dashboard.api_client import ask, get_visitor, may_write
-from dashboard.callbacks import browser_callback
 from dashboard.components import bundle_offer, card, guide_link, link
+from dashboard.dash_blocks import Component, browser_callback, dcc, html
 from dashboard.ids import Bundle
 from dashboard.ids import Paper as ids
-from dashboard.markup import Component, dcc, html
 from dashboard.pages.paper.detail import detail_card, messages
 from dashboard.pages.paper.matrix import matrix, verdict_badge
 from dashboard.pages.paper.tables import claims_table, run_times_table, uci_section

@@ -33,7 +33,6 @@ from dashboard.api_client import (
     may_write,
     sentence,
 )
-from dashboard.callbacks import browser_callback, callback
 from dashboard.components import (
     Control,
     card,
@@ -47,9 +46,9 @@ from dashboard.components import (
     values_of,
     with_code,
 )
+from dashboard.dash_blocks import Component, browser_callback, callback, dcc, html
 from dashboard.figures import NOTHING_YET, Picture, clip_figure, edge_lines, sensitivity_figure
 from dashboard.ids import Paper as ids
-from dashboard.markup import Component, dcc, html
 from dashboard.pages.paper.matrix import verdict_badge
 from dashboard.theme import METHOD_STYLE, graph_config, scheme_of
 

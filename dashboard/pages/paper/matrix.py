@@ -4,8 +4,8 @@ from typing import Any
 
 from backend.schemas import ExperimentRead, PaperRead, ProfileRead
 from dashboard.components import link
+from dashboard.dash_blocks import Component, html
 from dashboard.figures import spark_words, sparkline, sparks
-from dashboard.markup import Component, html
 
 HEAD = ("Experiment", "As the authors ran it", "As the text describes it")
 KINDS = {"reproduced": "completed", "differs": "diverged", "cannot tell": "open"}

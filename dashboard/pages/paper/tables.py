@@ -9,11 +9,10 @@ from backend.client import calls
 from backend.schemas import ClaimRead, JudgementRead, PaperRead, UciAccuracyRead
 from dashboard import ids as shared
 from dashboard.api_client import ask
-from dashboard.callbacks import callback
 from dashboard.components import card
+from dashboard.dash_blocks import Component, callback, dcc, html
 from dashboard.figures import NOTHING_YET, accuracy_figure, agreement_figure
 from dashboard.ids import Paper as ids
-from dashboard.markup import Component, dcc, html
 from dashboard.pages.paper.detail import run_button
 from dashboard.pages.paper.matrix import verdict_badge
 from dashboard.theme import graph_config, scheme_of

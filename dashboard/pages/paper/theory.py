@@ -8,11 +8,10 @@ from backend.client import calls
 from backend.schemas import StudyRead
 from dashboard import ids as shared
 from dashboard.api_client import ask
-from dashboard.callbacks import callback
 from dashboard.components import button_link, card, link
+from dashboard.dash_blocks import Component, callback, dcc, html
 from dashboard.figures import NOTHING_YET, theorem_figure, theorem_words
 from dashboard.ids import Paper as ids
-from dashboard.markup import Component, dcc, html
 from dashboard.theme import graph_config, scheme_of
 
 #: How the study is found: by the tag that its import gives it, and anybody may.

@@ -14,7 +14,6 @@ from dash import Input, Output, State, no_update
 from backend.client import calls
 from backend.schemas import RaceRead, StudyRead, SweepRead
 from dashboard.api_client import Trouble, ask, get_visitor, may_write
-from dashboard.callbacks import browser_callback, callback, report
 from dashboard.components import (
     Control,
     answering,
@@ -30,12 +29,12 @@ from dashboard.components import (
     tick_stores,
     unfinished,
 )
-from dashboard.formats import counted, rough
+from dashboard.dash_blocks import Component, browser_callback, callback, dcc, html, report
 from dashboard.ids import Bundle
 from dashboard.ids import Start as ids
-from dashboard.markup import Component, dcc, html
 from dashboard.pages.start.charts import curve_chart, race_picture
 from dashboard.router import Page
+from dashboard.theme import counted, rough
 from ib_core.written import NumberKind, Unreadable, read_number
 
 __all__ = ["PAGE", "layout"]

@@ -36,8 +36,8 @@ from dashboard.components import (
     scrubber,
     tick_stores,
 )
+from dashboard.dash_blocks import Component, dcc, html
 from dashboard.ids import Study as ids
-from dashboard.markup import Component, dcc, html
 from dashboard.pages.study import discussion, header, progress
 from dashboard.pages.study.answer import measure_line
 from dashboard.pages.study.controls import (

@@ -33,7 +33,6 @@ from dashboard.api_client import (
     may_change,
     sentence,
 )
-from dashboard.callbacks import callback, say
 from dashboard.components import (
     MOST_LANES,
     advice,
@@ -47,10 +46,10 @@ from dashboard.components import (
     show_more_from,
     strip_lanes,
 )
-from dashboard.formats import counted, number, rough
+from dashboard.dash_blocks import Component, callback, dcc, html, say
 from dashboard.ids import Study as ids
-from dashboard.markup import Component, dcc, html
 from dashboard.pages.study.controls import ANY, of_task, task_shown
+from dashboard.theme import counted, number, rough
 
 #: Those of a large study take a megabyte each.
 MOST_SCORES = 24

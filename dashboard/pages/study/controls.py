@@ -17,7 +17,6 @@ from backend.schemas import (
     SeriesRead,
     SweepRead,
 )
-from dashboard.callbacks import browser_callback
 from dashboard.components import (
     BANDS,
     QUANTITIES,
@@ -38,9 +37,9 @@ from dashboard.components import (
     values_of,
     view_control,
 )
+from dashboard.dash_blocks import Component, browser_callback, html
 from dashboard.figures import Family, ScaleName
 from dashboard.ids import Study as ids
-from dashboard.markup import Component, html
 
 #: So many tasks are drawn together unless one is chosen.
 MOST_TOGETHER = 4

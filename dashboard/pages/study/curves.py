@@ -16,8 +16,8 @@ from backend.client import calls
 from backend.schemas import DifferenceKind, SensitivityRead, StudyRead
 from dashboard import ids as shared
 from dashboard.api_client import Cache, Trouble, ask, asked_client, learning_of, task_title
-from dashboard.callbacks import callback
 from dashboard.components import choices_of, draw_from, unfinished
+from dashboard.dash_blocks import Component, callback, html
 from dashboard.figures import (
     FAMILY_VIEWS,
     QUANTITY,
@@ -31,9 +31,7 @@ from dashboard.figures import (
     shown_only,
     view_figure,
 )
-from dashboard.formats import counted
 from dashboard.ids import Study as ids
-from dashboard.markup import Component, html
 from dashboard.pages.study import progress
 from dashboard.pages.study.answer import scores_of
 from dashboard.pages.study.controls import (
@@ -44,7 +42,7 @@ from dashboard.pages.study.controls import (
     pairs_of_task,
     task_shown,
 )
-from dashboard.theme import PALETTE, Scheme, scheme_of, template
+from dashboard.theme import PALETTE, Scheme, counted, scheme_of, template
 from ib_core.metrics import KINDS
 
 #: What each picture of differences is made from.

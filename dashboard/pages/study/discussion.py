@@ -11,11 +11,10 @@ from backend.client import ApiError, calls
 from backend.schemas import MeRead, NoteCreate, NoteRead
 from dashboard import ids as shared
 from dashboard.api_client import ask, get_visitor, may_write, sentence
-from dashboard.callbacks import callback, notice
 from dashboard.components import activity, local_time, markdown
+from dashboard.dash_blocks import Component, callback, html, notice
 from dashboard.ids import Discussion as ids
 from dashboard.ids import Study
-from dashboard.markup import Component, html
 
 MOST_SHOWN = 50
 #: Of what was done to a study: so many are in sight, and so many are there at all.

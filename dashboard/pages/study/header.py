@@ -11,10 +11,9 @@ from backend.client import ApiError, calls
 from backend.schemas import StudyRead, StudyUpdate
 from dashboard import ids as shared
 from dashboard.api_client import api_address, ask
-from dashboard.callbacks import browser_callback, callback, notice
 from dashboard.components import button_link, figure_from, local_time, markdown, state_badge
+from dashboard.dash_blocks import Component, browser_callback, callback, html, notice
 from dashboard.ids import Study as ids
-from dashboard.markup import Component, html
 
 #: Lines as lines first; a picture of pixels for where nothing else is taken.
 PICTURES = {"pdf": "PDF", "svg": "SVG", "png": "PNG", "print": "Print…"}

@@ -18,7 +18,6 @@ from dashboard.api_client import (
     may_change,
     now_in_steps,
 )
-from dashboard.callbacks import browser_callback, callback
 from dashboard.components import (
     answering,
     goes_on,
@@ -27,8 +26,8 @@ from dashboard.components import (
     state_badge,
     tick_from,
 )
+from dashboard.dash_blocks import Component, browser_callback, callback
 from dashboard.ids import Study as ids
-from dashboard.markup import Component
 from dashboard.pages.study.sweeps import MOST_SWEEPS, found_so_far, sweep_list
 
 #: A study and its sweeps, as the API told them.

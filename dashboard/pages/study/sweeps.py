@@ -14,7 +14,6 @@ from backend.client import calls
 from backend.schemas import SearchRead, SweepCreate, SweepRead
 from dashboard import ids as shared
 from dashboard.api_client import api_address, ask, get_catalog
-from dashboard.callbacks import browser_callback, callback, say
 from dashboard.components import (
     link,
     local_time,
@@ -22,11 +21,10 @@ from dashboard.components import (
     state_badge,
     unfinished,
 )
+from dashboard.dash_blocks import Component, browser_callback, callback, html, say
 from dashboard.figures import bracket_bars, bracket_words, rates_words
-from dashboard.formats import counted, number
 from dashboard.ids import Study as ids
-from dashboard.markup import Component, html
-from dashboard.theme import METHOD_STYLE
+from dashboard.theme import METHOD_STYLE, counted, number
 from ib_core.sweep.request import body_of, command_line
 
 #: Of a study, in one answer of the API.

@@ -13,14 +13,20 @@ from backend.client import calls
 from backend.schemas import SweepRead, TrialRead, TrialState
 from dashboard import ids as shared
 from dashboard.api_client import Trouble, ask
-from dashboard.callbacks import browser_callback, callback
 from dashboard.components import at_rate, error_panel, link, state_badge, trial_facts
+from dashboard.dash_blocks import Component, browser_callback, callback, dcc, html
 from dashboard.figures import MOST_OPENED, QUANTITY, TrialCurve, curve_figure
-from dashboard.formats import NONE, duration, number
 from dashboard.ids import Study as ids
-from dashboard.markup import Component, dcc, html
 from dashboard.pages.study.sweeps import MOST_SWEEPS, differing, title, told_apart
-from dashboard.theme import METHOD_STYLE, graph_config, method_style, scheme_of
+from dashboard.theme import (
+    METHOD_STYLE,
+    NONE,
+    duration,
+    graph_config,
+    method_style,
+    number,
+    scheme_of,
+)
 
 PAGE = 100
 

@@ -12,7 +12,7 @@ from sqlalchemy import text
 import dashboard.pages
 from backend.db import Base, transaction
 from backend.schemas import CSRF_HEADER
-from dashboard.callbacks import REGISTERED
+from dashboard.dash_blocks import REGISTERED
 from tests.backend.matrix.page_table import PAGES, READS, WRITES
 from tests.backend.matrix.world import AGENT, KNOWN, ROLES, STRANGERS, World
 

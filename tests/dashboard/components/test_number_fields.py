@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.components.number_fields import NumberSlider
+from dashboard.components.browser_drawn import NumberSlider
 from tests.dashboard.component_tree import find
 
 RATE = NumberSlider("rate", "Learning rate", 0.01, 100, 0.01, log=True, marks=(0.01, 1, 100))

@@ -1,6 +1,6 @@
 """Progress: what has ended, what has not, and what can be run again."""
 
-from dashboard.components.progress import (
+from dashboard.components.words import (
     ended,
     progress_bar,
     progress_panel,

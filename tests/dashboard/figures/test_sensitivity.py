@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from dashboard.figures.sensitivity import Picture, sensitivity_figure, styles_of
-from dashboard.formats import number
-from dashboard.theme import METHOD_COLOUR
+from dashboard.theme import METHOD_COLOUR, number
 from tests.dashboard.answers import INITIAL, RATES, SEEDS, series
 
 

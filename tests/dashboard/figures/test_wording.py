@@ -14,7 +14,7 @@ from dashboard.figures.wording import (
     title_lines,
     title_words,
 )
-from dashboard.formats import number
+from dashboard.theme import number
 from tests.dashboard.answers import series
 
 TASK = "Next-frame prediction on JSB Chorales, arctan RNN with 300 units"

@@ -8,11 +8,10 @@ from backend.schemas import NoteRead, Page, ViewRead
 from dashboard import ids as shared
 from dashboard import pages
 from dashboard.components.elements import DEEDS, deed, markdown
-from dashboard.components.shell import account_links
 from dashboard.ids import Account, Admin, Discussion, Study, Views
 from dashboard.pages import account, admin, history
 from dashboard.pages.history import table
-from dashboard.router import render
+from dashboard.router import account_links, render
 from tests.coroutines import run
 from tests.dashboard.answers import NOW
 from tests.dashboard.dispatch import by_id, names, text_of, trigger

@@ -3,7 +3,7 @@
 import pytest
 
 from dashboard.components.browser_drawn import looks, sliders_for_browser
-from dashboard.ids_of_illustrations import Toy
+from dashboard.ids import Toy
 from dashboard.pages import toy
 from dashboard.theme import METHOD_STYLE
 from ib_core.written import Unreadable, read_number

@@ -7,7 +7,7 @@ import pytest
 from backend.client import Call
 from backend.schemas import ActivationRead, UpdateRead
 from backend.services.illustrations import node_update
-from dashboard.ids_of_illustrations import Updates
+from dashboard.ids import Updates
 from dashboard.pages import updates
 from tests.coroutines import run
 from tests.dashboard.component_tree import find

@@ -1,16 +1,28 @@
-"""Dash callbacks that can neither block the event loop nor fail in silence."""
+"""Dash's building blocks as pages use them: components, and callbacks that cannot fail in silence.
+
+Components are typed `Any` on purpose: Dash generates signatures that refuse `aria-*` and `data-*`
+attributes, and Mantine's have none at all, so a checker could only complain here.
+"""
 
 import inspect
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import dash
 from dash import no_update
 
 from dashboard import ids
 from dashboard.api_client import Trouble, sentence
+
+#: Anything Dash can draw.
+Component: TypeAlias = Any
+
+html: Any = dash.html
+dcc: Any = dash.dcc
+Dash: Any = dash.Dash
+
 
 log = logging.getLogger("etascope.dashboard")
 
