@@ -10,25 +10,32 @@
 | `curve` | a trial's losses by step; its norms and sharpness where they were recorded |
 | `paper` | the Paper page's own: clipped minus unclipped, the UCI tables |
 | `learning` | losses over training, one rate lit; what App. C's theorem bounds, against steps |
-| `thumbnails` | curves in a table cell, a grid's rates, a search's brackets: without any script |
+| `thumbnails` | small pictures: curves in a table cell, brackets; the start page's charts |
 | `scale` | the y axis: for the runs that learn, logarithmic, or for all |
-| `references` | lines to compare with: EB's best, the threshold, the initial loss |
 | `panels` | how rail, curves and strip share a figure's height |
-| `series` | one curve: its band, its mean, its seeds |
-| `traces` | traces as plain data |
+| `traces` | traces as plain data: a curve's band, mean and seeds, and lines to compare it with |
 | `families` | many series: what tells them apart, which are wanted, colours and panels |
 | `facets` | the same curves as small multiples |
 | `maps` | heat maps: rate and a setting, rate and epoch |
 | `against` | the scorecard's numbers against a setting |
 | `boxes` | the seeds at one rate |
 | `wording` | titles, axis names, hover texts, and the same for who does not see it |
-| `views` | these pictures by name, and what each needs |
+
+Those of many series are drawn by name, by `view_figure`, which stands here.
 
 Colours, dashes and markers are `dashboard.theme`'s; those who draw elsewhere find them here, too.
 """
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import plotly.graph_objects as go
+
+from backend.schemas import LearningSeriesRead, MovementRead, ScorecardRow, SeriesRead
 from dashboard.figures.across import across_figure
-from dashboard.figures.against import best_rate_moves
+from dashboard.figures.against import against_figure, best_rate_moves
+from dashboard.figures.boxes import box_figure
 from dashboard.figures.curve import TrialCurve, curve_figure, shared_ranges, way_figure
 from dashboard.figures.difference import difference_figure
 from dashboard.figures.families import (
@@ -42,8 +49,8 @@ from dashboard.figures.families import (
     token,
     varied,
 )
-from dashboard.figures.learning import theorem_figure, theorem_words
-from dashboard.figures.maps import EPOCH
+from dashboard.figures.learning import learning_figure, theorem_figure, theorem_words
+from dashboard.figures.maps import EPOCH, map_figure
 from dashboard.figures.paper import (
     accuracy_figure,
     agreement_figure,
@@ -55,18 +62,16 @@ from dashboard.figures.ranks import best_of_figure, rank_words
 from dashboard.figures.scale import ScaleName
 from dashboard.figures.sensitivity import Picture, sensitivity_figure
 from dashboard.figures.thumbnails import (
-    SPARK_REACH,
     bracket_bars,
     bracket_words,
+    curve_chart,
+    race_picture,
     rate_ticks,
     rates_words,
-    spark_fades,
-    spark_setting,
     spark_words,
     sparkline,
 )
 from dashboard.figures.traces import MOST_OPENED, NOTHING_YET
-from dashboard.figures.views import FAMILY_VIEWS, Answers, needs_learning, needs_rows, view_figure
 from dashboard.figures.wording import QUANTITY, series_name
 from dashboard.theme import METHOD_STYLE, PALETTE, Scheme, template
 
@@ -80,7 +85,6 @@ __all__ = [
     "NOTHING_YET",
     "PALETTE",
     "QUANTITY",
-    "SPARK_REACH",
     "Answers",
     "AnyLine",
     "Family",
@@ -97,11 +101,13 @@ __all__ = [
     "bracket_bars",
     "bracket_words",
     "clip_figure",
+    "curve_chart",
     "curve_figure",
     "difference_figure",
     "edge_lines",
     "needs_learning",
     "needs_rows",
+    "race_picture",
     "rank_words",
     "rate_ticks",
     "rates_words",
@@ -110,8 +116,6 @@ __all__ = [
     "series_name",
     "shared_ranges",
     "shown_only",
-    "spark_fades",
-    "spark_setting",
     "spark_words",
     "sparkline",
     "sparks",
@@ -123,3 +127,68 @@ __all__ = [
     "view_figure",
     "way_figure",
 ]
+
+
+# --- The pictures of many series by name: which answers each needs, and who draws it
+
+
+ViewName = Literal["curves", "map", "against", "learning", "box"]
+#: Those that are drawn from series, rows and curves alone, on the Study and Compare pages alike.
+FAMILY_VIEWS: tuple[ViewName, ...] = ("curves", "map", "against", "learning", "box")
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What the API said.
+
+    Attributes:
+        series: Values against the rate.
+        rows: The scorecard of the same series, where a view needs it.
+        learning: Losses over training by series' id, likewise.
+        threshold: The paper's divergence threshold.
+        initial: The loss before training.
+        moves: Whether best rates move with a setting.
+    """
+
+    series: Sequence[SeriesRead]
+    rows: Sequence[ScorecardRow] = ()
+    learning: Mapping[str, LearningSeriesRead] = field(default_factory=dict)
+    threshold: float | None = None
+    initial: float | None = None
+    moves: Sequence[MovementRead] = ()
+
+
+def needs_rows(view: str) -> bool:
+    """Whether a view is drawn from the scorecard, too."""
+    return view in ("map", "against")
+
+
+def needs_learning(view: str, picture: Picture) -> bool:
+    """Whether a view is drawn from losses over training."""
+    return view == "learning" or (view == "map" and picture.family.over == EPOCH)
+
+
+def view_figure(view: str, answers: Answers, picture: Picture) -> go.Figure | str:
+    """Return a picture, or why there is none.
+
+    Args:
+        view: One of `FAMILY_VIEWS`.
+        answers: What it is drawn from.
+        picture: How to draw it.
+    """
+    series, initial = answers.series, answers.initial
+    if not any(line.points for line in series):
+        return "No series matches what was chosen."
+    if needs_learning(view, picture) and not answers.learning:
+        return "These trials have recorded no losses over training."
+    if view == "map":
+        over_epochs = answers.learning if needs_learning(view, picture) else None
+        return map_figure(series, answers.rows, picture, learning=over_epochs, initial=initial)
+    if view == "against":
+        drawn = against_figure(answers.rows, picture, answers.moves)
+        return drawn or "One series has nothing to be drawn against."
+    if view == "learning":
+        return learning_figure(series, answers.learning, picture, initial=initial)
+    if view == "box":
+        return box_figure(series, picture)
+    return sensitivity_figure(series, picture, threshold=answers.threshold, initial=initial)

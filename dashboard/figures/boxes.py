@@ -9,10 +9,9 @@ from backend.schemas import RatePointRead, SeriesRead
 from dashboard.figures.families import Naming, arrange, styles, varied
 from dashboard.figures.learning import rates_of
 from dashboard.figures.panels import AXIS, TITLE, TITLE_LINE
-from dashboard.figures.references import best_point
 from dashboard.figures.scale import Scale, choose_scale
 from dashboard.figures.sensitivity import Picture
-from dashboard.figures.traces import Trace, opens, scatter
+from dashboard.figures.traces import Trace, best_point, opens, scatter
 from dashboard.figures.wording import axis_title, caption_words, literal, title_lines, title_words
 from dashboard.theme import PALETTE, Palette, SeriesStyle, counted, faint, number, template
 

@@ -8,10 +8,17 @@ from backend.schemas import SeriesRead
 from dashboard.figures.divergence import RailEntry, rail_entries
 from dashboard.figures.families import Arrangement, Naming, Setting, join_order, panels_of, varied
 from dashboard.figures.panels import Grid, columns_for, rate_axis
-from dashboard.figures.references import best_point
 from dashboard.figures.scale import Scale
-from dashboard.figures.series import band_traces, finite_mean_trace, trials_of
-from dashboard.figures.traces import OPEN_RAIL, Trace, opens, scatter
+from dashboard.figures.traces import (
+    OPEN_RAIL,
+    Trace,
+    band_traces,
+    best_point,
+    finite_mean_trace,
+    opens,
+    scatter,
+    trials_of,
+)
 from dashboard.figures.wording import literal, mean_hover
 from dashboard.theme import Palette, SeriesStyle, counted, number
 

@@ -20,10 +20,9 @@ from dashboard.figures.families import (
     varied,
 )
 from dashboard.figures.panels import Grid, columns_for, rate_axis
-from dashboard.figures.references import best_point
 from dashboard.figures.scale import Scale, choose_scale
 from dashboard.figures.sensitivity import Picture
-from dashboard.figures.traces import Trace, scatter
+from dashboard.figures.traces import Trace, best_point, scatter
 from dashboard.figures.wording import axis_title, caption_words, literal, title_words
 from dashboard.theme import BROKEN, PALETTE, number, template
 

@@ -18,16 +18,17 @@ from dashboard.figures.families import (
     styles,
 )
 from dashboard.figures.panels import Panels, rate_axis, rate_range
-from dashboard.figures.references import (
+from dashboard.figures.scale import Scale, ScaleName, choose_scale
+from dashboard.figures.traces import (
     best_marker,
     best_point,
+    curve_traces,
     draw_references,
     eb_curve,
     references,
+    scatter,
+    seeds_look,
 )
-from dashboard.figures.scale import Scale, ScaleName, choose_scale
-from dashboard.figures.series import curve_traces, seeds_look
-from dashboard.figures.traces import scatter
 from dashboard.figures.wording import (
     BAND_WORDS,
     axis_title,

@@ -12,8 +12,7 @@
 | `which_method` | all methods on a few tasks with equal care, in words |
 | `toy` | explicit against implicit descent on a one-dimensional loss |
 | `updates` | one node's explicit and implicit step |
-| `your_model` | what workers bring along, and how to add one |
-| `workers` | who trains, on what, and how much waits |
+| `workers` | who trains, on what, and how much waits; your model: what workers bring along |
 | `guide` | what every picture and number means; a page of its own for the numbers |
 | `account`, `admin` | one's own account; everybody's, and what they did |
 """
@@ -33,7 +32,6 @@ from dashboard.pages import (
     updates,
     which_method,
     workers,
-    your_model,
 )
 from dashboard.router import Page
 
@@ -50,7 +48,7 @@ PAGES: tuple[Page, ...] = (
     which_method.PAGE,
     toy.PAGE,
     updates.PAGE,
-    your_model.PAGE,
+    workers.MODEL_PAGE,
     workers.PAGE,
     guide.PAGE,
     guide.NUMBERS_PAGE,

@@ -7,8 +7,8 @@ The page's layout stands here; its sections are
 | `pictures` | pictures |
 | `numbers` | every number of the scorecard, with a picture: a page of its own |
 | `practice` | what is trained and how; running, moving and citing studies |
-| `prose` | nothing: what sections are made of |
-| `sketch`, `drawings` | the study that their pictures show, and how |
+| `drawings` | nothing: the pictures of numbers |
+| `material` | nothing: what sections are made of, and the study that their pictures show |
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ from dashboard.components import link
 from dashboard.dash_blocks import Component, browser_callback, html
 from dashboard.ids import Guide
 from dashboard.pages.guide import numbers, pictures, practice
-from dashboard.pages.guide.prose import Section
+from dashboard.pages.guide.material import Section
 from dashboard.router import Page
 
 __all__ = ["NUMBERS_PAGE", "PAGE", "layout", "sections"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from dashboard.pages.guide.sketch import (
+from dashboard.pages.guide.material import (
     ACROSS,
     INITIAL,
     METHODS,

@@ -8,15 +8,18 @@ from dataclasses import dataclass
 
 from dashboard.dash_blocks import Component, html
 from dashboard.pages.guide import drawings
-from dashboard.pages.guide.prose import Section, Term, prose, terms
-from dashboard.pages.guide.sketch import (
+from dashboard.pages.guide.material import (
     METHODS,
     RATES,
     SEEDS,
+    Section,
     Sketch,
+    Term,
     curves_sketch,
     example,
     picture,
+    prose,
+    terms,
 )
 from dashboard.theme import Scheme, counted
 from ib_core.metrics import NUMBERS, NumberKind, advice, answer

@@ -2,7 +2,7 @@
 
 from backend.schemas import CatalogRead
 from dashboard.components import link
-from dashboard.pages.guide.prose import Section, Term, points, prose, terms
+from dashboard.pages.guide.material import Section, Term, points, prose, terms
 from ib_core.metrics import NUMBERS
 
 

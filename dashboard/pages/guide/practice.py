@@ -7,7 +7,7 @@ from dash import html
 
 from backend.schemas import CatalogRead
 from dashboard.components import code
-from dashboard.pages.guide.prose import Section, Term, points, prose, terms
+from dashboard.pages.guide.material import Section, Term, points, prose, terms
 from ib_core.methods import METHODS
 
 PAPER = """@article{fagan2018robust,

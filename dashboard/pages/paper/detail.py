@@ -4,13 +4,11 @@ The recorded runs lie under the authors profile's curves.
 """
 
 import asyncio
-import uuid
 from collections.abc import Mapping
 from typing import Any
 
-import dash
 import dash_mantine_components as dmc
-from dash import ALL, Input, Output, no_update
+from dash import Input, Output, State
 
 from backend.client import calls
 from backend.schemas import (
@@ -19,22 +17,17 @@ from backend.schemas import (
     PaperRead,
     ProfileRead,
     SeriesRead,
-    StudyCreate,
     StudyRead,
-    SweepCreate,
 )
 from dashboard import ids as shared
 from dashboard.api_client import (
-    Trouble,
     ask,
-    get_catalog,
     get_visitor,
-    may_change,
     may_write,
-    sentence,
 )
 from dashboard.components import (
     Control,
+    button_link,
     card,
     keep_in_url,
     link,
@@ -47,9 +40,17 @@ from dashboard.components import (
     with_code,
 )
 from dashboard.dash_blocks import Component, browser_callback, callback, dcc, html
-from dashboard.figures import NOTHING_YET, Picture, clip_figure, edge_lines, sensitivity_figure
+from dashboard.figures import (
+    NOTHING_YET,
+    Picture,
+    clip_figure,
+    edge_lines,
+    sensitivity_figure,
+    theorem_figure,
+    theorem_words,
+)
 from dashboard.ids import Paper as ids
-from dashboard.pages.paper.matrix import verdict_badge
+from dashboard.pages.paper.matrix import run_button, verdict_badge
 from dashboard.theme import METHOD_STYLE, graph_config, scheme_of
 
 FIRST = "05_jsb_chorales"
@@ -64,8 +65,6 @@ CONTROLS = (
     Control("profile", ids.PROFILE, "text", choices=values_of(PROFILES)),
     Control("loss", ids.LOSS, "train_loss", choices=values_of(LOSSES)),
 )
-#: Of an experiment's preset.
-PREFIX = "paper/"
 HIDDEN = {"display": "none"}
 
 keep_in_url("^/paper/?$", CONTROLS)
@@ -276,21 +275,6 @@ def _numbers(title: str, rows: list[MethodNumbersRead]) -> Component:
     )
 
 
-def run_button(
-    one: ExperimentRead, profile: str, found: ProfileRead, *, started: bool
-) -> Component:
-    """Return the one click that runs what is left of an experiment."""
-    return dmc.Button(
-        "Run the rest" if started else "Run",
-        id=shared.part(ids.RUN, f"{profile}|{one.id}"),
-        size="compact-sm",
-        variant="default",
-        disabled=not one.present or (found.of > 0 and found.trials >= found.of),
-        n_clicks=0,
-        **{"aria-label": f"Run {one.title}, {profile} profile"},
-    )
-
-
 def _study_of(studies: list[StudyRead], profile: str) -> StudyRead | None:
     """Return the study of a profile that changed last; the API lists newest first."""
     own = (one for one in studies if ("authors" in one.tags) == (profile == "authors"))
@@ -310,47 +294,55 @@ def _bar(study: StudyRead | None) -> list[Component]:
     return [progress_bar(study.progress, study.total, size="xs")]
 
 
-def messages() -> Component:
-    """Return where it is said why an experiment cannot be run."""
-    return html.Div(id=ids.ERROR, role="alert")
+# --- Appendix C: the average that the theorem bounds, drawn from trials that restart
+
+
+#: How the study is found: by the tag that its import gives it, and anybody may.
+TAG = "level_set"
+PRESET = "theory/level_set"
+
+
+def theory_section(study: StudyRead | None, *, may_run: bool) -> Component:
+    """Return the section: the picture of the newest study of the preset, or how to get one."""
+    words = html.P(
+        "The theorem needs decaying rates, a ridge, and a return to zero whenever the weights "
+        "leave the level set. It bounds the sum of rate × |g|² over the sum of rates; stronger "
+        "lines are higher rates.",
+        className="page-lead",
+    )
+    if study is None:
+        run = [button_link("Run it", f"/new?preset={PRESET}")] if may_run else []
+        return html.Div([words, card(html.P("Nothing of it was run here yet."), *run)])
+    return html.Div(
+        [
+            words,
+            dcc.Store(id=ids.THEOREM_STUDY, data=study.id),
+            card(
+                dcc.Graph(
+                    id=ids.THEOREM,
+                    figure=NOTHING_YET,
+                    config=graph_config("etascope-theorem"),
+                    responsive=True,
+                ),
+                html.P(id=ids.THEOREM_WORDS, className="history-meta"),
+                html.P(link(study.name, f"/studies/{study.id}"), className="history-meta"),
+                className="figure-card",
+            ),
+        ]
+    )
 
 
 @callback(
-    Output(shared.LOCATION, "href", allow_duplicate=True),
-    Output(ids.ERROR, "children"),
-    Input(shared.part(ids.RUN, ALL), "n_clicks"),
-    prevent_initial_call=True,
+    Output(ids.THEOREM, "figure"),
+    Output(ids.THEOREM, "style"),
+    Output(ids.THEOREM_WORDS, "children"),
+    Input(shared.SCHEME, "data"),
+    State(ids.THEOREM_STUDY, "data"),
 )
-async def run(clicks: list[int | None]) -> tuple[Any, Any]:
-    """Submit the experiment whose button was pressed, and go to its study."""
-    pressed = dash.ctx.triggered_id
-    if not any(clicks) or not isinstance(pressed, dict):
-        return no_update, no_update
-    profile, _, experiment = str(pressed["key"]).partition("|")
-    try:
-        study_id = await _submit(experiment, profile)
-    except Trouble as error:
-        return no_update, dmc.Alert(sentence(error), color="red", mb=12)
-    return f"/studies/{study_id}", None
-
-
-async def _submit(experiment: str, profile: str) -> int:
-    """Put the experiment's sweeps into its study, a new one unless there is one to go on with."""
-    page, visitor = await asyncio.gather(
-        ask(calls.studies(tag=experiment, limit=20)), get_visitor()
-    )
-    own = [
-        study
-        for study in page.items
-        if ("authors" in study.tags) == (profile == "authors") and may_change(visitor, study)
-    ]
-    body = SweepCreate.model_validate({"preset": PREFIX + experiment, "profile": profile})
-    key = f"paper-{uuid.uuid4()}"
-    if own:
-        call = calls.submit(own[0].id, body, idempotency_key=key)
-    else:
-        presets = {one.name: one.title for one in (await get_catalog()).presets}
-        name = f"{presets.get(PREFIX + experiment, experiment)} ({profile} profile)"
-        made = StudyCreate(name=name, tags=["paper", profile, experiment])
-        call = calls.submit_into(made, body, idempotency_key=key)
-    return (await ask(call)).study_id
+async def draw_theorem(scheme: str, study_id: int) -> tuple[Any, ...]:
+    """Draw what was recorded."""
+    found = await ask(calls.theorem(study_id))
+    if not found.lines:
+        return NOTHING_YET, {"display": "none"}, "No trial of it recorded what the theorem needs."
+    figure = theorem_figure(found, scheme_of(scheme))
+    return figure, {"height": f"{figure.layout.height}px"}, theorem_words(found)

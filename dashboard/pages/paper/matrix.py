@@ -1,13 +1,25 @@
-"""The 17 experiments and UCI by profile: small curves and verdicts, each opening its detail."""
+"""The 17 experiments and UCI by profile: small curves and verdicts, what is left to run."""
 
+import asyncio
+import uuid
 from typing import Any
 
-from backend.schemas import ExperimentRead, PaperRead, ProfileRead
+import dash
+import dash_mantine_components as dmc
+from dash import ALL, Input, Output, no_update
+
+from backend.client import calls
+from backend.schemas import ExperimentRead, PaperRead, ProfileRead, StudyCreate, SweepCreate
+from dashboard import ids as shared
+from dashboard.api_client import Trouble, ask, get_catalog, get_visitor, may_change, sentence
 from dashboard.components import link
-from dashboard.dash_blocks import Component, html
+from dashboard.dash_blocks import Component, callback, html
 from dashboard.figures import spark_words, sparkline, sparks
+from dashboard.ids import Paper as ids
 
 HEAD = ("Experiment", "As the authors ran it", "As the text describes it")
+#: Of an experiment's preset.
+PREFIX = "paper/"
 KINDS = {"reproduced": "completed", "differs": "diverged", "cannot tell": "open"}
 
 
@@ -29,6 +41,23 @@ def matrix(paper: PaperRead) -> Component:
             html.Tbody([_row(one) for one in (*paper.experiments, paper.uci)]),
         ],
         className="table responsive history paper-table experiments",
+    )
+
+
+def rules(paper: PaperRead) -> Component:
+    """Return by which rules verdicts are found."""
+    return html.Details(
+        [
+            html.Summary("By which rules"),
+            html.P([html.B("Authors profile. "), paper.rules["recorded"]]),
+            html.P([html.B("Text profile. "), paper.rules["text"]]),
+            html.P(
+                "Recorded curves (grey, fainter where they are small) are means and standard "
+                f"deviations of {paper.source}; a recorded run counts as broken "
+                "if it ends above the loss our same network and seed starts from."
+            ),
+        ],
+        className="folded",
     )
 
 
@@ -73,3 +102,67 @@ def _curve(one: ExperimentRead, profile: str, found: ProfileRead) -> list[Any]:
         return []
     image = html.Img(src=source, alt=spark_words(sparks(series)), className="spark")
     return [link(image, address(one.id, profile))]
+
+
+# --- What is left to run
+
+
+def run_button(
+    one: ExperimentRead, profile: str, found: ProfileRead, *, started: bool
+) -> Component:
+    """Return the one click that runs what is left of an experiment."""
+    return dmc.Button(
+        "Run the rest" if started else "Run",
+        id=shared.part(ids.RUN, f"{profile}|{one.id}"),
+        size="compact-sm",
+        variant="default",
+        disabled=not one.present or (found.of > 0 and found.trials >= found.of),
+        n_clicks=0,
+        **{"aria-label": f"Run {one.title}, {profile} profile"},
+    )
+
+
+def messages() -> Component:
+    """Return where it is said why an experiment cannot be run."""
+    return html.Div(id=ids.ERROR, role="alert")
+
+
+@callback(
+    Output(shared.LOCATION, "href", allow_duplicate=True),
+    Output(ids.ERROR, "children"),
+    Input(shared.part(ids.RUN, ALL), "n_clicks"),
+    prevent_initial_call=True,
+)
+async def run(clicks: list[int | None]) -> tuple[Any, Any]:
+    """Submit the experiment whose button was pressed, and go to its study."""
+    pressed = dash.ctx.triggered_id
+    if not any(clicks) or not isinstance(pressed, dict):
+        return no_update, no_update
+    profile, _, experiment = str(pressed["key"]).partition("|")
+    try:
+        study_id = await _submit(experiment, profile)
+    except Trouble as error:
+        return no_update, dmc.Alert(sentence(error), color="red", mb=12)
+    return f"/studies/{study_id}", None
+
+
+async def _submit(experiment: str, profile: str) -> int:
+    """Put the experiment's sweeps into its study, a new one unless there is one to go on with."""
+    page, visitor = await asyncio.gather(
+        ask(calls.studies(tag=experiment, limit=20)), get_visitor()
+    )
+    own = [
+        study
+        for study in page.items
+        if ("authors" in study.tags) == (profile == "authors") and may_change(visitor, study)
+    ]
+    body = SweepCreate.model_validate({"preset": PREFIX + experiment, "profile": profile})
+    key = f"paper-{uuid.uuid4()}"
+    if own:
+        call = calls.submit(own[0].id, body, idempotency_key=key)
+    else:
+        presets = {one.name: one.title for one in (await get_catalog()).presets}
+        name = f"{presets.get(PREFIX + experiment, experiment)} ({profile} profile)"
+        made = StudyCreate(name=name, tags=["paper", profile, experiment])
+        call = calls.submit_into(made, body, idempotency_key=key)
+    return (await ask(call)).study_id

@@ -1,6 +1,6 @@
 """A study: its curve, live; scorecard, trials, notes, and ways to take it elsewhere.
 
-The page's layout stands here; its parts, each with its callbacks, are
+The page's layout and its discussion stand here; its other parts, each with its callbacks, are
 
 | module | what it has |
 | --- | --- |
@@ -11,34 +11,41 @@ The page's layout stands here; its parts, each with its callbacks, are
 | `progress` | how far the study is, while it runs |
 | `sweeps` | the list of sweeps: cancel, retry, run again, copy as a command |
 | `trials` | the table of trials, and those behind a point of the picture |
-| `discussion` | what people say about the study, and what they did to it |
 """
 
 import asyncio
 from typing import Any
 
+import dash
 import dash_mantine_components as dmc
+from dash import ALL, Input, Output, State, no_update
+from pydantic import ValidationError
 
 from backend.client import ApiError, calls
-from backend.schemas import MeRead, StudyRead, SweepRead
-from dashboard.api_client import ask, get_visitor, may_change
+from backend.schemas import MeRead, NoteCreate, NoteRead, StudyRead, SweepRead
+from dashboard import ids as shared
+from dashboard.api_client import ask, get_visitor, may_change, may_write, sentence
 from dashboard.components import (
     MOST_LANES,
+    activity,
     button_link,
     card,
     empty_state,
     figure_dialog,
     goes_on,
     link,
+    local_time,
+    markdown,
     more_numbers,
     plain_elements,
     read_controls,
     scrubber,
     tick_stores,
 )
-from dashboard.dash_blocks import Component, dcc, html
+from dashboard.dash_blocks import Component, callback, dcc, html, notice
+from dashboard.ids import Discussion
 from dashboard.ids import Study as ids
-from dashboard.pages.study import discussion, header, progress
+from dashboard.pages.study import header, progress
 from dashboard.pages.study.answer import measure_line
 from dashboard.pages.study.controls import (
     CONTROLS,
@@ -153,9 +160,7 @@ def _stores(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) -
 
 async def _team(study_id: int, visitor: MeRead) -> list[Component]:
     """Return what people say about a study, and what they did to it."""
-    said, done = await asyncio.gather(
-        discussion.notes_on(study_id, visitor), discussion.past_of(study_id)
-    )
+    said, done = await asyncio.gather(notes_on(study_id, visitor), past_of(study_id))
     return [
         card(*said, title="Discussion"),
         card(html.Div(done, id=ids.ACTIVITY), title="Activity"),
@@ -247,6 +252,114 @@ def _figure(lanes: int) -> Component:
         html.Div(id=ids.CAPTION, className="muted", style={"padding": "0 8px 8px"}),
         className="figure-card",
     )
+
+
+# --- What people say about a study, with author and time; and what they did to it
+
+
+MOST_SHOWN = 50
+#: Of what was done to a study: so many are in sight, and so many are there at all.
+MOST_IN_SIGHT, MOST_KEPT = 5, 100
+
+
+async def notes_on(study_id: int, visitor: MeRead) -> list[Component]:
+    """Return what was said, the newest first, and a place to say more."""
+    form = [
+        dmc.Textarea(
+            id=Discussion.TEXT,
+            autosize=True,
+            minRows=2,
+            placeholder="Markdown",
+            label="Add a note",
+            mt=12,
+        ),
+        dmc.Button("Add", id=Discussion.ADD, size="compact-sm", mt=8, mb=8, n_clicks=0),
+    ]
+    found = await ask(calls.notes(study_id, limit=MOST_SHOWN))
+    entries = html.Div(_entries(found.items, visitor), id=Discussion.LIST)
+    return [*(form if may_write(visitor) else []), entries]
+
+
+def _entries(notes: list[NoteRead], visitor: MeRead) -> list[Component]:
+    return [_entry(note, visitor) for note in notes]
+
+
+def _entry(note: NoteRead, visitor: MeRead) -> Component:
+    author = [html.B(note.author), " · "] if note.author else []
+    own = visitor.role == "admin" or (may_write(visitor) and note.author == visitor.username)
+    delete = dmc.Button(
+        "Delete",
+        id=shared.part("note-delete", note.id),
+        size="compact-xs",
+        variant="subtle",
+        color="gray",
+        n_clicks=0,
+        **{"aria-label": f"Delete the note of {note.author or 'yours'}"},
+    )
+    head = html.Div(
+        [
+            html.Span([*author, local_time(note.created_at)], className="history-meta"),
+            *([delete] if own else []),
+        ],
+        className="entry-head",
+    )
+    return html.Div([head, markdown(note.text)], className="discussion-note")
+
+
+@callback(
+    Output(Discussion.LIST, "children"),
+    Output(Discussion.TEXT, "value"),
+    Output(shared.NOTICES, "sendNotifications", allow_duplicate=True),
+    Input(Discussion.ADD, "n_clicks"),
+    State(Discussion.TEXT, "value"),
+    State(ids.ID, "data"),
+    prevent_initial_call=True,
+)
+async def add_note(clicks: int, text: str | None, study_id: int) -> tuple[Any, Any, Any]:
+    """Store a note, or say why not."""
+    if not clicks or not (text or "").strip():
+        return no_update, no_update, no_update
+    try:
+        await ask(calls.add_note(study_id, NoteCreate(text=text or "")))
+    except ValidationError:
+        return no_update, no_update, [notice("A note has at most 10,000 characters.", bad=True)]
+    except ApiError as error:
+        return no_update, no_update, [notice(sentence(error), bad=True)]
+    return await _fresh(study_id), "", no_update
+
+
+@callback(
+    Output(Discussion.LIST, "children", allow_duplicate=True),
+    Input(shared.part("note-delete", ALL), "n_clicks"),
+    State(ids.ID, "data"),
+    prevent_initial_call=True,
+)
+async def delete_note(_clicks: list[int], study_id: int) -> Any:
+    """Delete a note of one's own."""
+    pressed = dash.ctx.triggered_id
+    if not pressed or not dash.ctx.triggered[0]["value"]:
+        return no_update
+    await ask(calls.delete_note(pressed["key"]))
+    return await _fresh(study_id)
+
+
+async def _fresh(study_id: int) -> list[Component]:
+    found = await ask(calls.notes(study_id, limit=MOST_SHOWN))
+    return _entries(found.items, await get_visitor())
+
+
+async def past_of(study_id: int) -> Component:
+    """Return what was done to a study; all but the newest few are folded away."""
+    entries = (await ask(calls.audit(study_id=study_id, limit=MOST_KEPT))).items
+    if len(entries) <= MOST_IN_SIGHT + 1:
+        return activity(entries)
+    older = html.Details(
+        [
+            html.Summary(f"{len(entries) - MOST_IN_SIGHT} earlier", className="history-meta"),
+            activity(entries[MOST_IN_SIGHT:]),
+        ]
+    )
+    return html.Div([activity(entries[:MOST_IN_SIGHT]), older], className="activity")
 
 
 PAGE = Page("/studies/<study_id>", "Study", layout)

@@ -160,23 +160,23 @@ WRITES: dict[str, Press] = {
     ),
     "study.answer.measure": Press(OWNERS, click(Study.MEASURE), study_to_measure),
     "study.header.archive": Press(OWNERS, click(Study.ARCHIVE), own_study()),
-    "study.discussion.add": Press(
+    "study.add_note": Press(
         WRITERS, click(Discussion.ADD), own_study(**{Discussion.TEXT: "Look."})
     ),
-    "study.discussion.delete": Press(OWNERS, click_on("note-delete", "note_id"), own_study()),
+    "study.delete_note": Press(OWNERS, click_on("note-delete", "note_id"), own_study()),
     "history.archive": Press(
         OWNERS, lambda world: (History.PRESSED, "data", {"study": world.fresh("study_id")})
     ),
-    "history.filters.save_view": Press(PEOPLE, click(Views.SAVE), lambda _: {Views.NAME: "mine"}),
-    "history.filters.delete_view": Press(("owner",), click_on("view-delete", "view_id")),
+    "history.table.save_view": Press(PEOPLE, click(Views.SAVE), lambda _: {Views.NAME: "mine"}),
+    "history.table.delete_view": Press(("owner",), click_on("view-delete", "view_id")),
     "new_sweep.forecast.submit": Press(
         WRITERS,
         click(NewSweep.SUBMIT),
         lambda _: {**FORM, NewSweep.NAME: "a new study", NewSweep.KEY: "k"},
     ),
     "trial.explain": Press(WRITERS, click(Trial.REPLAY), trial_to_replay),
-    "components.bundle.load": Press(WRITERS, click(Bundle.BUTTON)),
-    "paper.detail.run": Press(
+    "components.elements.load": Press(WRITERS, click(Bundle.BUTTON)),
+    "paper.matrix.run": Press(
         WRITERS,
         lambda _: (shared.part(Paper.RUN, "text|uci"), "n_clicks", 1),
     ),
@@ -201,7 +201,7 @@ READS: frozenset[str] = frozenset(
         "study.trials.begin_again",
         "compare.draw",
         "compare.pick",
-        "history.filters.show_views",
+        "history.table.show_views",
         "history.filter_studies",
         "history.follow",
         "history.show_more",
@@ -212,8 +212,8 @@ READS: frozenset[str] = frozenset(
         "new_sweep.forecast.choose_task",
         "new_sweep.forecast.choose_preset",
         "paper.detail.draw",
-        "paper.tables.draw_tables",
-        "paper.theory.draw_theorem",
+        "paper.draw_tables",
+        "paper.detail.draw_theorem",
         "trial.draw",
         "updates.change_rule",
         "start.begin",  # with accounts on, the first study that it asks for is never begun
@@ -221,6 +221,6 @@ READS: frozenset[str] = frozenset(
         "start.judge",
         "which_method.draw",
         "workers.refresh",
-        "your_model.refresh",
+        "workers.refresh_offers",
     }
 )

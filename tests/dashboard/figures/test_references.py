@@ -2,8 +2,8 @@
 
 import plotly.graph_objects as go
 
-from dashboard.figures.references import best_point, draw_references, eb_curve, references
 from dashboard.figures.scale import Scale
+from dashboard.figures.traces import best_point, draw_references, eb_curve, references
 from dashboard.theme import PALETTE
 from tests.dashboard.answers import series
 

@@ -3,7 +3,7 @@
 import pytest
 
 from dashboard.figures.difference import WORDS
-from dashboard.figures.references import best_point
+from dashboard.figures.traces import best_point
 from dashboard.figures.wording import (
     NARROW_LETTERS,
     axis_title,

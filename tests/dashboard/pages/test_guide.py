@@ -12,8 +12,8 @@ from dashboard.components.elements import with_code
 from dashboard.figures.wording import BAND_WORDS
 from dashboard.pages import guide
 from dashboard.pages.guide import numbers
-from dashboard.pages.guide.sketch import METHODS as EXAMPLED
-from dashboard.pages.guide.sketch import example
+from dashboard.pages.guide.material import METHODS as EXAMPLED
+from dashboard.pages.guide.material import example
 from ib_core.methods import METHODS
 from ib_core.metrics import NUMBERS
 from tests.dashboard.component_tree import nodes, said

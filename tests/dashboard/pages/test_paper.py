@@ -4,8 +4,8 @@ from backend.schemas import BundleRead
 from dashboard.ids import Bundle, part
 from dashboard.ids import Paper as ids
 from dashboard.pages import paper
+from dashboard.pages.paper import draw_tables
 from dashboard.pages.paper.detail import curves_of, draw
-from dashboard.pages.paper.tables import draw_tables
 from tests.coroutines import run
 from tests.dashboard.dispatch import by_id, names, text_of, trigger
 from tests.dashboard.paper_answer import paper_answer

@@ -10,10 +10,10 @@ from dash import no_update
 from backend.schemas import BundleRead
 from backend.services.start import race
 from dashboard.components import elements
+from dashboard.figures.thumbnails import curve_chart, race_picture
 from dashboard.ids import Bundle
 from dashboard.ids import Start as ids
 from dashboard.pages import start
-from dashboard.pages.start.charts import curve_chart, race_picture
 from tests.coroutines import run
 from tests.dashboard.dispatch import by_id, text_of, trigger
 from tests.dashboard.paper_answer import paper_answer

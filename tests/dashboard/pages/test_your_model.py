@@ -7,7 +7,7 @@ import pytest
 from dashboard.api_client import CATALOG
 from dashboard.ids import NewSweep as ids
 from dashboard.ids import part
-from dashboard.pages import new_sweep, your_model
+from dashboard.pages import new_sweep, workers
 from dashboard.pages.new_sweep.body import FIELDS, body_from, form_from_spec, read_own
 from dashboard.pages.new_sweep.form import own_fields
 from tests.coroutines import run
@@ -33,7 +33,7 @@ def held(**texts: str) -> str:
 
 
 def test_the_page_says_whose_which_version_and_which_options(own_api: FakeApi) -> None:
-    words = text_of(run(your_model.layout()))
+    words = text_of(run(workers.model_layout()))
     assert "my_file.py:task" in words
     assert "aaaa0000" in words
     assert "on anna.lab" in words
@@ -44,15 +44,15 @@ def test_the_page_says_whose_which_version_and_which_options(own_api: FakeApi) -
 
 
 def test_commands_can_be_copied_and_no_code_can_be_sent(own_api: FakeApi) -> None:
-    page = names(run(your_model.layout()))
+    page = names(run(workers.model_layout()))
     copied = {one.value for one in page if type(one).__name__ == "CopyButton"}
-    assert {your_model.NEW, your_model.UP, your_model.WORKER, your_model.PACKAGE} <= copied
+    assert {workers.NEW, workers.UP, workers.WORKER, workers.PACKAGE} <= copied
     kinds = {type(one).__name__ for one in page}
     assert kinds.isdisjoint({"Upload", "TextInput", "Textarea", "FileInput"})
 
 
 def test_without_any_it_says_how_to_add_one(api: FakeApi) -> None:
-    words = text_of(run(your_model.layout()))
+    words = text_of(run(workers.model_layout()))
     assert "No worker brings anything along yet" in words
     assert "etascope up --with my_file.py" in words
 

@@ -1,7 +1,4 @@
-"""The start page: an experiment to turn, a study that runs, and where to go from there.
-
-The page's layout and its callbacks stand here; `charts` has what its pictures are made from.
-"""
+"""The start page: an experiment to turn, a study that runs, and where to go from there."""
 
 import asyncio
 import math
@@ -30,14 +27,12 @@ from dashboard.components import (
     unfinished,
 )
 from dashboard.dash_blocks import Component, browser_callback, callback, dcc, html, report
+from dashboard.figures import curve_chart, race_picture
 from dashboard.ids import Bundle
 from dashboard.ids import Start as ids
-from dashboard.pages.start.charts import curve_chart, race_picture
 from dashboard.router import Page
 from dashboard.theme import counted, rough
 from ib_core.written import NumberKind, Unreadable, read_number
-
-__all__ = ["PAGE", "layout"]
 
 LIVE_MS = 1000
 #: `up` loads the paper's bundle when the first study has ended: so long it is looked for.

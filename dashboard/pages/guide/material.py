@@ -1,21 +1,84 @@
-"""Small pictures of the guide, as an image's address: without any script, light and dark.
+"""What the guide's sections are made of: prose, small pictures, and one example.
 
-The guide's example: two methods, seven rates, five seeds, scored by the functions all use.
-
-The losses are made up; every number drawn or written from them is not.
+A picture is an image's address: without any script, light and dark. The example is two methods,
+seven rates, five seeds, scored by the functions all use. Its losses are made up; every number drawn
+or written from them is not.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
 from itertools import product
 from urllib.parse import quote
 
+from dashboard.components import with_code
 from dashboard.dash_blocks import Component, html
 from dashboard.theme import FONT, METHOD_STYLE, PALETTE, Palette, Scheme, number
 from ib_core.metrics import Number, RateCurve, SeedResult, TaskScore, score_task
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One heading of the guide.
+
+    Attributes:
+        anchor: What pages link to, `/guide#anchor`.
+        title: Its heading.
+        body: What stands below it.
+    """
+
+    anchor: str
+    title: str
+    body: tuple[Component, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word and what it means.
+
+    Attributes:
+        anchor: What pages link to.
+        word: The word as screens have it.
+        meaning: One or two sentences; `code` between backticks.
+        source: Where the definition comes from.
+    """
+
+    anchor: str
+    word: str
+    meaning: str
+    source: str = ""
+
+
+def prose(text: str) -> Component:
+    """Return a paragraph."""
+    return html.P(with_code(text))
+
+
+def terms(found: Iterable[Term]) -> Component:
+    """Return words with their meanings, each with an anchor of its own."""
+    pairs = [
+        (
+            html.Dt(term.word, id=term.anchor, tabIndex=-1),
+            html.Dd([*with_code(term.meaning), *_source(term)]),
+        )
+        for term in found
+    ]
+    return html.Dl([part for pair in pairs for part in pair], className="terms")
+
+
+def _source(term: Term) -> list[Component]:
+    return [html.Span(f" ({term.source})", className="muted")] if term.source else []
+
+
+def points(*texts: str) -> Component:
+    """Return a list of sentences."""
+    return html.Ul([html.Li(with_code(text)) for text in texts])
+
+
+# --- Small pictures, and the example they show
+
 
 WIDTH, HEIGHT = 560, 230
 LEFT, RIGHT, TOP, BOTTOM = 56, 14, 26, 40
