@@ -30,6 +30,7 @@ STAMP = VENV / "etascope-installed"
 RUNNING = sys.version_info[:2]
 TRIES = 3
 UNSTEADY = 8  # more failures than this are no accident of a busy machine
+ENOUGH = 40  # failures after which a run ends: a broken page keeps each of its tests waiting long
 
 
 class Stop(Exception):
@@ -185,7 +186,7 @@ def steps(chosen: list[str], full: bool) -> dict[str, list[str]]:
     tool = [str(PYTHON), "-m"]
     # One more than there are processors: browsers and servers are often waited for.
     lanes = min((os.cpu_count() or 1) + 1, 4)
-    pytest = [*tool, "pytest", "-rs", "-n", str(lanes), "--dist=loadfile"]
+    pytest = [*tool, "pytest", "-rs", "-n", str(lanes), "--dist=loadfile", f"--maxfail={ENOUGH}"]
     if full:
         pytest += ["-m", "" if shutil.which("nvidia-smi") else "not gpu"]
     if chosen:
