@@ -6,9 +6,8 @@
 | `settings` | every `ETASCOPE_*` variable |
 | `db` | the engine, transactions, the database's own time |
 | `errors` | what the service refuses, and with which status |
-| `deps` | what routes are given: a session, the queue, who is asking |
-| `queue` | the only sender of messages to the workers |
-| `reaper` | announces what is due, takes back what was leased to the dead |
+| `deps` | what routes are given: a session, the queue, who is asking; ids and pages; their errors |
+| `queue` | the only sender of messages to the workers; what is due or lost is announced again |
 | `logs` | logs of every process, without secrets |
 
 Packages: `cli` and `operations` run it, `routes` and `web` speak HTTP, `services` do what is

@@ -17,10 +17,9 @@ from sqlalchemy import Engine, func, select, update
 from backend.db import build_engine, clock, reading, transaction
 from backend.models import ShardRow, ShardState, SweepTrialRow, TrialRow
 from backend.operations.broker import EmbeddedBroker, find_server
-from backend.operations.child_process import Child, LaunchError, environment, stop_all
 from backend.operations.database import upgrade
 from backend.operations.launcher import address, free_port
-from backend.operations.programs import find_browser
+from backend.operations.programs import Child, LaunchError, environment, find_browser, stop_all
 from backend.services import shards
 from backend.services.shards import ClaimedTrial
 from backend.services.trials import UNFINISHED

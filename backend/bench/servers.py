@@ -14,8 +14,7 @@ from typing import Any
 import psutil
 import psycopg
 
-from backend.operations.child_process import LaunchError
-from backend.operations.programs import find_postgres
+from backend.operations.programs import LaunchError, find_postgres
 
 #: Durability costs time, and what is thrown away needs none.
 POSTGRES_OPTIONS = {

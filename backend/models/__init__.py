@@ -4,14 +4,13 @@
 | --- | --- |
 | `accounts` | people, logins, tokens, attempts, who did what |
 | `studies` | studies, tags, notes, saved views; sweeps, their trials and summaries |
-| `trials` | trials, their curves, recordings and replays; races that tell what a step costs |
-| `shards` | shards and workers |
+| `trials` | trials, their curves, recordings and replays; shards and workers; what a step costs |
 """
 
 from backend.models.accounts import AuditRow, LoginAttemptsRow, SessionRow, TokenRow, UserRow
-from backend.models.shards import AGENTS, DEVICES, OfferRow, ShardRow, ShardState, WorkerRow
 from backend.models.studies import (
     BUNDLE_KEY,
+    LIVE_KEY,
     SavedViewRow,
     StudyNoteRow,
     StudyRow,
@@ -20,12 +19,25 @@ from backend.models.studies import (
     SweepSummaryRow,
     SweepTrialRow,
 )
-from backend.models.trials import LONGEST_METHOD, CurveRow, RecordingRow, TimingRow, TrialRow
+from backend.models.trials import (
+    AGENTS,
+    DEVICES,
+    LONGEST_METHOD,
+    CurveRow,
+    OfferRow,
+    RecordingRow,
+    ShardRow,
+    ShardState,
+    TimingRow,
+    TrialRow,
+    WorkerRow,
+)
 
 __all__ = [
     "AGENTS",
     "BUNDLE_KEY",
     "DEVICES",
+    "LIVE_KEY",
     "LONGEST_METHOD",
     "AuditRow",
     "CurveRow",

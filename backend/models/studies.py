@@ -74,6 +74,8 @@ class SavedViewRow(Base):
 
 #: How the idempotency keys of a bundle's sweeps begin, by which its studies are known.
 BUNDLE_KEY = "bundle:"
+#: How those of sweeps of live runs begin; no key of a caller's has a space.
+LIVE_KEY = "runs of "
 
 
 class SweepRow(Base):

@@ -2,15 +2,15 @@
 
 | module | what it is about |
 | --- | --- |
-| `parameters` | what several routes share: ids, paging, documented errors |
-| `system` | the service itself, what can be run, and what a new installation begins with |
+| `system` | the service itself, what can be run, what it begins with; numbers behind toy pictures |
 | `accounts` | logins, tokens, everybody's accounts; what people leave for each other |
 | `studies`, `sweeps` | the nouns themselves |
 | `trials` | a trial, its curve and replay; cells that programs elsewhere claim |
 | `events` | what happens in a sweep, as it happens |
 | `analysis` | curves, numbers, comparisons, the paper's verdicts |
 | `transfer` | files out and in |
-| `illustrations` | numbers behind the toy pictures |
+
+What several of them share, ids and paging and documented errors, is in `backend.deps`.
 """
 
 from fastapi import APIRouter
@@ -19,7 +19,6 @@ from backend.routes import (
     accounts,
     analysis,
     events,
-    illustrations,
     studies,
     sweeps,
     system,
@@ -46,5 +45,5 @@ ROUTERS: tuple[APIRouter, ...] = (
     system.start_router,
     transfer.router,
     accounts.team_router,
-    illustrations.router,
+    system.illustration_router,
 )

@@ -14,24 +14,22 @@ from backend.deps import (
     AdminDep,
     CallerDep,
     EngineDep,
+    NoteId,
     OwnerDep,
+    Paging,
     ReadDep,
     SettingsDep,
-    WriterDep,
-    client_address,
-    require_accounts,
-)
-from backend.errors import Forbidden, InvalidInput
-from backend.routes.parameters import (
-    NoteId,
-    Paging,
     ShortPage,
     StudyId,
     TokenId,
     UserId,
     ViewId,
+    WriterDep,
+    client_address,
     errors,
+    require_accounts,
 )
+from backend.errors import Forbidden, InvalidInput
 from backend.schemas import (
     AuditRead,
     Identifier,

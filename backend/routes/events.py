@@ -14,9 +14,8 @@ from sqlalchemy import Engine
 from starlette.types import Receive, Scope, Send
 
 from backend.db import PASSING_FAULTS, reading
-from backend.deps import CallerDep, EngineDep
+from backend.deps import CallerDep, EngineDep, SweepId, errors
 from backend.errors import NotFound
-from backend.routes.parameters import SweepId, errors
 from backend.services import sweeps
 from backend.services.accounts import Caller
 from backend.services.sweeps import DONE, News, Position

@@ -11,8 +11,17 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import IntegrityError
 
 from backend.db import PASSING_FAULTS, transaction
-from backend.deps import CallerDep, EngineDep, ReadDep, SettingsDep, WriterDep
-from backend.routes.parameters import Paging, StudyId, Word, errors
+from backend.deps import (
+    CallerDep,
+    EngineDep,
+    Paging,
+    ReadDep,
+    SettingsDep,
+    StudyId,
+    Word,
+    WriterDep,
+    errors,
+)
 from backend.schemas import Page, StudyCreate, StudyRead, StudyUpdate, SweepState
 from backend.services import accounts, studies
 

@@ -11,9 +11,8 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from backend.db import reading, transaction
-from backend.deps import CallerDep, EngineDep, SettingsDep, WriterDep
+from backend.deps import CallerDep, EngineDep, Query, SettingsDep, StudyId, WriterDep, errors
 from backend.errors import InvalidInput
-from backend.routes.parameters import Query, StudyId, errors
 from backend.schemas import Identifier, ImportPreview, ImportRead, Name
 from backend.services import (
     accounts,

@@ -8,8 +8,18 @@ from pydantic import Field
 from sqlalchemy.orm import Session
 
 from backend.db import reading, transaction
-from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep, ReporterDep, WriterDep
-from backend.routes.parameters import Query, SweepId, TrialId, errors
+from backend.deps import (
+    CallerDep,
+    EngineDep,
+    Query,
+    QueueDep,
+    ReadDep,
+    ReporterDep,
+    SweepId,
+    TrialId,
+    WriterDep,
+    errors,
+)
 from backend.routes.sweeps import BROKER_AWAY, announce_errands
 from backend.schemas import (
     CellAnswer,
@@ -24,7 +34,7 @@ from backend.schemas import (
     TrialRead,
     TrialState,
 )
-from backend.services import accounts, replays, shards, studies, submission, sweeps, trials
+from backend.services import accounts, errands, shards, studies, submission, sweeps, trials
 from backend.services.accounts import Caller
 
 router = APIRouter(prefix="/api/trials", tags=["trials"])
@@ -119,7 +129,7 @@ def replay_trial(
     What comes of it is compared with the stored numbers, which stay as they are.
     """
     with transaction(engine) as session:
-        new = replays.request(
+        new = errands.request_replay(
             session, trial_id=trial_id, device=payload.device, owner_id=caller.user_id
         )
         if new:

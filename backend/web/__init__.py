@@ -3,24 +3,18 @@
 | module | what it is for |
 | --- | --- |
 | `intake` | what may come in: how large, how slowly, how many at a time; the file in a request |
-| `request_scope` | around every request: its id, its time, numbers for Prometheus, the last net |
+| `request_scope` | around every request: id, time, numbers for Prometheus; failures in one shape |
 | `gate` | nobody gets past without a login or a token; without accounts, no other web site |
-| `entrance` | the login pages, their cookies, and where to go afterwards |
-| `failures` | every failure in one shape, also of paths that do not exist |
-| `answer_cache` | answers that cost time, kept until what they tell has changed |
-| `sweep_watch` | one look at a sweep for all who listen to it |
-| `documentation` | the API's own page |
+| `pages` | the login pages, their cookies, where to go afterwards; the API's documentation |
+| `shared_answers` | one look at a sweep for all who listen; answers kept until they would change |
 """
 
-from backend.web.answer_cache import AnswerCache, answer_by_version
-from backend.web.documentation import docs_page
-from backend.web.entrance import drop_cookies, put_cookies
-from backend.web.entrance import router as entrance_router
-from backend.web.failures import ApiFallback, add_failure_handlers
 from backend.web.gate import AccountGate, LocalGuard, document_tokens
 from backend.web.intake import ImpatientProtocol, Intake, Upload, read_upload
-from backend.web.request_scope import Monitor, RequestScope
-from backend.web.sweep_watch import Watch, Watches
+from backend.web.pages import docs_page, drop_cookies, put_cookies
+from backend.web.pages import router as entrance_router
+from backend.web.request_scope import ApiFallback, Monitor, RequestScope, add_failure_handlers
+from backend.web.shared_answers import AnswerCache, Watch, Watches, answer_by_version
 
 __all__ = [
     "AccountGate",

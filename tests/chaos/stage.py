@@ -21,9 +21,8 @@ import psutil
 import psycopg
 
 from backend.bench.servers import START_SECONDS
-from backend.operations.child_process import LaunchError
 from backend.operations.database import upgrade
-from backend.operations.programs import find_clock
+from backend.operations.programs import LaunchError, find_clock
 from backend.settings import Settings
 from tests.installation import FrontDoor, Installation, Part
 from tests.servers import BrokerServer, PostgresServer

@@ -22,7 +22,15 @@ from typing import TYPE_CHECKING, Any
 
 from backend.services.analysis.comparisons import ACROSS, to_across
 from backend.services.analysis.rate_curves import Measure, to_plots, to_series
-from backend.services.analysis.scorecards import score_plots, scorecard_csv, to_rows
+from backend.services.analysis.scorecards import (
+    method_of,
+    name_of,
+    network_hash,
+    network_of,
+    score_plots,
+    scorecard_csv,
+    to_rows,
+)
 from backend.services.analysis.series import (
     Finished,
     Key,
@@ -32,11 +40,10 @@ from backend.services.analysis.series import (
     series_order,
     varied,
 )
-from backend.services.analysis.task_answers import to_answers
+from backend.services.analysis.task_answers import difference_studies, to_answers
 
 if TYPE_CHECKING:
     from backend.services.analysis.learning import learning_curves, theorem
-    from backend.services.analysis.scorecards import method_of, name_of, network_hash, network_of
     from backend.services.analysis.stored import (
         KEY_COLUMNS,
         compare,
@@ -47,7 +54,6 @@ if TYPE_CHECKING:
         settings_of,
         studies_version,
     )
-    from backend.services.analysis.task_answers import difference_studies
 
 __all__ = [
     "ACROSS",
@@ -83,28 +89,16 @@ __all__ = [
     "varied",
 ]
 
-_STORED = [
-    "KEY_COLUMNS",
-    "compare",
-    "differences",
-    "key_of",
-    "scorecard",
-    "sensitivity",
-    "settings_of",
+#: What needs the database, by module: imported when first used.
+_HOMES = {
+    "stored": "KEY_COLUMNS compare differences key_of scorecard sensitivity settings_of "
     "studies_version",
-]
-_ALONE = {
-    "difference_studies": "partners",
-    "learning_curves": "learning",
-    "theorem": "theorem_lines",
+    "learning": "learning_curves theorem",
 }
-_STEP_COSTS = ["method_of", "name_of", "network_hash", "network_of"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ALONE:
-        return getattr(import_module(f"{__name__}.{_ALONE[name]}"), name)
-    for module, names in (("stored", _STORED), ("step_costs", _STEP_COSTS)):
-        if name in names:
+    for module, names in _HOMES.items():
+        if name in names.split():
             return getattr(import_module(f"{__name__}.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -30,6 +30,7 @@ from sqlalchemy.orm import Session
 from backend.db import insert_for, reading, transaction
 from backend.errors import InvalidInput
 from backend.models import (
+    LIVE_KEY,
     StudyRow,
     StudyTagRow,
     SweepRow,
@@ -360,7 +361,7 @@ def _summary_rows(session: Session, sweep_ids: set[int]) -> list[dict[str, objec
         SweepSummaryRow.sweep_id.in_(sweep_ids), SweepSummaryRow.layout == LAYOUT
     )
     # Of runs that are logged live the next one may come while this is written; so may a round.
-    live = SweepRow.idempotency_key.like(f"{sweeps.GROWS}%")
+    live = SweepRow.idempotency_key.like(f"{LIVE_KEY}%")
     growing = select(SweepRow.id).where(
         SweepRow.id.in_(sweep_ids), or_(live, SweepRow.searching.is_(True))
     )

@@ -3,7 +3,6 @@
 | module | for |
 | --- | --- |
 | `submitting` | what people do to a sweep: submit, forecast, cancel, retry |
-| `live` | runs that programs log as they happen, without having been submitted |
 | `searched` | what a search knows and has found |
 | `searching` | the next round of a search, planned when the last has ended |
 | `following` | a sweep on its way: how far, until when, what happened since somebody looked |
@@ -26,7 +25,6 @@ from backend.services.sweeps.following import (
     resume,
     state_of,
 )
-from backend.services.sweeps.live import GROWS, open_run
 from backend.services.sweeps.searching import due_rounds, end_search, plan_round
 from backend.services.sweeps.submitting import (
     Submitted,
@@ -40,7 +38,6 @@ from backend.services.sweeps.submitting import (
 
 __all__ = [
     "DONE",
-    "GROWS",
     "News",
     "Position",
     "Progress",
@@ -55,7 +52,6 @@ __all__ = [
     "is_cancelled",
     "is_searching",
     "news",
-    "open_run",
     "page",
     "plan_round",
     "progress_of",
