@@ -5,11 +5,19 @@ Also the error answers that they have in the OpenAPI document.
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request
 from fastapi import Query as QueryParameters
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+)
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
@@ -152,6 +160,37 @@ ViewId = Annotated[Identifier, Path(description="A saved view's id.")]
 
 #: No NUL in what is searched for: PostgreSQL refuses it.
 Word = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00]+$")]
+
+
+def _read_moment(text: object) -> object:
+    """Return a moment in UTC, which is also what one without a zone is taken to be in.
+
+    Dates and times only: a bare number would otherwise be read as seconds since 1970.
+    """
+    if not isinstance(text, str):
+        return text
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError("a date or time, as 2026-01-31 or 2026-01-31T12:00:00Z") from None
+    try:
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except OverflowError:  # the first or last day of the calendar, seen from elsewhere
+        return moment.replace(tzinfo=UTC)
+
+
+Moment = Annotated[
+    datetime,
+    BeforeValidator(_read_moment),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "format": "date-time"},
+                {"type": "string", "format": "date"},
+            ]
+        }
+    ),
+]
 
 
 class Query(BaseModel):

@@ -102,7 +102,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "backend.client",
         "ib_core.errors",
     ),
-    "backend.web": (*BELOW_THE_WEB, "backend.logs", "ib_core.errors"),
+    "backend.web": (*BELOW_THE_WEB, "ib_core.errors"),
     "backend.routes": (*BELOW_THE_WEB, "backend.queue", "backend.web", "ib_core.datasets"),
     "backend.bench": (
         "backend.settings",

@@ -110,7 +110,6 @@ NOUNS = frozenset(
         "sweep",
         "sweeps",
         "system",
-        "transfer",
         "trials",
         "uci",
         "updates",

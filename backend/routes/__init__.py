@@ -4,11 +4,10 @@
 | --- | --- |
 | `system` | the service itself, what can be run, what it begins with; numbers behind toy pictures |
 | `accounts` | logins, tokens, everybody's accounts; what people leave for each other |
-| `studies`, `sweeps` | the nouns themselves |
-| `trials` | a trial, its curve and replay; cells that programs elsewhere claim |
-| `events` | what happens in a sweep, as it happens |
+| `studies` | studies; files of them out, and runs made elsewhere in |
+| `sweeps` | sweeps |
+| `trials` | a trial, its curve and replay; a sweep's events; cells that programs elsewhere claim |
 | `analysis` | curves, numbers, comparisons, the paper's verdicts |
-| `transfer` | files out and in |
 
 What several of them share, ids and paging and documented errors, is in `backend.deps`.
 """
@@ -18,11 +17,9 @@ from fastapi import APIRouter
 from backend.routes import (
     accounts,
     analysis,
-    events,
     studies,
     sweeps,
     system,
-    transfer,
     trials,
 )
 
@@ -38,12 +35,12 @@ ROUTERS: tuple[APIRouter, ...] = (
     studies.router,
     sweeps.router,
     trials.cell_router,
-    events.router,
+    trials.event_router,
     trials.router,
     analysis.router,
     analysis.paper_router,
     system.start_router,
-    transfer.router,
+    studies.transfer_router,
     accounts.team_router,
     system.illustration_router,
 )

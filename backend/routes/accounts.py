@@ -52,9 +52,8 @@ from backend.schemas import (
     ViewCreate,
     ViewRead,
 )
-from backend.services import accounts, studies
+from backend.services import accounts, cut, studies
 from backend.services.accounts import Caller, check_password, log_in
-from backend.services.paging import cut
 from backend.web import drop_cookies, put_cookies
 
 ACCOUNTS_ONLY = [Depends(require_accounts)]

@@ -41,8 +41,16 @@ from backend.schemas import (
     UpdateRead,
     WorkerRead,
 )
-from backend.services import accounts, catalog, illustrations, maintenance, shards, start, workers
-from backend.services.paging import cut
+from backend.services import (
+    accounts,
+    catalog,
+    cut,
+    illustrations,
+    maintenance,
+    shards,
+    start,
+    workers,
+)
 from backend.services.start import BundleLoading
 from backend.settings import VERSION
 from ib_core.datasets import data_dir

@@ -27,9 +27,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backend.db import PASSING_FAULTS
 from backend.errors import STATUSES, TooManyAttempts, Unauthorized, Unavailable, status_of
-from backend.logs import about
 from backend.schemas import ErrorDetail, ErrorRead
 from backend.services.shards import Counts
+from backend.settings import about
 from ib_core.errors import IBError
 
 CODES = {status: kind.code for kind, status in STATUSES.items()} | {

@@ -40,9 +40,8 @@ from backend.models import (
     UserRow,
 )
 from backend.schemas import Page, Spark, SparkPoint, StudyRead, SweepState, TrialState
-from backend.services import sweeps
+from backend.services import read_cursor, sweeps, write_cursor
 from backend.services.analysis import KEY_COLUMNS, Key, key_of, labels, series_order
-from backend.services.paging import read_cursor, write_cursor
 from backend.services.studies.study import PRECEDENCE, of_bundle, to_read
 from backend.services.trials import RETRIABLE, UNFINISHED
 
