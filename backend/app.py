@@ -11,8 +11,7 @@ from starlette.routing import Route
 
 from backend.db import get_engine, reading
 from backend.deps import refuse_repeated
-from backend.queue import get_queue
-from backend.reaper import Reaper
+from backend.queue import Reaper, get_queue
 from backend.routes import ROUTERS
 from backend.services import shards
 from backend.services.shards import Counts

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx
 
-from backend.operations.child_process import die_with_parent
+from backend.operations.programs import die_with_parent
 from tests.servers import wait_for
 
 START_SECONDS = 300.0

@@ -10,7 +10,7 @@ from typing import NoReturn
 import pytest
 import redis
 
-from backend.bench.servers import ThrowawayPostgres, private_folder
+from backend.bench.installation import ThrowawayPostgres, private_folder
 from backend.operations.programs import find_broker, find_postgres
 
 START_SECONDS = 30.0

@@ -94,7 +94,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "backend.client": ("backend.schemas",),
     "backend.paper": ("backend.schemas", "ib_core"),
     "backend.trackers": ("ib_core.errors",),
-    "backend.operations.child_process": ("backend.settings", "ib_core.errors"),
+    "backend.operations.programs": ("backend.settings", "ib_core.errors"),
     "backend.operations": (
         "backend.settings",
         "backend.db",
@@ -102,7 +102,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "backend.client",
         "ib_core.errors",
     ),
-    "backend.web": (*BELOW_THE_WEB, "backend.logs", "ib_core.errors"),
+    "backend.web": (*BELOW_THE_WEB, "ib_core.errors"),
     "backend.routes": (*BELOW_THE_WEB, "backend.queue", "backend.web", "ib_core.datasets"),
     "backend.bench": (
         "backend.settings",
@@ -134,10 +134,7 @@ ABOVE_SERVICES = (
     "backend.routes",
     "backend.web",
     "backend.bench",
-    *(
-        f"backend.operations.{name}"
-        for name in ("launcher", "broker", "database", "programs", "web_process")
-    ),
+    *(f"backend.operations.{name}" for name in ("launcher", "broker", "database", "web_process")),
 )
 
 #: What a part must not import although the table above would let it.
@@ -329,7 +326,6 @@ LIGHT = (
     "backend.trackers",
     "backend.schemas",
     "backend.cli",
-    "backend.operations.child_process",
     "backend.operations.programs",
     "backend.operations.web_process",
     "ib_core.errors",

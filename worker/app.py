@@ -20,8 +20,7 @@ from typing import Any
 from celery import Celery, signals
 from celery.utils.log import current_process_index
 
-from backend.queue import KEY_PREFIX
-from backend.reaper import Reaper
+from backend.queue import KEY_PREFIX, Reaper
 from backend.services.shards import CPU
 from backend.services.workers import Worker, local_namespace
 from backend.settings import Settings, get_settings

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 
 from sqlalchemy.orm import Session
 
-from backend.services import replays, timings
-from backend.services.replays import ReplayClaim
+from backend.services import errands, timings
+from backend.services.errands import ReplayClaim
 from backend.services.timings import BASELINE, TimingClaim
 from backend.services.workers import Worker
 from ib_core.bench import race_methods
@@ -45,7 +45,7 @@ class _Renewer(Observer):
             self._last = time.monotonic()
             held = write_until_it_works(
                 self._stopping,
-                lambda session: replays.renew(session, claim=self.claim, progress=fraction),
+                lambda session: errands.renew_replay(session, claim=self.claim, progress=fraction),
                 what=f"renew the replay of trial {self.claim.trial_id}",
             )
             if not held:
@@ -57,7 +57,7 @@ def replay(trial_id: int, *, worker: Worker, stopping: StopFlag) -> None:
     """Claim a replay, train it and store what was recorded."""
     claim = write_until_it_works(
         stopping,
-        lambda session: replays.claim(
+        lambda session: errands.claim_replay(
             session, trial_id=trial_id, worker=worker.name, offers=worker.offers
         ),
         what=f"claim the replay of trial {trial_id}",
@@ -81,19 +81,23 @@ def replay(trial_id: int, *, worker: Worker, stopping: StopFlag) -> None:
         return
     except Stopped:
         log.info("Replay of trial %d goes back to the queue.", trial_id)
-        _end(claim, stopping, lambda session: replays.release(session, claim=claim))
+        _end(claim, stopping, lambda session: errands.release_replay(session, claim=claim))
         return
     except (Exception, SystemExit) as error:  # a user's file may call sys.exit
         log.exception("Replay of trial %d failed.", trial_id)
         sentence = explain(error)
-        _end(claim, stopping, lambda session: replays.fail(session, claim=claim, error=sentence))
+        _end(
+            claim,
+            stopping,
+            lambda session: errands.fail_replay(session, claim=claim, error=sentence),
+        )
         return
     assert found is not None  # nobody calls it off
     same = agreement(found.result, claim.known)
     _end(
         claim,
         stopping,
-        lambda session: replays.finish(
+        lambda session: errands.finish_replay(
             session, claim=claim, recording=found.recording, agreement=same
         ),
     )

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from celery.platforms import SecurityWarning
 
-from backend import logs
 from backend.services.shards import special_queues
-from backend.settings import get_settings
+from backend.settings import configure_logs, get_settings
 from ib_core.announced import offer_key
 from worker.device import choose
 from worker.own_files import probe
@@ -28,7 +27,7 @@ def serve(*, processes: int | None = None, own: Sequence[str] = ()) -> None:
         InvalidSpec: One of the files cannot be used.
     """
     settings = get_settings()
-    logs.configure(settings)
+    configure_logs(settings)
     # Celery warns root because of pickle, which we do not accept; in a container we may be root.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     devices = choose(settings, processes=processes)

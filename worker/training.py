@@ -10,12 +10,11 @@ from typing import TypeVar
 from sqlalchemy.orm import Session
 
 from backend.db import transaction
-from backend.logs import process_about
 from backend.queue import get_queue
 from backend.services import shards, workers
 from backend.services.shards import Claim
 from backend.services.workers import Worker
-from backend.settings import get_settings
+from backend.settings import get_settings, process_about
 from ib_core.errors import IBError, said_where
 from ib_core.sweep import Guard, LaneDied, TrialSpec, Wish, can_fork, is_own, run_trials
 from worker.device import processors

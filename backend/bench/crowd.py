@@ -19,8 +19,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from backend.bench.installation import WebProcess, web_process
-from backend.bench.servers import ThrowawayPostgres
+from backend.bench.installation import ThrowawayPostgres, WebProcess, web_process
 from backend.operations.programs import find_postgres
 
 STREAMS = (0, 100, 300, 1000)

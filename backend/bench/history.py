@@ -29,8 +29,13 @@ from sqlalchemy import (
     update,
 )
 
-from backend.bench.installation import WebProcess, finish_everything, touch, web_process
-from backend.bench.servers import ThrowawayPostgres
+from backend.bench.installation import (
+    ThrowawayPostgres,
+    WebProcess,
+    finish_everything,
+    touch,
+    web_process,
+)
 from backend.db import build_engine, clock, reading, transaction
 from backend.models import (
     CurveRow,

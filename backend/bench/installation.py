@@ -1,6 +1,12 @@
-"""What is measured with: a real installation in a folder of its own, and a real browser."""
+"""What is measured with: a real installation in a folder of its own, a throw-away PostgreSQL."""
 
+import contextlib
 import math
+import os
+import pwd
+import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -8,42 +14,34 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import psutil
+import psycopg
 from sqlalchemy import Engine, func, select, update
 
 from backend.db import build_engine, clock, reading, transaction
 from backend.models import ShardRow, ShardState, SweepTrialRow, TrialRow
 from backend.operations.broker import EmbeddedBroker, find_server
-from backend.operations.child_process import Child, LaunchError, environment, stop_all
 from backend.operations.database import upgrade
 from backend.operations.launcher import address, free_port
-from backend.operations.programs import find_browser
+from backend.operations.programs import (
+    Child,
+    LaunchError,
+    environment,
+    find_postgres,
+    stop_all,
+)
 from backend.services import shards
 from backend.services.shards import ClaimedTrial
 from backend.services.trials import UNFINISHED
 from backend.settings import Settings
-from ib_core.errors import IBError
 from ib_core.sweep import CurvePoint, Divergence, Outcome, TrialResult, TrialSpec
-
-if TYPE_CHECKING:  # comes with the test tools; `etascope` must start without it
-    from playwright.sync_api import Browser
 
 START_SECONDS = 600.0
 #: A measurement may be slower than it should be; it must still end.
 ANSWER_SECONDS = 600.0
-BROWSER_FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,38 +163,6 @@ def _wait(http: httpx.Client, child: Child) -> None:
     raise LaunchError(f"The web server does not answer. The end of its log:\n{child.tail()}")
 
 
-class NoBrowser(IBError):
-    """A measurement that needs a browser where there is none."""
-
-    code = "no_browser"
-
-
-@contextmanager
-def open_browser() -> "Iterator[Browser]":
-    """Start a browser, and end it.
-
-    Raises:
-        NoBrowser: If there is none, or nothing to drive it with.
-    """
-    try:
-        from playwright.sync_api import Error, sync_playwright
-    except ImportError:
-        words = "This needs the test tools: python -m pip install -e '.[server,dev]'"
-        raise NoBrowser(f"Playwright is not installed. {words}") from None
-    with sync_playwright() as playwright:
-        try:
-            browser = playwright.chromium.launch(
-                executable_path=find_browser(), args=list(BROWSER_FLAGS)
-            )
-        except Error as error:
-            words = "Install the package chromium, or run: playwright install chromium"
-            raise NoBrowser(f"No browser could be started. {words}") from error
-        try:
-            yield browser
-        finally:
-            browser.close()
-
-
 #: Where the made-up EB begins to break, and how many evaluations a trial reports.
 BREAKING_RATE = 2.0
 POINTS = 11
@@ -258,3 +224,146 @@ def _curve(last: float) -> tuple[CurvePoint, ...]:
         CurvePoint(step, step / 2, 2.3 + (end - 2.3) * step / (POINTS - 1), 2.4, 0.5, 0.5)
         for step in range(POINTS)
     )
+
+
+# --- A throw-away PostgreSQL, for measurements and tests
+
+
+#: Durability costs time, and what is thrown away needs none.
+POSTGRES_OPTIONS = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "max_connections": "200",
+}
+POSTGRES_SECONDS = 180.0
+#: Others than this may be too long for a socket's address; folders in it are made private.
+SHORT_PLACE = Path("/tmp")  # noqa: S108
+
+
+def private_folder(prefix: str, process: str) -> Path:
+    """Return a new folder for a server, short enough for a socket's address.
+
+    Servers whose owners were killed are ended first: nobody else would.
+
+    Args:
+        prefix: Start of the folder's name.
+        process: File below the folder whose first line is the server's process id.
+    """
+    for folder in SHORT_PLACE.glob(f"{prefix}*"):
+        try:
+            owner = int((folder / "owner").read_text())
+        except (OSError, ValueError):
+            continue
+        if not psutil.pid_exists(owner):
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                os.kill(int((folder / process).read_text().split()[0]), signal.SIGQUIT)
+            shutil.rmtree(folder, ignore_errors=True)
+    made = Path(tempfile.mkdtemp(prefix=prefix, dir=SHORT_PLACE))
+    (made / "owner").write_text(str(os.getpid()))
+    return made
+
+
+class ThrowawayPostgres:
+    """A server of its own on a unix socket in a folder of its own."""
+
+    def __init__(self, *, durable: bool = False, folder: Path | None = None) -> None:
+        """Prepare a server.
+
+        Args:
+            durable: Whether it has lost nothing it said was stored when it is killed.
+            folder: Where; None: in a new folder, once those of dead owners are cleared away.
+
+        Raises:
+            LaunchError: PostgreSQL is not installed.
+        """
+        found = find_postgres()
+        if found is None:
+            raise LaunchError("PostgreSQL is not installed; install the package postgresql.")
+        self.bin = found
+        self.options = POSTGRES_OPTIONS | ({"synchronous_commit": "on"} if durable else {})
+        self.environment: dict[str, str] = {}
+        self.folder = folder or private_folder("eta-pg-", "data/postmaster.pid")
+        self.data = self.folder / "data"
+        self.user: dict[str, Any] = {}
+        if os.geteuid() == 0:  # PostgreSQL refuses to run as root
+            self.user = {"user": "postgres", "group": "postgres", "extra_groups": []}
+            os.chown(self.folder, pwd.getpwnam("postgres").pw_uid, -1)
+        self.prepare()
+        self._run("initdb", "-D", str(self.data), "-U", "postgres", "-A", "trust", "--no-sync")
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def prepare(self) -> None:
+        """Do what must be done to the folder before the server's files are made in it."""
+
+    def _run(self, program: str, *options: str) -> None:
+        command = [str(self.bin / program), *options]
+        subprocess.run(command, check=True, capture_output=True, cwd=self.folder, **self.user)
+
+    def url(self, database: str) -> str:
+        """Return a database's address."""
+        return f"postgresql+psycopg://postgres@/{database}?host={self.folder}"
+
+    def execute(self, statement: str, database: str = "postgres") -> None:
+        """Execute a statement as the server's owner."""
+        place = f"host={self.folder} user=postgres dbname={database}"
+        with psycopg.connect(place, autocommit=True) as connection:
+            connection.execute(statement)
+
+    def start(self) -> None:
+        """Start it, and wait until it answers.
+
+        Raises:
+            LaunchError: It does not.
+        """
+        options = [f"-c{name}={value}" for name, value in self.options.items()]
+        places = ["-D", str(self.data), "-k", str(self.folder)]
+        self.process = subprocess.Popen(
+            [str(self.bin / "postgres"), *places, *options],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=self.folder,
+            env={**os.environ, **self.environment},
+            **self.user,
+        )
+        end = time.monotonic() + POSTGRES_SECONDS
+        while not self.answers():
+            if time.monotonic() > end or self.process.poll() is not None:
+                raise LaunchError("PostgreSQL does not start.")
+            time.sleep(0.02)
+
+    def answers(self) -> bool:
+        """Return whether it takes statements."""
+        try:
+            self.execute("SELECT 1")
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def family(self) -> list[psutil.Process]:
+        """Return its processes, parents before children; empty if it does not run."""
+        if self.process is None or self.process.poll() is not None:
+            return []
+        first = psutil.Process(self.process.pid)
+        return [first, *first.children(recursive=True)]
+
+    def stop(self) -> None:
+        """End every session at once, as `systemctl restart` does."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(POSTGRES_SECONDS)
+
+    def kill(self) -> None:
+        """End the server and every process of it without warning."""
+        assert self.process is not None
+        for process in self.family():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        self.process.wait(POSTGRES_SECONDS)
+
+    def remove(self) -> None:
+        """Stop it, and delete its files."""
+        if self.process is not None and self.process.poll() is None:
+            self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -21,10 +21,10 @@ from typing import Any
 
 import httpx
 
+from backend.bench import open_browser
 from backend.bench.installation import (
     WebProcess,
     finish_everything,
-    open_browser,
     touch,
     web_process,
 )

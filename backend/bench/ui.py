@@ -2,13 +2,14 @@
 
 A study of 10,000 finished trials in five curves and one of 12,000 in sixty: the first picture, and
 what each control takes. A history of 200 studies: its first page, paging, filtering. A slider of
-each illustrated page. What five watchers cost is in `watchers`.
+each illustrated page. What five watchers cost is in `service`.
 """
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from backend.bench.installation import WebProcess, finish_everything, open_browser, web_process
+from backend.bench import open_browser
+from backend.bench.installation import WebProcess, finish_everything, web_process
 from backend.bench.service import Row
 
 if TYPE_CHECKING:

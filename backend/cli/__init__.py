@@ -34,7 +34,7 @@ from backend.cli import (
     transfer,
 )
 from backend.errors import Unavailable
-from backend.operations.child_process import LaunchError
+from backend.operations.programs import LaunchError
 from ib_core.errors import IBError
 
 # Read when torch is first imported: threads that spin while they wait slow each other and every

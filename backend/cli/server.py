@@ -167,11 +167,11 @@ def create_pages(api: str, token: str | None = None) -> "FastAPI":
 def _serve(site: "FastAPI", settings: "Settings") -> None:
     import uvicorn
 
-    from backend import logs
     from backend.operations.launcher import free_port
+    from backend.settings import configure_logs
     from backend.web import ImpatientProtocol
 
-    logs.configure(settings)
+    configure_logs(settings)
     uvicorn.run(
         site,
         host=settings.host,

@@ -6,8 +6,8 @@ What needs no more than to be sent has its method here too, in a class that `Cli
 from collections.abc import Iterable
 from typing import Any
 
-from backend.client.accounts import *
-from backend.client.answers import Call, Sender, sends
+from backend.client.requests import *
+from backend.client.requests import Call, Sender, sends
 from backend.client.runs import *
 from backend.schemas import (
     Band,

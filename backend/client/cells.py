@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from backend.client.answers import ApiError, ServerAway
+from backend.client.requests import ApiError, ServerAway
 from backend.schemas import (
     CellAnswer,
     CellClaim,
@@ -33,7 +33,7 @@ from backend.schemas import (
 )
 
 if TYPE_CHECKING:
-    from backend.client.clients import Client
+    from backend.client import Client
 
 T = TypeVar("T")
 

@@ -24,7 +24,6 @@ from uuid import uuid4
 
 from pydantic import ValidationError
 
-from backend.client.answers import ApiError, Call, Sender, ServerAway, sends
 from backend.client.cells import (
     FLUSH_SECONDS,
     MOST_AT_ONCE,
@@ -33,6 +32,7 @@ from backend.client.cells import (
     patiently,
     result_of,
 )
+from backend.client.requests import ApiError, Call, Sender, ServerAway, sends
 from backend.schemas import (
     CellAnswer,
     CellClaim,
@@ -48,8 +48,10 @@ from backend.schemas import (
 )
 
 if TYPE_CHECKING:
-    from backend.client.clients import Client
+    from backend.client import Client
 
+#: What `calls` hands on: the requests themselves.
+__all__ = ["claim_cell", "import_runs", "open_run", "preview_import", "report_cell"]
 
 log = logging.getLogger("etascope.runs")
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from backend.operations.child_process import Child, LaunchError
-from backend.operations.programs import find_broker
+from backend.operations.programs import Child, LaunchError, find_broker
 
 START_SECONDS = 20.0
 STOP_SECONDS = 5.0

@@ -27,7 +27,7 @@ import httpx
 
 from backend.client import ENDED, Client, calls
 from backend.operations.broker import EmbeddedBroker, find_server
-from backend.operations.child_process import Child, LaunchError, environment, stop_all
+from backend.operations.programs import Child, LaunchError, environment, stop_all
 from backend.settings import Settings
 
 READY_SECONDS = 120.0

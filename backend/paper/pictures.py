@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from backend.paper.wire import method_numbers, read_point
+from backend.paper import method_numbers, read_point
 from backend.schemas import ClipRead, MethodNumbersRead, PaperRead, SeriesRead, UciAccuracyRead
 from ib_core.methods import place
 from ib_core.metrics import KINDS, RateCurve, SeedResult, score_task

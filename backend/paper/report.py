@@ -13,6 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from backend.paper import read_findings
 from backend.paper.pictures import (
     Look,
     Panel,
@@ -25,7 +26,6 @@ from backend.paper.pictures import (
     templates,
     uci_pictures,
 )
-from backend.paper.wire import read_findings
 from backend.schemas import ExperimentRead, PaperRead
 from ib_core.datasets import data_dir
 from ib_core.metrics import Number, number_text, rank_test

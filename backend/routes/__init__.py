@@ -2,15 +2,14 @@
 
 | module | what it is about |
 | --- | --- |
-| `parameters` | what several routes share: ids, paging, documented errors |
-| `system` | the service itself, what can be run, and what a new installation begins with |
+| `system` | the service itself, what can be run, what it begins with; numbers behind toy pictures |
 | `accounts` | logins, tokens, everybody's accounts; what people leave for each other |
-| `studies`, `sweeps` | the nouns themselves |
-| `trials` | a trial, its curve and replay; cells that programs elsewhere claim |
-| `events` | what happens in a sweep, as it happens |
+| `studies` | studies; files of them out, and runs made elsewhere in |
+| `sweeps` | sweeps |
+| `trials` | a trial, its curve and replay; a sweep's events; cells that programs elsewhere claim |
 | `analysis` | curves, numbers, comparisons, the paper's verdicts |
-| `transfer` | files out and in |
-| `illustrations` | numbers behind the toy pictures |
+
+What several of them share, ids and paging and documented errors, is in `backend.deps`.
 """
 
 from fastapi import APIRouter
@@ -18,12 +17,9 @@ from fastapi import APIRouter
 from backend.routes import (
     accounts,
     analysis,
-    events,
-    illustrations,
     studies,
     sweeps,
     system,
-    transfer,
     trials,
 )
 
@@ -39,12 +35,12 @@ ROUTERS: tuple[APIRouter, ...] = (
     studies.router,
     sweeps.router,
     trials.cell_router,
-    events.router,
+    trials.event_router,
     trials.router,
     analysis.router,
     analysis.paper_router,
     system.start_router,
-    transfer.router,
+    studies.transfer_router,
     accounts.team_router,
-    illustrations.router,
+    system.illustration_router,
 )

@@ -14,24 +14,22 @@ from backend.deps import (
     AdminDep,
     CallerDep,
     EngineDep,
+    NoteId,
     OwnerDep,
+    Paging,
     ReadDep,
     SettingsDep,
-    WriterDep,
-    client_address,
-    require_accounts,
-)
-from backend.errors import Forbidden, InvalidInput
-from backend.routes.parameters import (
-    NoteId,
-    Paging,
     ShortPage,
     StudyId,
     TokenId,
     UserId,
     ViewId,
+    WriterDep,
+    client_address,
     errors,
+    require_accounts,
 )
+from backend.errors import Forbidden, InvalidInput
 from backend.schemas import (
     AuditRead,
     Identifier,
@@ -54,9 +52,8 @@ from backend.schemas import (
     ViewCreate,
     ViewRead,
 )
-from backend.services import accounts, studies
+from backend.services import accounts, cut, studies
 from backend.services.accounts import Caller, check_password, log_in
-from backend.services.paging import cut
 from backend.web import drop_cookies, put_cookies
 
 ACCOUNTS_ONLY = [Depends(require_accounts)]

@@ -6,8 +6,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi import Query as QueryParameters
 from pydantic import Field
 
-from backend.deps import CallerDep, ReadDep
-from backend.routes.parameters import Query, StudyId, errors
+from backend.deps import CallerDep, Query, ReadDep, StudyId, errors
 from backend.schemas import (
     Band,
     CompareRead,

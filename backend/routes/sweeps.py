@@ -12,9 +12,21 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from backend.db import reading, transaction
-from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep, SettingsDep, WriterDep
+from backend.deps import (
+    CallerDep,
+    EngineDep,
+    Paging,
+    Query,
+    QueueDep,
+    ReadDep,
+    SettingsDep,
+    StudyId,
+    SweepId,
+    Word,
+    WriterDep,
+    errors,
+)
 from backend.queue import Queue
-from backend.routes.parameters import Paging, Query, StudyId, SweepId, Word, errors
 from backend.schemas import (
     DryRunRead,
     NewStudySweep,

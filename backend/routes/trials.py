@@ -1,15 +1,35 @@
-"""Trials: their outcomes, curves, recordings and replays; cells that programs elsewhere train."""
+"""Trials: outcomes, curves, replays; a sweep's events as they end; cells trained elsewhere."""
 
-from typing import Annotated
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from anyio import to_thread
+from fastapi import APIRouter, Header, Request, Response
 from fastapi import Query as QueryParameters
+from fastapi.responses import StreamingResponse
+from fastapi.sse import EventSourceResponse, format_sse_event
 from pydantic import Field
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session
+from starlette.types import Receive, Scope, Send
 
-from backend.db import reading, transaction
-from backend.deps import CallerDep, EngineDep, QueueDep, ReadDep, ReporterDep, WriterDep
-from backend.routes.parameters import Query, SweepId, TrialId, errors
+from backend.db import PASSING_FAULTS, reading, transaction
+from backend.deps import (
+    CallerDep,
+    EngineDep,
+    Query,
+    QueueDep,
+    ReadDep,
+    ReporterDep,
+    SweepId,
+    TrialId,
+    WriterDep,
+    errors,
+)
+from backend.errors import NotFound
 from backend.routes.sweeps import BROKER_AWAY, announce_errands
 from backend.schemas import (
     CellAnswer,
@@ -24,8 +44,10 @@ from backend.schemas import (
     TrialRead,
     TrialState,
 )
-from backend.services import accounts, replays, shards, studies, submission, sweeps, trials
+from backend.services import accounts, errands, shards, studies, submission, sweeps, trials
 from backend.services.accounts import Caller
+from backend.services.sweeps import DONE, News, Position
+from backend.web import Watch, Watches
 
 router = APIRouter(prefix="/api/trials", tags=["trials"])
 
@@ -119,7 +141,7 @@ def replay_trial(
     What comes of it is compared with the stored numbers, which stay as they are.
     """
     with transaction(engine) as session:
-        new = replays.request(
+        new = errands.request_replay(
             session, trial_id=trial_id, device=payload.device, owner_id=caller.user_id
         )
         if new:
@@ -133,7 +155,6 @@ def replay_trial(
 
 
 # --- cells
-
 
 cell_router = APIRouter(prefix="/api", tags=["cells"])
 
@@ -199,3 +220,179 @@ def open_run(payload: RunCreate, engine: EngineDep, caller: WriterDep) -> CellRe
     with transaction(engine) as session:
         trial_id = submission.open_run(session, run=payload, by=caller)
         return shards.read_cell(session, trial_id=trial_id)
+
+
+# --- The event stream of a sweep
+
+event_router = APIRouter(prefix="/api", tags=["sweeps"])
+
+#: A comment so often keeps proxies from closing a quiet stream.
+KEEP_ALIVE_SECONDS = 10.0
+KEEP_ALIVE = format_sse_event(comment="still here")
+
+EVENT_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "event": {"enum": ["progress", "trial", "done"]},
+        "id": {"type": "string"},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+    "required": ["event", "data"],
+}
+
+LastEventId = Annotated[
+    str | None,
+    Header(alias="Last-Event-ID", max_length=200, description="Where a cut-off stream ended."),
+]
+
+
+@event_router.get(
+    "/sweeps/{sweep_id}/events",
+    # Not EventSourceResponse, which would document the errors as event streams too.
+    response_class=StreamingResponse,
+    responses={
+        **errors(404, 429),
+        200: {
+            "description": "`progress` and `done` carry the sweep, `trial` a trial that has ended.",
+            "content": {"text/event-stream": {"schema": EVENT_SCHEMA}},
+        },
+        204: {"description": "The sweep has ended and the listener knows it."},
+    },
+)
+async def sweep_events(
+    request: Request,
+    sweep_id: SweepId,
+    engine: EngineDep,
+    caller: CallerDep,
+    last_event_id: LastEventId = None,
+) -> Response:
+    """Tell what happens in a sweep until it has ended.
+
+    Begins with every trial that has ended already, or after a `Last-Event-ID` with those that
+    ended since. Ends after `done`, and as soon as the login or token it was opened with does.
+    """
+    position = Position.read(last_event_id or "")
+    watches: Watches = request.app.state.watches
+    desk = watches.desk()
+    first = await to_thread.run_sync(_begin, engine, sweep_id, position, limiter=desk.limiter)
+    if first.done and not first.trials and (last_event_id or "").startswith(DONE):
+        return Response(status_code=204)  # what tells a browser not to come back
+    if first.done:
+        whole = first.sweep.model_dump_json()
+        return _Stream(iter([_tell(first, position) + _end(whole, position)]))
+    watch = desk.enter(engine, sweep_id, caller)
+    return _Stream(
+        _stream(partial(_look, engine, sweep_id), position, first, watch, caller),
+        leave=lambda: desk.leave(watch, sweep_id, caller),
+    )
+
+
+class _Stream(EventSourceResponse):
+    """A stream that is missed by nobody: whoever goes away has left, however they went."""
+
+    def __init__(self, content: Any, *, leave: Callable[[], None] = lambda: None) -> None:
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(content, headers=headers)
+        self._leave = leave
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._leave()
+
+
+def _begin(engine: Engine, sweep_id: int, position: Position) -> News:
+    with reading(engine) as session:
+        sweeps.get(session, sweep_id=sweep_id)
+        sweeps.resume(session, sweep_id=sweep_id, position=position)
+        return sweeps.news(session, sweep_id=sweep_id, position=position)
+
+
+def _look(engine: Engine, sweep_id: int, position: Position) -> News | None:
+    """Return what is new; None while the database is away."""
+    try:
+        with reading(engine) as session:
+            return sweeps.news(session, sweep_id=sweep_id, position=position)
+    except PASSING_FAULTS:
+        return None
+
+
+async def _stream(
+    look: Callable[[Position], News | None],
+    position: Position,
+    first: News,
+    watch: Watch,
+    caller: Caller,
+) -> AsyncIterator[bytes]:
+    """Tell what the listener has missed, then what the watch sees."""
+    yield _tell(first, position) + _progress(first.sweep.model_dump_json(), position)
+    told = first.sweep.model_dump_json(exclude={"eta_seconds"})
+    await watch.begun()
+    news: News | None = first
+    while news is None or news.more or news is first:
+        try:
+            news = await to_thread.run_sync(look, position, limiter=watch.limiter)
+        except NotFound:
+            return
+        if news is None:
+            await watch.pause()
+        elif news.trials:
+            yield _tell(news, position)
+    async for text in _follow(watch, position, told, caller):
+        yield text
+
+
+async def _follow(
+    watch: Watch, position: Position, told: str, caller: Caller
+) -> AsyncIterator[bytes]:
+    heard, caught_up, spoke = 0, watch.rounds, time.monotonic()
+    while not watch.gone and caller not in watch.sent_away:
+        new = [one for one in watch.log[heard:] if one.id not in position.seen]
+        heard = len(watch.log)
+        if watch.rounds > caught_up + 1:
+            # Whatever this listener found by itself has been seen by the watch too by now.
+            position.seen.clear()
+        text = _trials(((one.text, one.id, one.at) for one in new), position)
+        if watch.done:
+            yield text + _end(watch.whole, position)
+            return
+        if watch.plain not in ("", told):
+            text += _progress(watch.whole, position)
+            told = watch.plain
+        if text or time.monotonic() - spoke > KEEP_ALIVE_SECONDS:
+            spoke = time.monotonic()
+            yield text or KEEP_ALIVE
+        await watch.next_round(KEEP_ALIVE_SECONDS)
+
+
+def _tell(news: News, position: Position) -> bytes:
+    return _trials(((one.model_dump_json(), one.id, at) for one, at in news.timed()), position)
+
+
+def _trials(found: Iterable[tuple[str, int, datetime | None]], position: Position) -> bytes:
+    """Return the events of trials, and move the position past them.
+
+    Only the last has an id: a stream cut off before it repeats the others.
+    """
+    texts = []
+    for text, trial_id, at in found:
+        position.move(trial_id, at)
+        texts.append(text)
+    parts = [_event("trial", text, "") for text in texts[:-1]]
+    parts += [_event("trial", text, position.write()) for text in texts[-1:]]
+    return b"".join(parts)
+
+
+def _progress(whole: str, position: Position) -> bytes:
+    return _event("progress", whole, position.write())
+
+
+def _end(whole: str, position: Position) -> bytes:
+    return _progress(whole, position) + _event("done", whole, f"{DONE}{position.write()}")
+
+
+def _event(name: str, data: str, event_id: str) -> bytes:
+    """Return an event, its id before its data, which may be long."""
+    head = format_sse_event(event=name, id=event_id or None).removesuffix(b"\n")
+    return head + format_sse_event(data_str=data)

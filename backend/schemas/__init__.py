@@ -6,17 +6,15 @@
 | `studies` | studies, notes, saved views; sweeps |
 | `trials` | trials, their curves, and cells that programs elsewhere claim and report on |
 | `analysis` | curves, scorecards, differences, comparisons |
-| `paper` | the reproduction's verdicts |
+| `paper` | the reproduction's verdicts; toy pictures after its figures |
 | `accounts` | people, logins, tokens, who did what |
 | `system` | the service itself, and what can be run |
-| `illustrations` | toy pictures |
 """
 
 from backend.schemas import (
     accounts,
     analysis,
     base,
-    illustrations,
     paper,
     studies,
     system,
@@ -25,7 +23,6 @@ from backend.schemas import (
 from backend.schemas.accounts import *
 from backend.schemas.analysis import *
 from backend.schemas.base import *
-from backend.schemas.illustrations import *
 from backend.schemas.paper import *
 from backend.schemas.studies import *
 from backend.schemas.system import *
@@ -35,7 +32,6 @@ __all__: list[str] = []
 __all__ += accounts.__all__
 __all__ += analysis.__all__
 __all__ += base.__all__
-__all__ += illustrations.__all__
 __all__ += paper.__all__
 __all__ += studies.__all__
 __all__ += system.__all__

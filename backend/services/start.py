@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from backend.db import lock_table
 from backend.models import StudyRow, StudyTagRow, SweepRow
-from backend.operations.child_process import Child, environment
+from backend.operations.programs import Child, environment
 from backend.schemas import BundleRead, RaceLane, RaceRate, RaceRead, StudyCreate
 from backend.services import submission
 from backend.services.accounts import Caller

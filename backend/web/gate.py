@@ -24,8 +24,8 @@ from backend.schemas import CSRF_COOKIE, CSRF_HEADER
 from backend.services import accounts
 from backend.services.accounts import Caller
 from backend.settings import Settings
-from backend.web.entrance import SESSION_COOKIE, login_address
-from backend.web.failures import refusal
+from backend.web.pages import SESSION_COOKIE, login_address
+from backend.web.request_scope import READING, refusal
 from ib_core.errors import IBError
 
 OPEN = frozenset({"/api/health", "/api/ready", "/api/auth/login", "/login", "/welcome"})
@@ -162,7 +162,6 @@ def _to_login(scope: Scope, error: Unauthorized) -> Response:
     return refusal(error)
 
 
-READING = ("GET", "HEAD", "OPTIONS")
 #: A name or an address and a port: what else an address may hold could hide another name.
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?")
 

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from backend.errors import InvalidInput, TooLarge, Unavailable
-from backend.web.failures import refusal
+from backend.web.request_scope import refusal
 from ib_core.errors import IBError
 
 #: For the first line and the headers of a request, from the first byte on or from connecting.

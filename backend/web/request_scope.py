@@ -1,21 +1,254 @@
-"""What surrounds every request: an id, a duration, a last net; and the numbers for Prometheus."""
+"""What surrounds every request: an id, a duration, numbers for Prometheus, and how it fails.
+
+Every failure leaves in one shape: ``{"error": {"code", "message", "field", "hint"}}``.
+"""
 
 import logging
+import math
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 from uuid import uuid4
 
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+from pydantic import BaseModel
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from backend.logs import about
+from backend.db import PASSING_FAULTS
+from backend.errors import STATUSES, TooManyAttempts, Unauthorized, Unavailable, status_of
+from backend.schemas import ErrorDetail, ErrorRead
 from backend.services.shards import Counts
-from backend.web.failures import failure
-from backend.web.gate import READING
+from backend.settings import about
+from ib_core.errors import IBError
+
+CODES = {status: kind.code for kind, status in STATUSES.items()} | {
+    405: "method_not_allowed",
+    408: "too_slow",
+    415: "unsupported_media_type",
+    422: "invalid_input",
+}
+LONGEST_INPUT = 80
+#: Fields whose value is never repeated: answers end up in logs.
+UNSPEAKABLE = frozenset({"password", "current", "new"})
+
+
+def failure(
+    status: int,
+    code: str,
+    message: str,
+    *,
+    field: str | None = None,
+    hint: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    """Return an error answer."""
+    detail = ErrorDetail(code=code, message=message, field=field, hint=hint)
+    return JSONResponse(ErrorRead(error=detail).model_dump(), status, headers)
+
+
+def refusal(error: IBError) -> JSONResponse:
+    """Return the answer to a domain error."""
+    return failure(
+        status_of(error),
+        error.code,
+        error.message,
+        field=error.field,
+        hint=error.hint,
+        headers=_headers(error),
+    )
+
+
+def _headers(error: IBError) -> dict[str, str] | None:
+    if isinstance(error, Unavailable):
+        return {"Retry-After": "5"}
+    if isinstance(error, TooManyAttempts):
+        return {"Retry-After": str(error.seconds)}
+    return {"WWW-Authenticate": "Bearer"} if isinstance(error, Unauthorized) else None
+
+
+def add_failure_handlers(app: FastAPI) -> None:
+    """Teach the app the one shape; faults nobody foresaw are `RequestScope`'s."""
+
+    @app.exception_handler(IBError)
+    def _domain(_: Request, error: IBError) -> JSONResponse:
+        return refusal(error)
+
+    @app.exception_handler(RequestValidationError)
+    def _validation(request: Request, error: RequestValidationError) -> JSONResponse:
+        problem = explain(error, request.scope.get("route"))
+        return failure(
+            problem.status,
+            problem.code,
+            problem.message,
+            field=problem.field,
+            hint=problem.hint,
+        )
+
+    @app.exception_handler(HTTPException)
+    def _http(_: Request, error: HTTPException) -> JSONResponse:
+        code = CODES.get(error.status_code, "error")
+        return failure(error.status_code, code, str(error.detail), headers=error.headers)
+
+    def _database(_: Request, __: Exception) -> JSONResponse:
+        return refusal(Unavailable("The database does not answer.", hint="Try again shortly."))
+
+    for fault in PASSING_FAULTS:
+        app.add_exception_handler(fault, _database)
+
+
+class ApiFallback:
+    """Matches whatever no route took, so that the dashboard never answers for the API."""
+
+    def __init__(self, routers: Iterable[APIRouter]) -> None:
+        self._routes = [
+            route for router in routers for route in router.routes if isinstance(route, Route)
+        ]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 405 with every method the path has, or 404."""
+        allowed = self.allowed(scope)
+        path, method = scope["path"], scope["method"]
+        if allowed:
+            names = ", ".join(allowed)
+            answer = failure(
+                405,
+                "method_not_allowed",
+                f"{path} does not take {method}; it takes {names}.",
+                headers={"Allow": names},
+            )
+        else:
+            answer = failure(
+                404, "not_found", f"There is nothing at {path}.", hint="See /api/docs for what is."
+            )
+        await answer(scope, receive, send)
+
+    def allowed(self, scope: Scope) -> list[str]:
+        """Return the methods of all routes on this path: each route knows only its own."""
+        methods: set[str] = set()
+        for route in self._routes:
+            if route.path_regex.match(scope["path"]):
+                methods |= route.methods or set()
+        return sorted(methods)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with a request."""
+
+    status: int
+    code: str
+    message: str
+    field: str | None = None
+    hint: str | None = None
+
+
+def explain(error: RequestValidationError, route: Any = None) -> Problem:
+    """Return the most telling of the findings.
+
+    A value that fits no member of a union yields one finding per member; the one that got deepest
+    into the value is about the member that was meant.
+    """
+    finding = max(error.errors(), key=lambda found: len(found["loc"]))
+    kind, where = str(finding["type"]), tuple(finding["loc"])
+    if kind == "json_invalid":
+        reason = finding.get("ctx", {}).get("error", "")
+        return Problem(
+            400, "bad_request", f"The body is not JSON: {reason} at character {where[-1]}."
+        )
+    if where == ("body",):
+        return _whole_body(kind, finding.get("input"))
+    field = _path(where, error.body, named=kind in ("missing", "extra_forbidden"))
+    if kind == "missing":
+        return Problem(422, "invalid_input", f"{field} is needed.", field)
+    if kind == "extra_forbidden":
+        return _unknown_field(field, where, route)
+    secret = str(where[-1]) in UNSPEAKABLE
+    given = "" if secret else f"; got {_shown(finding.get('input'))}"
+    message = f"{_sentence(field, str(finding['msg']))}{given}."
+    return Problem(422, "invalid_input", message, field)
+
+
+def _whole_body(kind: str, given: Any) -> Problem:
+    if kind == "missing":
+        return Problem(422, "invalid_input", "A JSON body is needed.", "body")
+    hint = "Send it with the header Content-Type: application/json."
+    return Problem(
+        422,
+        "invalid_input",
+        f"The body must be a JSON object; got {_shown(given)}.",
+        "body",
+        hint if isinstance(given, bytes) else None,
+    )
+
+
+def _path(where: Sequence[Any], body: Any, *, named: bool) -> str:
+    """Return the dotted path of a finding, without the union members pydantic puts into it."""
+    source, *rest = where
+    if source != "body":
+        return ".".join(map(str, rest)) or str(source)
+    parts: list[str] = []
+    value = body
+    for index, part in enumerate(rest):
+        last = index == len(rest) - 1
+        if (isinstance(value, dict) and part in value) or (
+            isinstance(value, list) and isinstance(part, int) and part < len(value)
+        ):
+            value = value[part]
+        elif not (named and last):
+            continue
+        parts.append(str(part))
+    return ".".join(parts) or "body"
+
+
+def _sentence(field: str, found: str) -> str:
+    openings = {"Input should ": "should ", "String should ": "should ", "List should ": "should "}
+    for opening, verb in (openings | {"Value error, ": "should be "}).items():
+        if found.startswith(opening):
+            return f"{field} {verb}{found.removeprefix(opening)}"
+    return f"{field}: {found}"
+
+
+def _unknown_field(field: str, where: Sequence[Any], route: Any) -> Problem:
+    known = _known_fields(where, route)
+    message = f"There is no field {field!r}."
+    if known:
+        message += f" Known: {', '.join(known)}."
+    return Problem(422, "invalid_input", message, field)
+
+
+def _known_fields(where: Sequence[Any], route: Any) -> list[str]:
+    """Return what may stand at the top of the body or in the query."""
+    if len(where) != 2 or not isinstance(route, APIRoute):
+        return []
+    fields = [route.body_field] if where[0] == "body" else route.dependant.query_params
+    for field in fields:
+        model = field.field_info.annotation if field else None
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            return [info.alias or name for name, info in model.model_fields.items()]
+    return []
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes that were not marked as JSON"
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[repr(value)]
+    text = repr(value)
+    return text if len(text) <= LONGEST_INPUT else f"{text[:LONGEST_INPUT]}..."
+
+
+# --- Around a request: its id, its time, and the last net
 
 log = logging.getLogger("etascope.web")
 
@@ -27,6 +260,8 @@ SAFER = {
     "Referrer-Policy": "same-origin",
 }
 _SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+#: Requests that change nothing.
+READING = ("GET", "HEAD", "OPTIONS")
 #: Anybody can invent others, and every label is kept for ever.
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.3, 1.0, 3.0, 10.0)

@@ -14,7 +14,7 @@ from backend.db import transaction
 from backend.schemas import CSRF_COOKIE, CSRF_HEADER, Role, Scope, UserRead
 from backend.services import accounts
 from backend.settings import Settings
-from backend.web.entrance import SESSION_COOKIE
+from backend.web.pages import SESSION_COOKIE
 
 SECRET = "2fK8-vQ3nD5rT7wY9zA1cE4gH6jL0mP-"
 PASSWORD = "a horse and a staple"

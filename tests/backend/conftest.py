@@ -14,7 +14,7 @@ from fastapi.testclient import TestClient
 from backend.app import create_app
 from backend.db import transaction
 from backend.queue import get_queue
-from backend.services.replays import REPLAYS
+from backend.services.errands import REPLAYS
 from backend.services.timings import RACES
 from backend.web import ImpatientProtocol
 from ib_core.sweep.result import Outcome

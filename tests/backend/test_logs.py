@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from backend import logs
+from backend import settings
 from backend.settings import Settings
 
 log = logging.getLogger("etascope.test")
@@ -20,7 +20,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     root = logging.getLogger()
     before = (root.level, root.handlers[:])
     monkeypatch.setattr("sys.stderr", stream)
-    logs.configure(Settings(log_format="json"))
+    settings.configure_logs(Settings(log_format="json"))
     yield stream
     root.setLevel(before[0])
     root.handlers[:] = before[1]
@@ -31,7 +31,7 @@ def lines(stream: io.StringIO) -> list[dict[str, object]]:
 
 
 def test_a_line_is_an_object_with_the_ids_it_is_about(written: io.StringIO) -> None:
-    with logs.process_about(shard_id=3, trial_ids=[5, 6]), logs.about(request_id="abc"):
+    with settings.process_about(shard_id=3, trial_ids=[5, 6]), settings.about(request_id="abc"):
         log.info("stored %d", 2)
     log.info("done")
     first, second = lines(written)
@@ -50,9 +50,9 @@ def test_a_traceback_is_one_line(written: io.StringIO) -> None:
 
 
 def test_ids_of_one_request_do_not_reach_another_thread_but_a_shards_do() -> None:
-    formatter = logs.Lines()
+    formatter = settings.Lines()
     record = logging.LogRecord("x", logging.INFO, "", 1, "hello", (), None)
-    with logs.about(request_id="abc"), logs.process_about(shard_id=7):
+    with settings.about(request_id="abc"), settings.process_about(shard_id=7):
         import threading
 
         seen: list[str] = []

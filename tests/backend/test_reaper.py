@@ -12,8 +12,7 @@ from sqlalchemy.exc import OperationalError
 
 from backend.db import clock, get_engine, reading, transaction
 from backend.models import ShardRow, ShardState, TrialRow
-from backend.queue import get_queue
-from backend.reaper import Reaper
+from backend.queue import Reaper, get_queue
 from backend.schemas import TrialState
 from backend.services import sweeps, workers
 from backend.services.workers import Worker

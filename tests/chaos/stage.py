@@ -20,10 +20,9 @@ from pathlib import Path
 import psutil
 import psycopg
 
-from backend.bench.servers import START_SECONDS
-from backend.operations.child_process import LaunchError
+from backend.bench.installation import POSTGRES_SECONDS
 from backend.operations.database import upgrade
-from backend.operations.programs import find_clock
+from backend.operations.programs import LaunchError, find_clock
 from backend.settings import Settings
 from tests.installation import FrontDoor, Installation, Part
 from tests.servers import BrokerServer, PostgresServer
@@ -149,7 +148,7 @@ class Database(PostgresServer):
         Raises:
             LaunchError: It does not come back.
         """
-        end = time.monotonic() + START_SECONDS
+        end = time.monotonic() + POSTGRES_SECONDS
         while not self.answers():
             if self.process is None or self.process.poll() is not None:
                 return self.start()

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext, Page
 
-from backend.bench.installation import open_browser
+from backend.bench import open_browser
 from tests.servers import wait_for
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from backend.operations.child_process import die_with_parent
+from backend.operations.programs import die_with_parent
 from ib_core.reproduction.bundle import SHIPPED_NAMES, shipped_folder
 from ib_core.reproduction.studies import read_studies
 from tests.servers import wait_for

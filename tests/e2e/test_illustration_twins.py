@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page
 
-from backend.services.illustrations import descent, node_update
-from backend.services.illustrations.toy_descent import TOY_LOSSES
+from backend.services.illustrations import TOY_LOSSES, descent, node_update
 from dashboard.pages import toy, updates
 from ib_core.updates import SOLVABLE
 from tests.e2e.browser import patient

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from backend.db import reading
-from backend.operations.child_process import die_with_parent
+from backend.operations.programs import die_with_parent
 from backend.services import workers
 from backend.settings import get_settings
 from tests.servers import wait_for

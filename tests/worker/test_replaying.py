@@ -8,8 +8,14 @@ from backend.db import clock, reading, transaction
 from backend.errors import Conflict
 from backend.models import RecordingRow, TrialRow
 from backend.schemas import RecordingRead
-from backend.services import replays, shards, trials
-from backend.services.replays import REPLAYS
+from backend.services import shards, trials
+from backend.services.errands import (
+    REPLAYS,
+    claim_replay,
+    fail_replay,
+    renew_replay,
+    request_replay,
+)
 from backend.services.workers import Worker
 from ib_core.sweep import TrialSpec, Wish, run_trials
 from tests.factories import claim, submit
@@ -44,7 +50,7 @@ def trained(record: tuple[str, ...] = ()) -> dict[tuple[str, float], int]:
 
 def asked(trial_id: int) -> None:
     with transaction() as session:
-        assert replays.request(session, trial_id=trial_id, device="auto", owner_id=None)
+        assert request_replay(session, trial_id=trial_id, device="auto", owner_id=None)
 
 
 def answer(trial_id: int) -> RecordingRead:
@@ -58,7 +64,7 @@ def test_a_replay_gives_the_stored_numbers_and_stores_a_recording(database, quic
     assert answer(broken).state == "none"
     asked(broken)
     with transaction() as session:  # a second wish changes nothing
-        assert not replays.request(session, trial_id=broken, device="auto", owner_id=None)
+        assert not request_replay(session, trial_id=broken, device="auto", owner_id=None)
         before = session.get_one(TrialRow, broken).train_loss
     errands.replay(broken, worker=WORKER, stopping=StopFlag())
     found = answer(broken)
@@ -102,7 +108,7 @@ def test_a_killed_workers_replay_is_taken_over_and_its_late_result_refused(datab
     trial_id = trained()["eb", 1.0]
     asked(trial_id)
     with transaction() as session:
-        lost = replays.claim(session, trial_id=trial_id, worker="dead")
+        lost = claim_replay(session, trial_id=trial_id, worker="dead")
         assert lost is not None
         session.get_one(RecordingRow, trial_id).lease_until = clock(-1)
     with transaction() as session:
@@ -110,8 +116,8 @@ def test_a_killed_workers_replay_is_taken_over_and_its_late_result_refused(datab
     errands.replay(trial_id, worker=WORKER, stopping=StopFlag())
     assert answer(trial_id).state == "done"
     with transaction() as session:
-        assert not replays.renew(session, claim=lost, progress=0.5)
-        assert not replays.fail(session, claim=lost, error="late")
+        assert not renew_replay(session, claim=lost, progress=0.5)
+        assert not fail_replay(session, claim=lost, error="late")
 
 
 def test_a_worker_that_stops_gives_the_replay_back(database, quick, monkeypatch) -> None:
@@ -148,9 +154,9 @@ def test_only_what_ended_here_can_be_replayed(database, quick) -> None:
         made = submit(session, methods=("eb",), learning_rates=(1.0,), seeds=(1,))
         waiting = claim(session, made.shard_ids[0]).trials[0].id
         with pytest.raises(Conflict, match="completed or diverged"):
-            replays.request(session, trial_id=waiting, device="auto", owner_id=None)
+            request_replay(session, trial_id=waiting, device="auto", owner_id=None)
     done = trained()["ib", 3.0]
     with transaction() as session:
         session.get_one(TrialRow, done).engine_version = "0"
         with pytest.raises(Conflict, match="not trained by this engine"):
-            replays.request(session, trial_id=done, device="auto", owner_id=None)
+            request_replay(session, trial_id=done, device="auto", owner_id=None)

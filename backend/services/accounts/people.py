@@ -17,7 +17,7 @@ from backend.db import clock, insert_for, lock_table
 from backend.errors import Conflict, Forbidden, InvalidInput, NotFound
 from backend.models import AuditRow, SessionRow, StudyRow, UserRow
 from backend.schemas import AuditRead, Page, Role, Scope, StudyRead, Username, UserRead
-from backend.services.paging import read_cursor, write_cursor
+from backend.services import read_cursor, write_cursor
 
 #: What a token of a scope makes of its owner's role: it can only take rights away.
 ROLE_BY_SCOPE: dict[Scope, dict[Role, Role]] = {

@@ -14,12 +14,8 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
-
-from backend.models import ShardState, TimingRow
 from backend.schemas import (
     BestOfRead,
     NumberRead,
@@ -51,6 +47,9 @@ from ib_core.metrics import (
 from ib_core.sweep import ENGINE_VERSION
 from ib_core.sweep.request import body_of
 from ib_core.written import inert
+
+if TYPE_CHECKING:  # a sweep on the terminal is scored here, and has no database
+    from sqlalchemy.orm import Session
 
 #: Rates that a sweep into the gap between sound and broken tries.
 GAP_RATES = 3
@@ -302,8 +301,12 @@ def network_hash(key: Key) -> str:
     return hashlib.sha256(json.dumps(network, sort_keys=True).encode()).hexdigest()
 
 
-def step_costs(session: Session, keys: Sequence[Key]) -> dict[Key, Number]:
+def step_costs(session: "Session", keys: Sequence[Key]) -> dict[Key, Number]:
     """Return what was measured, by series; the newest measurement counts."""
+    from sqlalchemy import select
+
+    from backend.models import ShardState, TimingRow
+
     by_hash: dict[str, list[Key]] = {}
     for key in keys:
         if not key.imported:

@@ -36,7 +36,7 @@ from backend.schemas import (
     ScorecardRead,
     SensitivityRead,
 )
-from backend.services.analysis.comparisons import pair_to_read, pairs_of, to_across
+from backend.services.analysis import pair_to_read, pairs_of, to_across
 from backend.services.analysis.rate_curves import Measure, to_plots, to_series
 from backend.services.analysis.scorecards import score_plots, step_costs, to_rows
 from backend.services.analysis.series import (

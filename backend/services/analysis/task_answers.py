@@ -1,31 +1,27 @@
 """What a study says about each of its tasks, in words: the answer, and does the best rate move?
 
-One place for the page, a picture's caption, the API, the command line and exports.
-
-Unclipped partners of clipped series, from whichever study holds them.
-
-The paper's clipped experiments are studies of their own, so that clipped minus unclipped (its
-appendix E) is a difference between studies: pairs are found by content, all settings but the
-clipping being the same. What a study has itself comes first. The only module here that looks
-beyond the studies it was asked about.
+One place for the page, a picture's caption, the API, the command line and exports. Also here:
+unclipped partners of clipped series, from whichever study holds them. The paper's clipped
+experiments are studies of their own, so that clipped minus unclipped (its appendix E) is a
+difference between studies: pairs are found by content, all settings but the clipping being the
+same. What a study has itself comes first.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from sqlalchemy import func, select
-from sqlalchemy.orm import Session
-
-from backend.models import SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import DifferenceKind, MovementRead, TaskAnswerRead
 from backend.services.analysis.scorecards import ScoredTask
 from backend.services.analysis.series import BASELINE, Key, Series, along, labels
-from backend.services.trials import COUNTED
 from ib_core.errors import IBError
 from ib_core.methods import METHODS
 from ib_core.metrics import TaskScore, answer, number_text, rate_text
 from ib_core.tasks import find_task
+
+if TYPE_CHECKING:  # a sweep on the terminal is answered here, and has no database
+    from sqlalchemy.orm import Session
 
 LEAD = "ib"
 #: Settings of one task that are answered in words; the table has them all.
@@ -158,10 +154,15 @@ def _said(value: object) -> str:
 MOST_STUDIES = 4
 
 
-def difference_studies(session: Session, *, study_id: int, kind: DifferenceKind) -> list[int]:
+def difference_studies(session: "Session", *, study_id: int, kind: DifferenceKind) -> list[int]:
     """Return the studies a difference is made of: the study, then others with its partners."""
     if kind != "clip":
         return [study_id]
+    from sqlalchemy import func, select
+
+    from backend.models import SweepRow, SweepTrialRow, TrialRow
+    from backend.services.trials import COUNTED
+
     own = _settings(session, study_id, clipped=True)
     if not own or own <= _settings(session, study_id, clipped=False):
         return [study_id]
@@ -182,8 +183,12 @@ def difference_studies(session: Session, *, study_id: int, kind: DifferenceKind)
     return [study_id, *session.scalars(query)]
 
 
-def _settings(session: Session, study_id: int, *, clipped: bool) -> set[tuple[str, str, str]]:
+def _settings(session: "Session", study_id: int, *, clipped: bool) -> set[tuple[str, str, str]]:
     """Return task, profile and method of a study's trials with clipping, or without."""
+    from sqlalchemy import select
+
+    from backend.models import SweepRow, SweepTrialRow, TrialRow
+
     clip = TrialRow.clip.is_not(None) if clipped else TrialRow.clip.is_(None)
     query = (
         select(TrialRow.task, TrialRow.profile, TrialRow.method)

@@ -6,18 +6,27 @@ An import is all or nothing: a row that cannot be read refuses the file, with it
 | --- | --- |
 | `files` | from bytes to rows, and from cells to values, with errors that name line and column |
 | `runs` | from rows to trials |
-| `into_study` | from trials to a study: shared by content like our own, one sweep a task |
+
+Here trials that were read become a study's: previewed, stored in pieces, published together;
+shared by content like our own, one sweep a task.
 """
 
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Engine, select, update
+from sqlalchemy.orm import Session
+
+from backend.db import clock, insert_for, transaction
+from backend.errors import Conflict
+from backend.models import CurveRow, StudyRow, SweepRow, SweepTrialRow, TrialRow
+from backend.schemas import ImportedSeries, ImportPreview, ImportRead, StudyCreate, TrialState
+from backend.services import studies
 from backend.services.importing.files import read_rows
-from backend.services.importing.into_study import (
-    forget,
-    preview,
-    refuse_imported,
-    store,
-    store_trials,
-)
-from backend.services.importing.runs import Imported, read_trials
+from backend.services.importing.runs import HELD_OUT, Imported, ImportedTrial, read_trials
+from backend.services.trials import chunks, curve_row, delete_orphans, ids_at
 
 __all__ = [
     "Imported",
@@ -29,3 +38,222 @@ __all__ = [
     "store",
     "store_trials",
 ]
+
+
+MOST_SHOWN = 100
+#: Trials stored in one transaction; on SQLite every other writer waits for its end.
+PIECE = 1000
+
+
+def store_trials(engine: Engine, found: Imported) -> set[str]:
+    """Store a file's trials, a piece at a time, so that no other writer waits for all of them.
+
+    They belong to no sweep yet, so nobody sees them before `store` publishes them together. If
+    that does not happen, the same file finds them again, and `db check --repair` deletes them.
+
+    Returns:
+        The addresses of those that are new.
+    """
+    trials = {trial.fingerprint: trial for trial in found.trials}
+    new: set[str] = set()
+    for piece in chunks(sorted(trials), PIECE):
+        with transaction(engine) as session:
+            known = ids_at(session, piece)
+            fresh = [trials[address] for address in piece if address not in known]
+            _insert_trials(session, fresh)
+            _insert_curves(session, fresh, ids_at(session, piece))
+            new |= {trial.fingerprint for trial in fresh}
+    return new
+
+
+def forget(engine: Engine, addresses: Iterable[str]) -> None:
+    """Delete trials that were stored for an import that could not be published."""
+    with transaction(engine) as session:
+        ids = sorted(ids_at(session, addresses).values())
+        delete_orphans(session, trial_ids=ids)
+
+
+def store(
+    session: Session,
+    *,
+    found: Imported,
+    new: Collection[str] = (),
+    source: str,
+    study_id: int | None,
+    name: str,
+    owner_id: int | None,
+) -> ImportRead:
+    """Publish what a file holds; the same file twice brings nothing new.
+
+    Args:
+        session: A session that may write.
+        found: The file's trials; those that are not stored yet are stored here.
+        new: Those that `store_trials` has stored for this very import.
+        source: The file's name.
+        study_id: The study to put them into; None: a new one.
+        name: The new study's name.
+        owner_id: Whose the new study is.
+    """
+    if study_id is None:
+        payload = StudyCreate(name=name, tags=["imported"], notes=f"Imported from {source}.")
+        study_id = studies.create(session, payload=payload, owner_id=owner_id).id
+    studies.owner_of(session, study_id=study_id)  # raises if there is no such study
+    trials = {trial.fingerprint: trial for trial in found.trials}
+    known = ids_at(session, trials)
+    absent = [trial for address, trial in trials.items() if address not in known]
+    _insert_trials(session, absent)
+    ids = ids_at(session, trials) if absent else known
+    _insert_curves(session, absent, ids)
+    new = {*new, *(trial.fingerprint for trial in absent)}
+    held = _held(session, study_id, ids.values())
+    by_task: defaultdict[str, list[ImportedTrial]] = defaultdict(list)
+    for trial in trials.values():
+        if ids[trial.fingerprint] not in held:  # what an earlier import brought is not listed again
+            by_task[trial.columns["task"]].append(trial)
+    links = {
+        address: {"trial_id": ids[address], "reused": address not in new} for address in trials
+    }
+    common = {
+        "study_id": study_id,
+        "owner_id": owner_id,
+        "body": {"import": source},
+        "note": f"Imported from {source}.",
+    }
+    sweep_ids = [_sweep(session, task, by_task[task], links, common) for task in by_task]
+    sweep_ids = sorted({*sweep_ids, *held.values()})
+    session.execute(update(StudyRow).where(StudyRow.id == study_id).values(updated_at=clock()))
+    return ImportRead(
+        study_id=study_id,
+        sweep_ids=sweep_ids,
+        imported=len(new),
+        reused=len(found.trials) - len(new),
+        skipped=len(found.skipped),
+        problems=found.skipped[:MOST_SHOWN],
+    )
+
+
+def _held(session: Session, study_id: int, trial_ids: Iterable[int]) -> dict[int, int]:
+    """Return those of the trials that a study holds already, with the sweep they are in."""
+    return {
+        trial_id: sweep_id
+        for chunk in chunks(sorted(trial_ids))
+        for trial_id, sweep_id in session.execute(
+            select(SweepTrialRow.trial_id, SweepTrialRow.sweep_id)
+            .join(SweepRow, SweepRow.id == SweepTrialRow.sweep_id)
+            .where(SweepRow.study_id == study_id, SweepTrialRow.trial_id.in_(chunk))
+        )
+    }
+
+
+def preview(session: Session, *, found: Imported) -> ImportPreview:
+    """Return what storing a file's trials would make, without storing anything."""
+    known = ids_at(session, {trial.fingerprint for trial in found.trials})
+    groups: defaultdict[tuple[str, str], list[ImportedTrial]] = defaultdict(list)
+    for trial in found.trials:
+        groups[trial.columns["task"], trial.columns["method"]].append(trial)
+    return ImportPreview(
+        trials=len(found.trials),
+        new=len({trial.fingerprint for trial in found.trials} - known.keys()),
+        series=[_series(task, method, groups[task, method]) for task, method in groups],
+        skipped=len(found.skipped),
+        problems=found.skipped[:MOST_SHOWN],
+    )
+
+
+def _series(task: str, method: str, members: Sequence[ImportedTrial]) -> ImportedSeries:
+    states = Counter(trial.columns["state"] for trial in members)
+    cells = Counter((trial.columns["lr"], trial.columns["seed"]) for trial in members)
+    return ImportedSeries(
+        task=task,
+        method=method,
+        learning_rates=sorted({trial.columns["lr"] for trial in members}),
+        seeds=sorted({trial.columns["seed"] for trial in members}),
+        completed=states[TrialState.COMPLETED],
+        diverged=states[TrialState.DIVERGED],
+        failed=states[TrialState.FAILED],
+        repeated=sum(times - 1 for times in cells.values()),
+    )
+
+
+def refuse_imported(session: Session, *, sweep_id: int) -> None:
+    """Refuse to train what was trained elsewhere."""
+    imported = session.scalar(select(SweepRow.imported).where(SweepRow.id == sweep_id))
+    if imported:
+        raise Conflict(f"Sweep {sweep_id} was imported; its runs cannot be repeated here.")
+
+
+def _insert_trials(session: Session, trials: Sequence[ImportedTrial]) -> None:
+    rows = [
+        {
+            **dict.fromkeys(HELD_OUT),
+            **trial.columns,
+            "fingerprint": trial.fingerprint,
+            "imported": True,
+            "record": trial.record,
+        }
+        for trial in sorted(trials, key=lambda trial: trial.fingerprint)
+    ]
+    if rows:
+        statement = insert_for(session, TrialRow).values(finished_at=clock())
+        # With NULLs written out all rows have the same columns, and go in together.
+        options = {"render_nulls": True}
+        session.execute(statement.on_conflict_do_nothing(), rows, execution_options=options)
+
+
+def _insert_curves(session: Session, trials: Sequence[ImportedTrial], ids: dict[str, int]) -> None:
+    rows = [curve_row(ids[trial.fingerprint], trial.curve) for trial in trials if trial.curve]
+    if rows:
+        session.execute(insert_for(session, CurveRow).on_conflict_do_nothing(), rows)
+
+
+def _sweep(
+    session: Session,
+    task: str,
+    members: Sequence[ImportedTrial],
+    links: dict[str, dict[str, Any]],
+    common: dict[str, Any],
+) -> int:
+    """Return the sweep that holds these trials, the one of an earlier import if it is there."""
+    rows = [links[trial.fingerprint] for trial in members]
+    addresses = sorted(trial.fingerprint for trial in members)
+    digest = hashlib.sha256("".join(addresses).encode()).hexdigest()
+    key = f"import-{digest}"
+    insert = insert_for(session, SweepRow).values(
+        **common,
+        task=task,
+        device="auto",
+        spec=_grid_of(task, members),
+        body_hash=digest,
+        idempotency_key=key,
+        total=len(rows),
+        reused=sum(row["reused"] for row in rows),
+        imported=True,
+    )
+    insert = insert.on_conflict_do_nothing(index_elements=["study_id", "idempotency_key"])
+    sweep_id = session.scalars(insert.returning(SweepRow.id)).one_or_none()
+    if sweep_id is None:
+        same = (SweepRow.study_id == common["study_id"], SweepRow.idempotency_key == key)
+        return session.scalars(select(SweepRow.id).where(*same)).one()
+    session.execute(
+        insert_for(session, SweepTrialRow),
+        [{"sweep_id": sweep_id, "position": i, **row} for i, row in enumerate(rows)],
+    )
+    return sweep_id
+
+
+def _grid_of(task: str, members: Sequence[ImportedTrial]) -> dict[str, Any]:
+    """Return the grid the runs span, in the form of a sweep's own."""
+
+    def values(name: str) -> list[Any]:
+        found = {trial.columns[name] for trial in members}
+        return sorted(found, key=lambda value: (value is not None, value))
+
+    return {
+        "task": task,
+        "methods": values("method"),
+        "learning_rates": values("lr"),
+        "seeds": values("seed"),
+        "clips": values("clip"),
+        "epochs": max(values("epochs")),
+        "imported": True,
+    }

@@ -30,6 +30,7 @@ from sqlalchemy.orm import Session
 from backend.db import insert_for, reading, transaction
 from backend.errors import InvalidInput
 from backend.models import (
+    LIVE_KEY,
     StudyRow,
     StudyTagRow,
     SweepRow,
@@ -39,9 +40,8 @@ from backend.models import (
     UserRow,
 )
 from backend.schemas import Page, Spark, SparkPoint, StudyRead, SweepState, TrialState
-from backend.services import sweeps
+from backend.services import read_cursor, sweeps, write_cursor
 from backend.services.analysis import KEY_COLUMNS, Key, key_of, labels, series_order
-from backend.services.paging import read_cursor, write_cursor
 from backend.services.studies.study import PRECEDENCE, of_bundle, to_read
 from backend.services.trials import RETRIABLE, UNFINISHED
 
@@ -360,7 +360,7 @@ def _summary_rows(session: Session, sweep_ids: set[int]) -> list[dict[str, objec
         SweepSummaryRow.sweep_id.in_(sweep_ids), SweepSummaryRow.layout == LAYOUT
     )
     # Of runs that are logged live the next one may come while this is written; so may a round.
-    live = SweepRow.idempotency_key.like(f"{sweeps.GROWS}%")
+    live = SweepRow.idempotency_key.like(f"{LIVE_KEY}%")
     growing = select(SweepRow.id).where(
         SweepRow.id.in_(sweep_ids), or_(live, SweepRow.searching.is_(True))
     )

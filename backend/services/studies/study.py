@@ -32,8 +32,8 @@ from backend.schemas import (
     ViewCreate,
     ViewRead,
 )
+from backend.services import read_cursor, write_cursor
 from backend.services.accounts import Caller
-from backend.services.paging import read_cursor, write_cursor
 from backend.services.sweeps import Progress, progress_of, state_of
 from backend.services.trials import delete_orphans, lock
 from ib_core.sweep import PRESETS

@@ -24,8 +24,7 @@ from backend.schemas import (
     TrialEvent,
     TrialState,
 )
-from backend.services import offers, workers
-from backend.services.paging import read_cursor, write_cursor
+from backend.services import offers, read_cursor, workers, write_cursor
 from backend.services.shards import OPEN, obstacles, seconds_left
 from backend.services.sweeps.searched import read_search
 from backend.services.trials import COUNTED, OUTCOMES, UNFINISHED, to_event

@@ -20,7 +20,7 @@ from backend.db import changed_rows
 from backend.errors import NotFound
 from backend.models import ShardRow, ShardState, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import OutcomeName, Page, TrialEvent, TrialRead, TrialState
-from backend.services.paging import read_cursor, write_cursor
+from backend.services import read_cursor, write_cursor
 from ib_core.sweep import TrialResult, TrialSpec
 
 T = TypeVar("T")

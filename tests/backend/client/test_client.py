@@ -79,7 +79,7 @@ def test_waiting_tells_how_far_it_is(client: Client, train) -> None:
 def test_waiting_gives_up_in_time(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     sweep = client.submit(client.create_study("Mine").id, BODY)
     monkeypatch.setattr(client, "_progress", lambda *_: iter([client.sweep(sweep.id)]))
-    monkeypatch.setattr("backend.client.clients.POLL_SECONDS", 0.01)
+    monkeypatch.setattr("backend.client.POLL_SECONDS", 0.01)
     with pytest.raises(TimeoutError, match="still queued"):
         client.wait(sweep.id, timeout=0.05)
 
@@ -111,7 +111,7 @@ def test_a_server_that_is_away_is_said_to_be() -> None:
 
 def test_without_a_stream_waiting_asks(client: Client, train, monkeypatch) -> None:
     sweep = client.submit(client.create_study("Mine").id, BODY)
-    monkeypatch.setattr("backend.client.clients.POLL_SECONDS", 0.01)
+    monkeypatch.setattr("backend.client.POLL_SECONDS", 0.01)
     real, asked = client._http.stream, []
 
     def broken(*_args: Any, **_kwargs: Any) -> Any:

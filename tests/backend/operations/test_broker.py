@@ -16,7 +16,7 @@ import redis
 
 from backend.operations import broker as module
 from backend.operations.broker import EmbeddedBroker, find_server
-from backend.operations.child_process import Child, LaunchError
+from backend.operations.programs import Child, LaunchError
 
 
 @pytest.fixture

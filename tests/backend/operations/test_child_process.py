@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from backend.operations import child_process as module
-from backend.operations.child_process import Child, LaunchError, stop_all
+from backend.operations import programs as module
+from backend.operations.programs import Child, LaunchError, stop_all
 
 ROOT = Path(__file__).resolve().parents[3]
 SLEEP = "import time; time.sleep(60)"
@@ -133,7 +133,7 @@ def test_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     log = tmp_path / "part.log"
     parent = (
         "import sys, time; from pathlib import Path\n"
-        "from backend.operations.child_process import Child\n"
+        "from backend.operations.programs import Child\n"
         f"child = Child('part', [sys.executable, '-c', {SLEEP!r}], log=Path({str(log)!r}))\n"
         "child.start(); print(child.pid, flush=True); time.sleep(60)"
     )

@@ -18,8 +18,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from backend.operations.child_process import LaunchError, die_with_parent
 from backend.operations.launcher import StopSignals, address, free_port, only_one, why_not_ready
+from backend.operations.programs import LaunchError, die_with_parent
 from backend.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[3]

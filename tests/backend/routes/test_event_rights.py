@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from backend import web
 from backend.db import get_engine, transaction
-from backend.routes import events
+from backend.routes import trials
 from backend.services import accounts
 from backend.services.accounts import Caller, passwords
 from backend.services.sweeps import Position
-from backend.web import sweep_watch
 from tests import factories
 from tests.backend.accounts import CHEAP, SECRET, new_user, token_of
 from tests.coroutines import run
@@ -22,7 +22,7 @@ from tests.coroutines import run
 def ada(sqlite_database: str, monkeypatch: pytest.MonkeyPatch) -> Caller:
     del sqlite_database
     monkeypatch.setattr(passwords, "HASHER", CHEAP)
-    monkeypatch.setattr(sweep_watch, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(web, "POLL_SECONDS", 0.02)
     with transaction() as session:
         new_user(session, "root", "admin")
         user = new_user(session, "ada").id
@@ -37,11 +37,11 @@ async def listen(caller: Caller, ending: Callable[[], None]) -> list[bytes]:
     with transaction() as session:
         sweep = factories.submit(session).sweep.id
     position, engine = Position(), get_engine()
-    first = events._begin(engine, sweep, position)
-    desk = sweep_watch.Watches().desk()
+    first = trials._begin(engine, sweep, position)
+    desk = web.Watches().desk()
     watch = desk.enter(engine, sweep, caller)
-    look = partial(events._look, engine, sweep)
-    stream = events._stream(look, position, first, watch, caller)
+    look = partial(trials._look, engine, sweep)
+    stream = trials._stream(look, position, first, watch, caller)
     heard = [await anext(stream)]
     ending()
     async with asyncio.timeout(5):

@@ -45,8 +45,8 @@ def test_a_stream_tells_what_happens_while_it_happens(
 def test_a_quiet_stream_keeps_the_connection_alive(
     http: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("backend.routes.events.KEEP_ALIVE_SECONDS", 0.1)
-    monkeypatch.setattr("backend.web.sweep_watch.POLL_SECONDS", 0.05)
+    monkeypatch.setattr("backend.routes.trials.KEEP_ALIVE_SECONDS", 0.1)
+    monkeypatch.setattr("backend.web.POLL_SECONDS", 0.05)
     with http.stream("GET", f"/api/sweeps/{submit(http)}/events") as answer:
         lines = answer.iter_lines()
         assert any(line.startswith(":") for line in lines)
@@ -63,7 +63,7 @@ def test_a_listener_that_leaves_is_not_polled_for(
         return real(*args, **kwargs)
 
     monkeypatch.setattr(sweeps, "news", look)
-    monkeypatch.setattr("backend.web.sweep_watch.POLL_SECONDS", 0.05)
+    monkeypatch.setattr("backend.web.POLL_SECONDS", 0.05)
     with http.stream("GET", f"/api/sweeps/{submit(http)}/events") as answer:
         next(answer.iter_lines())
     wait_for(lambda: time.monotonic() - looked[-1] > 0.5, seconds=10, what="the polling to end")

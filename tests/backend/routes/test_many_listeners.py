@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
+from backend import web
 from backend.db import get_engine, transaction
 from backend.errors import TooManyAttempts
 from backend.services import sweeps
 from backend.services.accounts import LOCAL_OWNER, Caller
-from backend.web import sweep_watch
 from tests import factories
 from tests.backend.conftest import BODY
 from tests.coroutines import run
@@ -32,7 +32,7 @@ def test_each_of_many_hears_every_trial_once_and_the_database_is_asked_for_one(
         return real(*args, **kwargs)
 
     monkeypatch.setattr(sweeps, "news", look)
-    monkeypatch.setattr(sweep_watch, "POLL_SECONDS", 0.1)
+    monkeypatch.setattr(web, "POLL_SECONDS", 0.1)
 
     async def listen(http: httpx.AsyncClient, sweep: int, begun: asyncio.Event) -> list[int]:
         heard: list[int] = []
@@ -75,13 +75,13 @@ def test_each_of_many_hears_every_trial_once_and_the_database_is_asked_for_one(
 def test_an_account_has_so_many_streams_and_gets_one_back_for_each_it_closes(
     sqlite_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweep_watch, "MOST_PER_ACCOUNT", 2)
-    monkeypatch.setattr(sweep_watch, "MOST_IN_ALL", 5)
+    monkeypatch.setattr(web, "MOST_PER_ACCOUNT", 2)
+    monkeypatch.setattr(web, "MOST_IN_ALL", 5)
     with transaction() as session:
         sweep = factories.submit(session).sweep.id
 
     async def crowd() -> None:
-        desk, engine = sweep_watch.Watches().desk(), get_engine()
+        desk, engine = web.Watches().desk(), get_engine()
         ada, bob = Caller("ada", "member", 1), Caller("bob", "member", 2)
         watches = {desk.enter(engine, sweep, one) for one in (ada, ada, bob)}
         assert len(watches) == 1, "one watch for all of them"

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
-from backend.services.importing import into_study
+from backend.services import importing
 from backend.settings import get_settings
 from ib_core.sweep.result import COLUMNS
 
@@ -275,16 +275,16 @@ def test_others_write_while_a_large_file_is_stored(
     api: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pieces: list[int] = []
-    real = into_study._insert_trials
+    real = importing._insert_trials
 
     def insert(session: Any, trials: Any) -> None:
         real(session, trials)
         pieces.append(len(trials))
 
-    monkeypatch.setattr(into_study, "_insert_trials", insert)
+    monkeypatch.setattr(importing, "_insert_trials", insert)
     answer = api.post("/api/import", content=many(2500))
     assert (answer.status_code, answer.json()["imported"]) == (201, 2500)
-    assert max(pieces) <= into_study.PIECE, "no transaction stores more"
+    assert max(pieces) <= importing.PIECE, "no transaction stores more"
     again = api.post("/api/import", content=many(2500)).json()
     assert (again["imported"], again["reused"]) == (0, 2500)
 
@@ -296,7 +296,7 @@ def test_an_import_that_cannot_be_published_leaves_nothing_behind(
         raise RuntimeError("no")
 
     with monkeypatch.context() as patch:
-        patch.setattr(into_study, "_sweep", fail)
+        patch.setattr(importing, "_sweep", fail)
         assert api.post("/api/import", content=many(1200)).status_code == 500
     assert api.get("/api/studies").json()["items"] == []
     assert api.get("/api/storage").json()["trials"] == 0

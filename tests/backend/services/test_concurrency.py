@@ -14,7 +14,6 @@ from backend.errors import Conflict
 from backend.models import ShardRow, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import SweepState
 from backend.services import accounts, maintenance, shards, studies, sweeps
-from backend.services.accounts import logins
 from tests.factories import claim, new_study, result, submit
 
 CROWD = 8
@@ -232,7 +231,7 @@ def test_a_busy_service_ends_with_every_trial_counted_once(database) -> None:
 
 
 def test_the_hundredth_token_is_made_once(database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logins, "MOST_TOKENS", 3)
+    monkeypatch.setattr(accounts, "MOST_TOKENS", 3)
     with transaction() as session:
         digest = "x"
         user = accounts.create_user(session, name="ada", role="member", password_digest=digest).id

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backend.errors import InvalidInput
-from backend.services.paging import cut, read_cursor, write_cursor
+from backend.services import cut, read_cursor, write_cursor
 
 
 @given(st.text(), st.integers(0, 2**63 - 1))

@@ -8,8 +8,7 @@ from fastapi.testclient import TestClient
 
 from backend.db import clock, reading, transaction
 from backend.models import TimingRow
-from backend.queue import Queue
-from backend.reaper import Reaper
+from backend.queue import Queue, Reaper
 from backend.services import timings
 from backend.settings import get_settings
 

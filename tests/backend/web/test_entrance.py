@@ -5,8 +5,8 @@ from fastapi.testclient import TestClient
 
 from backend.services.accounts import passwords
 from backend.services.accounts.people import _invitation_key
-from backend.web import entrance
-from backend.web.entrance import local_path, login_address
+from backend.web import pages
+from backend.web.pages import local_path, login_address
 from tests.backend.accounts import PASSWORD, SECRET, Person, fresh
 
 HTML = {"Accept": "text/html"}
@@ -55,7 +55,7 @@ def test_a_right_password_leads_to_where_one_wanted_to_go(team: TestClient, ada:
         form = {"username": "Ada ", "password": PASSWORD, "next": "/studies/3?y=log"}
         answer = team.post("/login", data=form)
         assert answer.headers["location"] == "/studies/3?y=log"
-        assert entrance.SESSION_COOKIE in answer.cookies
+        assert pages.SESSION_COOKIE in answer.cookies
         assert team.get("/login").headers["location"] == "/"
 
 

@@ -11,7 +11,7 @@ from backend.db import transaction
 from backend.models import SessionRow, TokenRow
 from backend.schemas import CSRF_COOKIE, CSRF_HEADER
 from backend.services import accounts
-from backend.web.entrance import SESSION_COOKIE
+from backend.web.pages import SESSION_COOKIE
 from tests.backend.accounts import PASSWORD, Person, bearer, fresh, token_of
 
 LOGIN = {"username": "ada", "password": PASSWORD}

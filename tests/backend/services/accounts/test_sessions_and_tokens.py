@@ -11,7 +11,6 @@ from backend.errors import Conflict, NotFound
 from backend.models import SessionRow, TokenRow
 from backend.schemas import Role, Scope
 from backend.services import accounts
-from backend.services.accounts import logins
 from tests.backend.accounts import SECRET, new_user
 
 
@@ -165,7 +164,7 @@ def test_other_people_s_tokens_cannot_be_revoked(session: Session, ada: int) -> 
 def test_a_revoked_token_makes_room_for_another(
     session: Session, ada: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logins, "MOST_TOKENS", 2)
+    monkeypatch.setattr(accounts, "MOST_TOKENS", 2)
     first, _ = make(session, ada), make(session, ada)
     with pytest.raises(Conflict, match="at most 2 tokens"):
         make(session, ada)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.services.illustrations.toy_descent import TOY_LOSSES, implicit_step
+from backend.services.illustrations import TOY_LOSSES, implicit_step
 
 
 @pytest.mark.parametrize("name", list(TOY_LOSSES))

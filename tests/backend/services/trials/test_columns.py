@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from backend.models import TrialRow
 from backend.schemas import TrialEvent, TrialRead
-from backend.services.trials import SETTINGS, exporting, rows
+from backend.services.trials import NOT_IN_TABLES, SETTINGS, TABLE_COLUMNS, rows
 from backend.services.trials.rows import RESULTS
 from ib_core.sweep.result import COLUMNS
 
@@ -92,5 +92,5 @@ def test_every_answer_is_a_column_and_every_result_can_be_emptied() -> None:
 
 
 def test_tables_begin_with_the_columns_of_the_command_line() -> None:
-    assert exporting.COLUMNS[: len(COLUMNS)] == COLUMNS
-    assert set(exporting.COLUMNS) == set(TrialRead.model_fields) - set(exporting.NOT_IN_TABLES)
+    assert TABLE_COLUMNS[: len(COLUMNS)] == COLUMNS
+    assert set(TABLE_COLUMNS) == set(TrialRead.model_fields) - set(NOT_IN_TABLES)
