@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ib_core.errors import MisuseError
-from ib_core.methods.torch_stack import Factory, in_one_pass, make_optimizer, padding
+from ib_core.methods.own_stacks import Factory, in_one_pass, make_optimizer, padding
 
 #: Steps of the comparison with the optimizer alone.
 STEPS = 40
