@@ -38,7 +38,6 @@ BELOW_THE_WEB = (
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "ib_core.errors": (),
     "ib_core.known": (),
-    "ib_core.seeding": ("ib_core.errors",),
     "ib_core.kernels": (),
     "ib_core.updates": ("ib_core.errors", "ib_core.kernels"),
     "ib_core.layers": ("ib_core.errors", "ib_core.updates", "ib_core.kernels"),
@@ -52,11 +51,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "ib_core.layers",
         "ib_core.kernels",
     ),
-    "ib_core.datasets": ("ib_core.errors", "ib_core.seeding"),
+    "ib_core.datasets": ("ib_core.errors",),
     "ib_core.tasks": (
         "ib_core.errors",
         "ib_core.known",
-        "ib_core.seeding",
         "ib_core.updates",
         "ib_core.layers",
         "ib_core.datasets",
@@ -65,9 +63,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "ib_core.written": (),
     "ib_core.sweep": (
         "ib_core.errors",
-        "ib_core.seeding",
         "ib_core.written",
-        "ib_core.kernels",  # which note a step's launches
         "ib_core.options",
         "ib_core.updates",
         "ib_core.methods",
@@ -81,7 +77,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "ib_core.sweep",
         "ib_core.tasks",
     ),
-    "ib_core.sweep.speed": (
+    "ib_core.sweep.machine": (
+        "ib_core.errors",
         "ib_core.updates",
         "ib_core.layers",
         "ib_core.kernels",

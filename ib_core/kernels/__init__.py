@@ -6,7 +6,6 @@
 | `outputs` | a softmax output's solve, with numba |
 | `along_time` | a recurrent layer's two loops, with numba |
 | `fused` | all solves again, with triton: for tensors on a GPU |
-| `counted` | torch calls noted while they are made |
 | `launched` | those as torch operators, which tensors without numbers (`meta`) take as well |
 
 Others call what stands here: `solved` and `solved_layer` for alphas, `solved_output` for those of a
@@ -32,8 +31,6 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from ib_core.kernels.counted import Launches
-
 __all__ = [
     "CUBICS",
     "NEWTON_STEPS",
@@ -42,7 +39,6 @@ __all__ = [
     "SCALE",
     "SHARE_OF_M",
     "SHARE_OF_U",
-    "Launches",
     "compilable",
     "find_kernel",
     "newton_steps",

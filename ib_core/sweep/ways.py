@@ -36,7 +36,7 @@ class Way:
         name: For records and tables.
         reason: Why this way.
         model: See `Task.workload`.
-        optimizer: See `ib_core.methods.torch_stack`.
+        optimizer: See `ib_core.methods.own_stacks`.
     """
 
     name: str

@@ -7,7 +7,8 @@
 | `catalogue`, `modern`, `modern_networks` | `TASKS`: every task that comes along |
 | `model_workload`, `stacked_model` | anybody's model, fed and stacked |
 | `rows_of_data` | the rows it is fed |
-| `randomness`, `recurrent` | seeded dropout, and an LSTM that can be stacked |
+| `randomness` | seeds: streams of weights, order and dropout; chance inside a user's model |
+| `recurrent` | an LSTM that can be stacked |
 | `losses` | `LOSSES`, and accuracies |
 | `networks` | stacked networks: dense, convolutional, recurrent |
 | `rows`, `pieces` | workloads of tables and images, and of music |
@@ -41,6 +42,7 @@ from ib_core.tasks.task import (
 if TYPE_CHECKING:
     from ib_core.tasks.losses import LOSSES
     from ib_core.tasks.networks import StackedRNN
+    from ib_core.tasks.randomness import tensor_hash
     from ib_core.tasks.rows import feed
 
 __all__ = [
@@ -67,11 +69,13 @@ __all__ = [
     "find_task",
     "paper_task",
     "parameter_count",
+    "tensor_hash",
 ]
 
 _HOMES = {
     "losses": "LOSSES",
     "networks": "StackedRNN",
+    "randomness": "tensor_hash",
     "rows": "feed",
 }
 

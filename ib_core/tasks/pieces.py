@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from ib_core.datasets import Dataset, Pieces
-from ib_core.seeding import evenly, hold_out, streams, tensor_hash
 from ib_core.tasks.losses import LOSSES
 from ib_core.tasks.networks import StackedRNN, draw_weights, fill_weights
 from ib_core.tasks.paper import PaperTask
+from ib_core.tasks.randomness import evenly, hold_out, streams, tensor_hash
 from ib_core.tasks.task import EVALUATION_STATES, Evaluation, Recipe
 
 

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from ib_core.datasets import Dataset, Split
-from ib_core.seeding import Streams, evenly, hold_out, streams, tensor_hash
 from ib_core.tasks.losses import LOSSES, accuracy
 from ib_core.tasks.networks import StackedConvNet, StackedMLP, draw_weights, fill_weights
 from ib_core.tasks.paper import PaperTask
+from ib_core.tasks.randomness import Streams, evenly, hold_out, streams, tensor_hash
 from ib_core.tasks.task import (
     CONV_FILTERS,
     EVALUATION_OUTPUTS,

@@ -185,7 +185,7 @@ def footprint_of(task: Task, values: Mapping[str, Any]) -> Footprint:
 
     child = context.Process(target=ask, daemon=True)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # see `ib_core.sweep.processes`
+        warnings.simplefilter("ignore", DeprecationWarning)  # see `ib_core.sweep.runner`
         child.start()
     there.close()
     with suppress(EOFError, OSError):

@@ -10,10 +10,10 @@ from torch import nn
 from ib_core import Data, Task, run_sweep
 from ib_core.datasets import Split, load_dataset
 from ib_core.errors import IBError, MisuseError
-from ib_core.seeding import hold_out
 from ib_core.sweep import SweepSpec, TrialSpec, fingerprint, plan_shards, run_trials, specs_of
 from ib_core.sweep.request import body_of, command_words, read_body
 from ib_core.tasks import OWN_TASKS, build_workload, paper_task
+from ib_core.tasks.randomness import hold_out
 from ib_core.tasks.rows_of_data import FetchedRows, Rows
 
 HELD = {"validation": 0.2}

@@ -3,9 +3,9 @@ import torch
 
 from ib_core.datasets import DATASETS, load_dataset
 from ib_core.errors import IBError
-from ib_core.seeding import streams
 from ib_core.tasks import TASKS, build_workload, find_task, parameter_count
 from ib_core.tasks.losses import LOSSES, accuracy
+from ib_core.tasks.randomness import streams
 
 OFFLINE = [
     "digits_mlp",

@@ -1,4 +1,4 @@
-"""From one layer's record to the step of its weights: eq. (7) for a batch, and its clipping.
+"""Every activation's rule by name, and what its alphas become: a batch's step, eq. (7), clipped.
 
 The paper defines the step for one data point. Two rules extend it to many rows, and because
 alpha is not linear in b they differ:
@@ -17,11 +17,27 @@ rules are given b as it is and |z|^2 times the scale, which is a number a row in
 """
 
 from collections.abc import Sequence
+from importlib import import_module
 
 import torch
 from torch import Tensor
 
-from ib_core.updates.node import AlphaRule, Scalar
+from ib_core.errors import lookup
+from ib_core.updates import SOLVABLE
+from ib_core.updates.approximations import SMOOTH
+from ib_core.updates.node import Activation, AlphaRule, Scalar
+
+ACTIVATIONS: dict[str, Activation] = {
+    name: SMOOTH[name] if bound else import_module(f"ib_core.updates.{name}").ACTIVATION
+    for name, bound in SOLVABLE.items()
+}
+ALPHA_RULES: dict[str, AlphaRule] = {name: one.alpha for name, one in ACTIVATIONS.items()}
+
+
+def alpha_rule(name: str) -> AlphaRule:
+    """Return the rule of an activation, or raise `UnknownName` listing those that have one."""
+    return lookup("activation", name, ALPHA_RULES)
+
 
 #: Added to a norm before it is divided by, as torch's own clipping does.
 ALMOST_NOTHING = 1e-6
