@@ -37,16 +37,14 @@ BELOW_THE_WEB = (
 #: knows what needs no torch: methods, the robustness numbers, the reader of sweeps and numbers.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "ib_core.errors": (),
-    "ib_core.known": (),
     "ib_core.kernels": (),
     "ib_core.updates": ("ib_core.errors", "ib_core.kernels"),
     "ib_core.layers": ("ib_core.errors", "ib_core.updates", "ib_core.kernels"),
     "ib_core.options": ("ib_core.errors", "ib_core.written"),
     "ib_core.methods": (
         "ib_core.errors",
-        "ib_core.known",
-        "ib_core.written",
         "ib_core.options",
+        "ib_core.written",
         "ib_core.updates",
         "ib_core.layers",
         "ib_core.kernels",
@@ -54,11 +52,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "ib_core.datasets": ("ib_core.errors",),
     "ib_core.tasks": (
         "ib_core.errors",
-        "ib_core.known",
+        "ib_core.options",
         "ib_core.updates",
         "ib_core.layers",
         "ib_core.datasets",
-        "ib_core.options",
     ),
     "ib_core.written": (),
     "ib_core.sweep": (

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from ib_core.bench.measure import race
+from ib_core.bench.races import race
 from ib_core.bench.steps import StepCase, engine_steps, trials_of
 from ib_core.errors import InvalidSpec
 from ib_core.kernels import torch_formulas

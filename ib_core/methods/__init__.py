@@ -8,7 +8,7 @@
 | `mover` | the interface of every method's step; plain steps and momentum |
 | `proximal`, `adam` | the steps of the other methods, by kin |
 | `stack` | `StackOptimizer`: many models at once; plain steps, EB's and IB's |
-| `own_stacks`, `probes` | exact ISGD; any torch optimizer, and which way is right for it |
+| `own_stacks` | exact ISGD, and any torch optimizer: optimizers with a stack of their own |
 | `slots` | a stack's parameters and gradients, and the average that the theorem bounds (App. C) |
 
 A method is a line in `METHODS` and, if it does not step plainly, a mover in a module of its kin or
@@ -37,7 +37,7 @@ from ib_core.methods.names import find_method, method_of_class, split_name, torc
 if TYPE_CHECKING:
     from torch import nn
 
-    from ib_core.methods.probes import Verdict, probe
+    from ib_core.methods.own_stacks import Factory, in_one_pass, make_optimizer, padding
     from ib_core.methods.slots import Slots
     from ib_core.methods.stack import StackOptimizer
 
@@ -46,24 +46,26 @@ __all__ = [
     "OF_EVERY_METHOD",
     "OTHER_LOOKS",
     "OWN_METHODS",
+    "Factory",
     "Look",
     "Member",
     "Method",
     "Schedule",
     "Slots",
     "StackOptimizer",
-    "Verdict",
     "build_optimizer",
     "find_method",
+    "in_one_pass",
+    "make_optimizer",
     "method_of_class",
+    "padding",
     "place",
-    "probe",
     "split_name",
     "torch_optimizers",
 ]
 
 _HOMES = {
-    "probes": "Verdict probe",
+    "own_stacks": "Factory in_one_pass make_optimizer padding",
     "slots": "Slots",
     "stack": "StackOptimizer",
 }

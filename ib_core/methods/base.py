@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ib_core.errors import MisuseError
-from ib_core.known import Known
-from ib_core.options import Option, choice, number, whole, with_defaults
+from ib_core.options import Known, Option, choice, number, whole, with_defaults
 
 SCHEDULES = ("constant", "linear", "cosine", "decay")
 

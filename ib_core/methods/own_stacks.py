@@ -4,7 +4,7 @@ A torch optimizer moves its stack in one of three ways.
 
 * `scaled`: one optimizer over all members at the largest rate; then each member's move is scaled by
   its rate over the largest. Right where an optimizer is element-wise and linear in its rate, which
-  `ib_core.methods.probes` finds out. Everything lies in one block of memory, so that the optimizer
+  `ib_core.sweep.ways` finds out. Everything lies in one block of memory, so that the optimizer
   sees one parameter, whatever the model.
 * `member`: an optimizer a member, over views of its part of the stack.
 * `plain`: an optimizer over an ordinary model's own parameters, as anybody would have it.

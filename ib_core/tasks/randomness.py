@@ -50,6 +50,15 @@ def streams(seed: int) -> Streams:
     )
 
 
+def streams_of(seed: int, authors: bool) -> Streams:
+    """Return the generators of a profile."""
+    if not authors:
+        return streams(seed)
+    # The authors seeded one generator once; weights, order and dropout draw from it in turn.
+    one = torch.Generator().manual_seed(seed)
+    return Streams(one, one, one)
+
+
 def hold_out(rows: int, share: float) -> tuple[Tensor, Tensor]:
     """Return which rows are trained on and which are held out for validation, each in order.
 

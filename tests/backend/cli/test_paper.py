@@ -24,7 +24,7 @@ def report(*words):
 def small_plan(monkeypatch, sqlite_database):
     monkeypatch.setattr(plan, "PLAN", {STUDY.name: STUDY})
     monkeypatch.setattr(
-        "ib_core.reproduction.timing.measure_overheads", lambda said: {"overheads": {}}
+        "ib_core.reproduction.training.measure_overheads", lambda said: {"overheads": {}}
     )
 
 

@@ -214,6 +214,6 @@ def test_music_is_measured_as_piece_by_piece_however_many_frames_fit(profile, ro
     for piece in pieces:
         workload._piece = piece
         alone.append(workload.losses(model).detach())
-    monkeypatch.setattr("ib_core.tasks.pieces.EVALUATION_STATES", room)
+    monkeypatch.setattr("ib_core.tasks.workloads.EVALUATION_STATES", room)
     together = workload._measure(model, pieces)
     torch.testing.assert_close(together, torch.stack(alone).mean(0))
