@@ -45,7 +45,7 @@ class ImplicitSGD(torch.optim.Optimizer):
         lr: Learning rate, eta. Torch's schedulers work on it.
         mu: Ridge strength; the implicit layers shrink by 1/(1 + lr*mu).
         clip: Largest global norm of `(theta - theta')/lr` over all parameters, None for none.
-        batch_rule: `own` or `share`, see `ib_core.updates.step`.
+        batch_rule: `own` or `share`, see `ib_core.updates.node`.
         output_loss: `cross_entropy` or `squared_error` makes the last linear layer implicit
             under exactly torch's loss of that name; None leaves it linearised.
         reduction: How the loss is reduced over rows, `mean` or `sum`.

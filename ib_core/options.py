@@ -1,13 +1,16 @@
-"""Options of a model or a method: what each takes, its default, its JSON schema.
+"""Options of a model or a method: what each takes, its default, its JSON schema; and known names.
 
 A user's file says `options={"width": whole(4, 512), "norm": choice("batch", "none")}`; whoever
 reads a sweep, draws a form or writes a manifest asks these. Nothing here needs torch.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from ib_core.errors import InvalidSpec, MisuseError, UnknownName
 from ib_core.written import NumberKind, Unreadable, check_number, read_number, shown
@@ -182,3 +185,50 @@ def options_schema(options: Mapping[str, Option]) -> dict[str, Any]:
         "properties": {name: option.schema() for name, option in options.items()},
         "additionalProperties": False,
     }
+
+
+# --- Tasks and methods by name: those this process has the code of, or was only told about
+
+
+T = TypeVar("T")
+
+
+class Known(MutableMapping[str, T]):
+    """Things by name; what the present block was told stands before what is here.
+
+    A worker has users' code; whoever takes requests from others must never run it, and reads their
+    sweeps by what workers announced (`ib_core.announced`). Two versions of one name may be
+    announced at once, so what is told holds for the block that reads one request, and for nobody
+    beside it.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._here: dict[str, T] = {}
+        self._told: ContextVar[Mapping[str, T]] = ContextVar(
+            f"told {what}", default=MappingProxyType({})
+        )
+
+    @contextmanager
+    def told(self, things: Mapping[str, T]) -> Iterator[None]:
+        """Know these, too, for as long as the block runs, in its own thread only."""
+        token = self._told.set({**self._told.get(), **things})
+        try:
+            yield
+        finally:
+            self._told.reset(token)
+
+    def __getitem__(self, name: str) -> T:
+        told = self._told.get()
+        return told[name] if name in told else self._here[name]
+
+    def __setitem__(self, name: str, thing: T) -> None:
+        self._here[name] = thing
+
+    def __delitem__(self, name: str) -> None:
+        del self._here[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._here, **self._told.get()})
+
+    def __len__(self) -> int:
+        return len({*self._here, *self._told.get()})

@@ -37,37 +37,30 @@ BELOW_THE_WEB = (
 #: knows what needs no torch: methods, the robustness numbers, the reader of sweeps and numbers.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "ib_core.errors": (),
-    "ib_core.known": (),
-    "ib_core.seeding": ("ib_core.errors",),
     "ib_core.kernels": (),
     "ib_core.updates": ("ib_core.errors", "ib_core.kernels"),
     "ib_core.layers": ("ib_core.errors", "ib_core.updates", "ib_core.kernels"),
     "ib_core.options": ("ib_core.errors", "ib_core.written"),
     "ib_core.methods": (
         "ib_core.errors",
-        "ib_core.known",
-        "ib_core.written",
         "ib_core.options",
+        "ib_core.written",
         "ib_core.updates",
         "ib_core.layers",
         "ib_core.kernels",
     ),
-    "ib_core.datasets": ("ib_core.errors", "ib_core.seeding"),
+    "ib_core.datasets": ("ib_core.errors",),
     "ib_core.tasks": (
         "ib_core.errors",
-        "ib_core.known",
-        "ib_core.seeding",
+        "ib_core.options",
         "ib_core.updates",
         "ib_core.layers",
         "ib_core.datasets",
-        "ib_core.options",
     ),
     "ib_core.written": (),
     "ib_core.sweep": (
         "ib_core.errors",
-        "ib_core.seeding",
         "ib_core.written",
-        "ib_core.kernels",  # which note a step's launches
         "ib_core.options",
         "ib_core.updates",
         "ib_core.methods",
@@ -81,7 +74,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "ib_core.sweep",
         "ib_core.tasks",
     ),
-    "ib_core.sweep.speed": (
+    "ib_core.sweep.machine": (
+        "ib_core.errors",
         "ib_core.updates",
         "ib_core.layers",
         "ib_core.kernels",

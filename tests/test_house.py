@@ -95,8 +95,6 @@ NOUNS = frozenset(
         "controls",
         "curve",
         "curves",
-        "divergence",
-        "errands",
         "errors",
         "history",
         "paper",
@@ -109,7 +107,6 @@ NOUNS = frozenset(
         "sweeps",
         "system",
         "trials",
-        "uci",
         "updates",
         "workers",
     ]
@@ -118,19 +115,13 @@ NOUNS = frozenset(
 EACH_ITS_OWN: dict[str, str] = {
     "app": "what a process runs: the API, the dashboard, the worker",
     "base": "what every module of its package is made of",
-    "cost": "in metrics the price of an implicit step, in sweep the forecast of a stack",
-    "families": "settings given as lists, and how their curves are told apart",
     "learning": "losses over training, and in the guide what that is",
     "pages": "of the dashboard, and of the API itself",
     "pictures": "of the report, and of the guide",
-    "registry": "the list of a package: numbers, activations",
     "runs": "in files that are imported, and those that are logged live",
-    "rows": "of a table: the database's, the history's, a data set's",
     "settings": "of an installation, and of a sweep",
-    "table": "of a sweep's trials, and of the history's studies",
-    "tasks": "what is learnt; in the worker Celery's word",
+    "words": "about studies, and the numbers in sentences",
     "training": "of a shard, and of the paper's bundle",
-    "words": "of a scorecard's answers, and of studies and trials on a page",
 }
 
 

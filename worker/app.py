@@ -1,7 +1,7 @@
 """The Celery application: one parent that listens, and training processes forked from it.
 
 The parent never runs a torch operation, because a process forked afterwards would hang; torch is
-imported in the training processes only.
+imported in the training processes only. What it can be asked to do stands at the end.
 """
 
 import ctypes
@@ -19,15 +19,17 @@ from typing import Any
 
 from celery import Celery, signals
 from celery.utils.log import current_process_index
+from celery.worker.request import Request
+from kombu.asynchronous import get_event_loop
 
-from backend.queue import KEY_PREFIX, Reaper
+from backend.queue import KEY_PREFIX, RUN_REPLAY, RUN_SHARD, RUN_TIMING, Reaper
 from backend.services.shards import CPU
 from backend.services.workers import Worker, local_namespace
 from backend.settings import Settings, get_settings
 from ib_core.errors import IBError
 from worker.device import Devices, choose, describe, limit_threads, pin, prepare_planning, warm_up
-from worker.heartbeat import Heartbeat, StopFlag
 from worker.own_files import Manifest, load, torch_methods
+from worker.reporter import Heartbeat, StopFlag
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +41,7 @@ VISIBILITY_SECONDS = 24 * 3600
 #: How long the parent waits on a broker that has gone without saying so.
 SILENCE_SECONDS = 30.0
 
-app = Celery("etascope", broker=get_settings().broker, include=["worker.tasks"])
+app = Celery("etascope", broker=get_settings().broker)
 app.conf.update(
     task_acks_late=True,  # a message is done when its shard is
     task_reject_on_worker_lost=False,  # the database counts attempts and sends again
@@ -142,13 +144,13 @@ class TrainingProcess:
 
     def time_steps(self, timing_id: int) -> None:
         """Measure what steps cost; whoever stops it leaves the race to another worker."""
-        from worker.errands import measure  # brings torch, too
+        from worker.training import measure  # brings torch, too
 
         measure(timing_id, worker=self.heartbeat.worker, stopping=self.stopping)
 
     def replay(self, trial_id: int) -> None:
         """Train a trial again alone; a signal to end leaves it to another worker."""
-        from worker.errands import replay  # brings torch, too
+        from worker.training import replay  # brings torch, too
 
         self._loaded.wait(LOADING_SECONDS)
         before = signal.signal(signal.SIGTERM, self._on_terminate)
@@ -246,3 +248,50 @@ signals.worker_ready.connect(_start_reaper, weak=False)
 signals.worker_process_init.connect(_start_child, weak=False)
 signals.worker_process_shutdown.connect(_end_child, weak=False)
 signals.worker_shutting_down.connect(_stop, weak=False)
+
+
+# --- What workers can be asked to do, and the messages that ask it
+
+
+class ShardRequest(Request):  # type: ignore[misc]
+    """A message whose acknowledgement may get lost, but not unnoticed.
+
+    If the broker is away when a shard ends, Celery logs that it could not acknowledge and goes on:
+    it counts the message as still being worked on, fetches no other, and so never finds out that
+    its connection is dead. The worker would wait for ever. Here it connects anew instead.
+    """
+
+    def acknowledge(self) -> None:
+        """Tell the broker that the message is dealt with."""
+        super().acknowledge()
+        loop = get_event_loop()
+        if not self.message.acknowledged and loop is not None:
+            loop.call_soon(_lose_connection)  # type: ignore[no-untyped-call]
+
+
+def _lose_connection() -> None:
+    raise ConnectionError("A finished shard's message could not be acknowledged.")
+
+
+def run_shard(shard_id: int) -> None:
+    """Train a shard's trials together; a second delivery finds nothing to claim and returns."""
+    training_process().run(shard_id)
+
+
+app.task(name=RUN_SHARD, Request="worker.app:ShardRequest")(run_shard)
+
+
+def run_timing(timing_id: int) -> None:
+    """Let methods take steps in turn on one network; a second delivery finds nothing to claim."""
+    training_process().time_steps(timing_id)
+
+
+app.task(name=RUN_TIMING, Request="worker.app:ShardRequest")(run_timing)
+
+
+def run_replay(trial_id: int) -> None:
+    """Train a trial again alone, and record it; a second delivery finds nothing to claim."""
+    training_process().replay(trial_id)
+
+
+app.task(name=RUN_REPLAY, Request="worker.app:ShardRequest")(run_replay)

@@ -1,17 +1,205 @@
-"""Reports what the engine finds to the database, without ever making training wait for it."""
+"""What a training process tells the database: that it lives, what it finds; and when it stops.
+
+The heartbeat says every few seconds that the process lives, and keeps its shard's lease; the
+reporter stores what the engine finds without ever making training wait for it. Both stop by a flag
+that all processes of a worker see, and have patience with the database.
+"""
 
 import logging
+import os
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing.sharedctypes import RawValue
+from typing import Any, TypeVar
 
 from backend.db import PASSING_FAULTS, reading, reason, transaction
-from backend.services import shards
+from backend.services import offers, shards, workers
 from backend.services.shards import Claim
+from backend.services.workers import Worker
+from backend.settings import Settings
+from ib_core.announced import offer_key
 from ib_core.sweep import CurvePoint, Observer, TrialResult
-from worker.heartbeat import STOPPING_SECONDS, StopFlag, backoff
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
+
+FIRST_WAIT, LONGEST_WAIT = 0.5, 15.0
+#: How long a stopping worker waits for a database that does not answer.
+STOPPING_SECONDS = 10.0
+
+
+class StopFlag:
+    """Shared by processes that are forked after it was made; each may also raise its own.
+
+    Without a lock on purpose: a process that is killed while it looks must not take a lock along
+    that the others then wait for.
+    """
+
+    def __init__(self) -> None:
+        self._everywhere = RawValue("b", 0)
+        self._here = False
+
+    def set(self) -> None:
+        """Raise the flag for everybody: the whole worker stops."""
+        self._everywhere.value = 1
+
+    def set_here(self) -> None:
+        """Raise the flag in this process only: it alone was told to stop what it does."""
+        self._here = True
+
+    def clear_here(self) -> None:
+        """Lower this process's own flag; the shared one stays as it is."""
+        self._here = False
+
+    def is_set(self) -> bool:
+        """Return whether the flag is up, here or everywhere."""
+        return self._here or bool(self._everywhere.value)
+
+
+def backoff(failures: int) -> float:
+    """Return how long to wait after so many failures in a row."""
+    return min(FIRST_WAIT * 2.0 ** min(failures - 1, 10), LONGEST_WAIT)
+
+
+def until_it_works(
+    action: Callable[[], T], *, what: str, give_up: Callable[[float], bool] = lambda _: False
+) -> T:
+    """Call `action` until the database lets it, for as long as `give_up(seconds)` is false.
+
+    It may be locked, full, read-only or away meanwhile.
+    """
+    failures, began = 0, time.monotonic()
+    while True:
+        try:
+            return action()
+        except PASSING_FAULTS as error:
+            failures += 1
+            if give_up(time.monotonic() - began):
+                raise
+            log.warning(
+                "Cannot %s (%s); trying again in %.1f s.", what, reason(error), backoff(failures)
+            )
+            time.sleep(backoff(failures))
+
+
+#: Exit code of a process that was found hanging.
+HUNG = 70
+
+
+class Heartbeat:
+    """A thread that beats for one training process and for the shard it trains."""
+
+    def __init__(self, worker: Worker, settings: Settings, *, stopping: StopFlag) -> None:
+        self.worker = worker
+        self._settings = settings
+        self._stopping = stopping
+        self._ended = threading.Event()
+        self._reporter: Reporter | None = None
+        self._known = False
+        self._manifests: list[dict[str, Any]] = []
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+
+    @property
+    def offers(self) -> tuple[str, ...]:
+        """The keys of what this process brings along."""
+        return self.worker.offers
+
+    def bring(self, manifests: Sequence[dict[str, Any]]) -> None:
+        """Announce with the next beat, which is now, what this process brings along."""
+        if not manifests:
+            return
+        self._manifests = [*self._manifests, *manifests]
+        keys = [offer_key(one) for one in self._manifests if one["code"] is not None]
+        self.worker = replace(self.worker, offers=tuple(keys))
+        self._known = False
+        self._beat_or_complain()
+
+    def start(self) -> None:
+        """Introduce the process and begin to beat."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the beats and take the process off the list."""
+        self._ended.set()
+        self._thread.join(timeout=self._settings.heartbeat_seconds)
+        try:
+            with transaction() as session:
+                offers.leave(session, worker=self.worker.name)
+                workers.remove(session, name=self.worker.name)
+        except PASSING_FAULTS as error:
+            log.warning("Cannot sign off %s: %s", self.worker.name, reason(error))
+
+    @contextmanager
+    def during(self, reporter: "Reporter") -> Iterator[None]:
+        """Keep a shard's lease for as long as the block runs."""
+        self._reporter = reporter
+        self._beat_or_complain()
+        try:
+            yield
+        finally:
+            self._reporter = None
+            self._beat_or_complain()
+
+    def _run(self) -> None:
+        pause = 0.0
+        while not self._ended.wait(pause):
+            healthy = self._beat_or_complain()
+            # After a fault sooner: the lease may be about to end.
+            pause = self._settings.heartbeat_seconds / (1 if healthy else 5)
+
+    def _beat_or_complain(self) -> bool:
+        try:
+            self.beat()
+        except PASSING_FAULTS as error:
+            log.warning("No heartbeat from %s: %s", self.worker.name, reason(error))
+            return False
+        return True
+
+    def beat(self) -> None:
+        """Beat once for the process, and once for its shard."""
+        reporter = self._reporter
+        shard_id = reporter.claim.shard_id if reporter else None
+        with transaction() as session:
+            stopping = self._stopping.is_set()
+            name = self.worker.name
+            if not self._known or not workers.beat(
+                session, name=name, shard_id=shard_id, stopping=stopping
+            ):
+                offers.announce(
+                    session, worker=name, host=self.worker.host, manifests=self._manifests
+                )
+                workers.register(session, worker=self.worker)
+                workers.beat(session, name=name, shard_id=shard_id, stopping=stopping)
+        self._known = True
+        if reporter is not None:
+            self._end_if_hung(reporter)
+            with transaction() as session:
+                held = shards.heartbeat(
+                    session,
+                    claim=reporter.claim,
+                    progress=reporter.fraction,
+                    message=reporter.trouble,
+                )
+            reporter.lost = reporter.lost or not held
+
+    def _end_if_hung(self, reporter: "Reporter") -> None:
+        silence = time.monotonic() - reporter.last_seen
+        if reporter.closing or silence < self._settings.stall_seconds:
+            return
+        error = f"Training made no progress for {silence:.0f} s; its process was ended."
+        log.critical("Shard %d: %s", reporter.claim.shard_id, error)
+        try:
+            with transaction() as session:
+                shards.fail(session, claim=reporter.claim, error=error)
+        finally:
+            os._exit(HUNG)
+
+
+# --- The reporter
 
 #: A shard that will be done so soon is finished even though the worker is to stop.
 SHORT_SECONDS = 3.0

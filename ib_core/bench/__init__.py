@@ -2,13 +2,12 @@
 
 | module | holds |
 | --- | --- |
-| `measure` | races in turns, their ratios, and what they were run on |
+| `races` | races in turns, their ratios, and what they were run on; the plain loop people write |
 | `steps` | one training step: IB over EB, ours over stock torch |
 | `sweeps` | whole sweeps against a plain loop; how cost grows; the edge finder against a grid |
 | `peers` | the same grid through Optuna and Ray |
 | `gpu` | launches counted without a GPU, and their budget; what only a real one can tell |
 | `own_models` | anybody's models: our stacks against a plain loop |
-| `plain` | what people do today: one model, one loop, stock layers |
 
 Names are imported when first used: some contestants are installed with the extra `bench` alone.
 """
@@ -18,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ib_core.bench.gpu import LAUNCH_BUDGET, count_steps, measure_gpu
-    from ib_core.bench.measure import surroundings
     from ib_core.bench.own_models import OwnResult, race_own
     from ib_core.bench.peers import PEER_CASES, PeerResult, race_peers
+    from ib_core.bench.races import surroundings
     from ib_core.bench.steps import race_methods, race_steps
     from ib_core.bench.sweeps import (
         EdgeResult,
@@ -53,9 +52,9 @@ __all__ = [
 
 _HOMES = {
     "gpu": "LAUNCH_BUDGET count_steps measure_gpu",
-    "measure": "surroundings",
     "own_models": "OwnResult race_own",
     "peers": "PEER_CASES PeerResult race_peers",
+    "races": "surroundings",
     "steps": "race_methods race_steps",
     "sweeps": "EdgeResult best_split compare_edges measure_growth measure_memory race_sweeps",
 }

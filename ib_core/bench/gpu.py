@@ -15,11 +15,11 @@ from typing import Any
 
 import torch
 
-from ib_core.bench.measure import race
+from ib_core.bench.races import race
 from ib_core.bench.steps import StepCase, engine_steps, trials_of
 from ib_core.errors import InvalidSpec
-from ib_core.kernels import Launches, torch_formulas
-from ib_core.sweep import SweepSpec, run_trials, stack_memory
+from ib_core.kernels import torch_formulas
+from ib_core.sweep import Launches, SweepSpec, run_trials, stack_memory
 
 #: By method, how many times EB's launches a step may take. Tests hold every task to it.
 LAUNCH_BUDGET = {"ib": 1.5, "ib_plus": 1.5, "sps": 1.5, "ngn": 1.5}

@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from ib_core.bench.measure import Ratio, race
+from ib_core.bench.races import Ratio, race
 from ib_core.methods import build_optimizer
 from ib_core.own import enter_task
 from ib_core.sweep import TrialSpec, Way, alone, choose_way, keep_pages, member_of, specs_of

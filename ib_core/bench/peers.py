@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from ib_core.bench.measure import Ratio
+from ib_core.bench.races import Ratio
 from ib_core.sweep import SweepSpec, TrialSpec
 
 #: What each tool's process may take before it is given up, in seconds.
@@ -66,7 +66,7 @@ def ours(case: PeerCase) -> None:
 
 def loop(case: PeerCase) -> None:
     """Train the grid one trial after another."""
-    from ib_core.bench.plain import train_one
+    from ib_core.bench.races import train_one
 
     for trial in case.trials():
         train_one(trial)
@@ -76,7 +76,7 @@ def optuna(case: PeerCase) -> None:
     """Train the grid as an Optuna study: grid sampler, default storage, 2 jobs."""
     import optuna as tool
 
-    from ib_core.bench.plain import train_one
+    from ib_core.bench.races import train_one
 
     tool.logging.set_verbosity(tool.logging.WARNING)
     trials = case.trials()
@@ -99,7 +99,7 @@ def ray(case: PeerCase) -> None:
     trials = case.trials()
 
     def objective(config: dict[str, Any]) -> dict[str, float]:
-        from ib_core.bench.plain import train_one
+        from ib_core.bench.races import train_one
 
         return {"loss": train_one(trials[config["index"]])}
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from ib_core.bench.measure import Ratio, race
-from ib_core.bench.plain import PlainTraining, stock_activation
+from ib_core.bench.races import PlainTraining, Ratio, race, stock_activation
 from ib_core.datasets import DATASETS
 from ib_core.implicit_sgd import ImplicitSGD
 from ib_core.kernels import torch_formulas

@@ -17,8 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ib_core.bench.measure import Ratio, race
-from ib_core.bench.plain import train_one
+from ib_core.bench.races import Ratio, race, train_one
 from ib_core.bench.steps import StepCase, engine_steps, trials_of
 from ib_core.datasets import DATASETS
 from ib_core.methods import Member, build_optimizer

@@ -3,10 +3,10 @@
 | module | holds |
 | --- | --- |
 | `base` | `Dataset`, `Split`, `Pieces`: what a data set is, and where they lie |
-| `mnist`, `music`, `uci`, `bundled` | a source each: sets and their layouts |
-| `procedural_music`, `text` | likewise |
-| `reading` | files that may be broken, and MATLAB's |
-| `fetch`, `download` | getting one, and checking what one has |
+| `bundled` | sets that come along: tables, toys, a text, music made by rule |
+| `fetched` | sets that have to be fetched: MNIST, music, UCI's tables; their layouts |
+| `raw_files` | files nobody vouches for: over HTTP, broken, MATLAB's |
+| `fetch` | getting one, and checking what one has |
 
 `DATASETS` lists them. Whoever trains has a set whole (`load_dataset`); whoever plans has its card
 (`data_card`), a few numbers. A card is made when a set is first asked about, and kept in the user's
@@ -28,13 +28,12 @@ from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
-from ib_core.datasets import bundled, mnist, music, procedural_music, text, uci
+from ib_core.datasets import bundled, fetched
 from ib_core.datasets.base import Content, Dataset, DatasetInfo, Layout, Pieces, Split, data_dir
-from ib_core.datasets.uci import UCI_NAMES
+from ib_core.datasets.fetched import UCI_NAMES
 from ib_core.errors import lookup
 
 if TYPE_CHECKING:
-    from ib_core.datasets.download import Progress
     from ib_core.datasets.fetch import (
         Checked,
         DatasetRow,
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
         fetch_dataset,
         list_datasets,
     )
+    from ib_core.datasets.raw_files import Progress
 
 __all__ = [
     "DATASETS",
@@ -67,20 +67,20 @@ __all__ = [
 
 #: These need this module whole before they can be imported.
 _HOMES = {
-    "download": "Progress",
     "fetch": "Checked DatasetRow check_dataset fetch_dataset list_datasets",
+    "raw_files": "Progress",
 }
 
 DATASETS: dict[str, DatasetInfo] = {
     info.name: info
     for info in (
-        mnist.INFO,
-        *music.INFOS,  # jsb_chorales, musedata, nottingham, piano_midi
-        *bundled.INFOS,  # digits, iris, wine, breast_cancer
-        procedural_music.INFO,
-        text.INFO,  # python_zen
+        fetched.MNIST,
+        *fetched.MUSIC,  # jsb_chorales, musedata, nottingham, piano_midi
+        *bundled.TABLES,  # digits, iris, wine, breast_cancer
+        bundled.MUSIC_BY_RULE,
+        bundled.ZEN,  # python_zen
         *bundled.TOYS,  # toy_quadratic, toy_least_squares, toy_moons
-        *uci.INFOS,  # uci/abalone ... uci/zoo
+        *fetched.UCI,  # uci/abalone ... uci/zoo
     )
 }
 

@@ -1,18 +1,24 @@
-"""Data that needs no fetching: small tables that come with scikit-learn, and toy problems.
+"""Data that needs no fetching: scikit-learn's small tables, toys, a text, and music made by rule.
 
 The tables are split 80/20 by the same seed as the UCI tables. Means and deviations are summed
-exactly (`math.fsum`), so that every machine gets the same bits and with them the same hash.
+exactly (`math.fsum`), the music is integer arithmetic on the raw stream of a bit generator, and the
+text, which comes with Python as its module `this`, has not changed since 2004: every machine gets
+the same bits and with them the same hash.
 """
 
+import ast
+import codecs
 from collections.abc import Callable
 from functools import partial
-from itertools import product
+from importlib.util import find_spec
+from itertools import pairwise, product
 from math import fsum, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ib_core.datasets.base import Content, DatasetInfo, Layout, Split, random_split
+from ib_core.datasets.base import Content, DatasetInfo, Layout, Pieces, Split, random_split
+from ib_core.errors import MissingData
 
 Table = NDArray[np.float64]
 
@@ -32,7 +38,7 @@ def _sixteenths(table: Table) -> Table:
     return table / 16  # ink runs from 0 to 16
 
 
-def read(loader: str, scale: Callable[[Table], Table]) -> Content:
+def read_table(loader: str, scale: Callable[[Table], Table]) -> Content:
     """Return float32 features [rows, d] of one of scikit-learn's tables."""
     import sklearn.datasets  # a second to import, which a catalogue of data sets need not pay
 
@@ -42,23 +48,23 @@ def read(loader: str, scale: Callable[[Table], Table]) -> Content:
     return Content(train=train, test=test, classes=int(y.max()) + 1)
 
 
-def _info(name: str, title: str, scale: Callable[[Table], Table]) -> DatasetInfo:
+def _table(name: str, title: str, scale: Callable[[Table], Table]) -> DatasetInfo:
     return DatasetInfo(
         name=name,
         title=title,
         kind="table",
         source="UCI repository, copy shipped with scikit-learn",
         licence="CC BY 4.0 (UCI); BSD-3-Clause (scikit-learn)",
-        layouts=(Layout((), partial(read, f"load_{name}", scale)),),
+        layouts=(Layout((), partial(read_table, f"load_{name}", scale)),),
         size_bytes=0,
     )
 
 
-INFOS = (
-    _info("digits", "Handwritten digits, 8x8 pixels row by row", _sixteenths),
-    _info("iris", "Iris flowers", standardised),
-    _info("wine", "Wine cultivars", standardised),
-    _info("breast_cancer", "Breast cancer (Wisconsin, diagnostic)", standardised),
+TABLES = (
+    _table("digits", "Handwritten digits, 8x8 pixels row by row", _sixteenths),
+    _table("iris", "Iris flowers", standardised),
+    _table("wine", "Wine cultivars", standardised),
+    _table("breast_cancer", "Breast cancer (Wisconsin, diagnostic)", standardised),
 )
 
 
@@ -134,4 +140,172 @@ TOYS = (
     _toy("toy_quadratic", "theta^2 / 2 in one dimension", quadratic),
     _toy("toy_least_squares", "Least squares on a plane, condition 100", least_squares),
     _toy("toy_moons", "Two moons", moons),
+)
+
+
+# --- The Zen of Python, by Tim Peters, under the licence of Python (PSF-2.0)
+
+
+#: Bytes of a window, how far windows are apart, and which share of the text is for training.
+WINDOW, STRIDE, TRAINED = 32, 2, 0.8
+
+
+def zen() -> bytes:
+    """Return the text, read from the module's source: importing it would print it."""
+    spec = find_spec("this")
+    source = spec.loader.get_source("this") if spec and spec.loader else None  # type: ignore[attr-defined]
+    for node in ast.parse(source or "").body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            return codecs.decode(str(node.value.value), "rot13").encode()
+    raise MissingData("This Python has no module `this` with the Zen of Python.", field="dataset")
+
+
+def read_zen() -> Content:
+    """Return windows of bytes [rows, 32], each with itself one byte on."""
+    text = np.frombuffer(zen(), dtype=np.uint8)
+    cut = int(TRAINED * len(text))
+    return Content(train=_windows(text[:cut]), test=_windows(text[cut:]), classes=256)
+
+
+def _windows(text: "np.ndarray[tuple[int], np.dtype[np.uint8]]") -> Split:
+    starts = range(0, len(text) - WINDOW, STRIDE)
+    x = np.stack([text[start : start + WINDOW] for start in starts])
+    y = np.stack([text[start + 1 : start + WINDOW + 1] for start in starts])
+    return Split.of(x, y)
+
+
+ZEN = DatasetInfo(
+    name="python_zen",
+    title="The Zen of Python, bytes",
+    kind="text",
+    source="Tim Peters; the module `this` of Python's standard library",
+    licence="PSF-2.0 (Python)",
+    layouts=(Layout((), read_zen),),
+    size_bytes=0,
+)
+
+
+# --- Four voices through chord progressions: a stand-in for the paper's music sets
+
+
+TRAIN_PIECES, TEST_PIECES = 60, 20
+SHORTEST, LONGEST = 40, 80
+
+NOTES, LOWEST_NOTE = 88, 21
+_MAJOR, _MINOR = (0, 2, 4, 5, 7, 9, 11), (0, 2, 3, 5, 7, 8, 10)
+_TONIC, _DOMINANT = 0, 4
+_CADENCE_FRAMES = 8
+_DOUBLING = 5  # semitones a voice will go out of its way to complete the triad
+
+# Which chord (degree of the scale) may follow which; repeated where it often does.
+_FOLLOWS = {
+    0: (3, 3, 4, 4, 5, 1, 2),
+    1: (4, 4, 4, 3),
+    2: (5, 5, 3),
+    3: (4, 4, 0, 1),
+    4: (0, 0, 0, 5),
+    5: (1, 3, 3, 4, 2),
+}
+
+# Lowest and highest note from bass to soprano. The tops lie seven semitones apart, so that some
+# tone of any triad always remains above the voice below.
+_RANGES = ((40, 60), (48, 67), (55, 74), (60, 81))
+
+Chord = tuple[int, ...]
+
+
+class _Dice:
+    """Whole numbers from a stream that NumPy promises never to change."""
+
+    def __init__(self, seed: int) -> None:
+        self._bits = np.random.PCG64(seed)
+
+    def below(self, limit: int) -> int:
+        return int(self._bits.random_raw()) % limit
+
+
+def _rhythm(dice: _Dice, frames: int) -> list[tuple[int, int]]:
+    """Return (degree, frames) of each chord: a walk from the tonic that ends in a cadence."""
+    chords, degree, left = [], _TONIC, frames - _CADENCE_FRAMES
+    while left > 0:
+        held = min(2 + dice.below(3), left)
+        chords.append((degree, held))
+        degree = _FOLLOWS[degree][dice.below(len(_FOLLOWS[degree]))]
+        left -= held
+    half = _CADENCE_FRAMES // 2
+    return [*chords, (_DOMINANT, half), (_TONIC, half)]
+
+
+def _triad(key: int, scale: tuple[int, ...], degree: int) -> tuple[int, ...]:
+    tones = [scale[(degree + step) % 7] for step in (0, 2, 4)]
+    if degree == _DOMINANT:
+        tones[1] = 11  # the leading tone, also in minor
+    return tuple((key + tone) % 12 for tone in tones)
+
+
+def _lead(triad: tuple[int, ...], before: Chord, dice: _Dice) -> Chord:
+    """Move each voice to a near tone of the triad, bass on the root, no voices crossing."""
+    voices: list[int] = []
+    for (low, high), previous in zip(_RANGES, before, strict=True):
+        tones = triad if voices else triad[:1]
+        floor = max(low, voices[-1] + 1) if voices else low
+        reachable = [note for note in range(floor, high + 1) if note % 12 in tones]
+        sounding = {note % 12 for note in voices}
+        reachable.sort(key=lambda note: (_effort(note, previous, sounding), note))
+        # Now and then a leap in the melody; without, the soprano would hardly move.
+        leaps = len(voices) == 3 and len(reachable) > 1 and dice.below(4) == 0
+        voices.append(reachable[1 if leaps else 0])
+    return tuple(voices)
+
+
+def _effort(note: int, previous: int, sounding: set[int]) -> int:
+    return abs(note - previous) + (_DOUBLING if note % 12 in sounding else 0)
+
+
+def _passing(melody: int, target: int, key: int, scale: tuple[int, ...]) -> int:
+    """Return the note of the scale between two melody notes a third apart, else the first."""
+    if abs(target - melody) not in (3, 4):
+        return melody
+    between = range(min(melody, target) + 1, max(melody, target))
+    return next((note for note in between if (note - key) % 12 in scale), melody)
+
+
+def _piece(dice: _Dice) -> list[Chord]:
+    key, scale = dice.below(12), (_MAJOR, _MINOR)[dice.below(2)]
+    rhythm = _rhythm(dice, SHORTEST + dice.below(LONGEST - SHORTEST + 1))
+    chord: Chord = tuple((low + high) // 2 for low, high in _RANGES)
+    chords = [chord := _lead(_triad(key, scale, degree), chord, dice) for degree, _ in rhythm]
+    frames: list[Chord] = []
+    for (now, then), (_, held) in zip(pairwise([*chords, chords[-1]]), rhythm, strict=True):
+        *lower, melody = now
+        step = _passing(melody, then[-1], key, scale)
+        frames += [now] * (held - 1)
+        frames.append((*lower, step if step > lower[-1] else melody))
+    return frames
+
+
+def _compose(pieces: int, dice: _Dice) -> Pieces:
+    composed = [_piece(dice) for _ in range(pieces)]
+    lengths = [len(piece) for piece in composed]
+    roll = np.zeros((sum(lengths), NOTES), np.uint8)
+    notes = np.array([chord for piece in composed for chord in piece]) - LOWEST_NOTE
+    np.put_along_axis(roll, notes, 1, axis=1)
+    return Pieces.of(roll, np.array(lengths, np.int64))
+
+
+def compose() -> Content:
+    """Compose 60 pieces to train on and 20 to test on, 40 to 80 frames each."""
+    dice = _Dice(seed=1)
+    train = _compose(TRAIN_PIECES, dice)
+    return Content(train=train, test=_compose(TEST_PIECES, dice), classes=None)
+
+
+MUSIC_BY_RULE = DatasetInfo(
+    name="procedural_music",
+    title="Four-part music made by rule",
+    kind="music",
+    source="made by Etascope",
+    licence="MIT",
+    layouts=(Layout((), compose),),
+    size_bytes=0,
 )

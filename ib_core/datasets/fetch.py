@@ -29,9 +29,16 @@ from ib_core.datasets.base import (
     Layout,
     data_dir,
 )
-from ib_core.datasets.download import OnProgress, Unreachable, download, ignore
-from ib_core.datasets.mnist import open_maybe_gzipped
-from ib_core.datasets.reading import MAX_BYTES, reading, refuse
+from ib_core.datasets.fetched import open_maybe_gzipped
+from ib_core.datasets.raw_files import (
+    MAX_BYTES,
+    OnProgress,
+    Unreachable,
+    download,
+    ignore,
+    reading,
+    refuse,
+)
 from ib_core.errors import CorruptData, InvalidSpec, MissingData, lookup
 
 MIRROR_VARIABLE = "ETASCOPE_DATA_MIRROR"

@@ -2,11 +2,9 @@
 
 | module | holds |
 | --- | --- |
-| `solves` | the rules' solves, with numba |
+| `loops` | the rules' solves, and a recurrent layer's two loops along time, with numba |
 | `outputs` | a softmax output's solve, with numba |
-| `along_time` | a recurrent layer's two loops, with numba |
 | `fused` | all solves again, with triton: for tensors on a GPU |
-| `counted` | torch calls noted while they are made |
 | `launched` | those as torch operators, which tensors without numbers (`meta`) take as well |
 
 Others call what stands here: `solved` and `solved_layer` for alphas, `solved_output` for those of a
@@ -32,8 +30,6 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from ib_core.kernels.counted import Launches
-
 __all__ = [
     "CUBICS",
     "NEWTON_STEPS",
@@ -42,7 +38,6 @@ __all__ = [
     "SCALE",
     "SHARE_OF_M",
     "SHARE_OF_U",
-    "Launches",
     "compilable",
     "find_kernel",
     "newton_steps",
@@ -169,7 +164,7 @@ def solved_layer(
     kernel = _kernel_for(rule, s, b, z)
     if kernel is None or not s.is_contiguous() or not z.is_contiguous():
         return None
-    from ib_core.kernels.solves import travels
+    from ib_core.kernels.loops import travels
 
     b, (nodes, inputs) = b.contiguous(), (s.shape[-1], z.shape[-1])
     rows = s.numel() // nodes
@@ -244,9 +239,9 @@ def find_kernel(rule: str) -> Kernel | None:
     """Return a rule's kernel, None if it has none here."""
 
     def build() -> Kernel | None:
-        from ib_core.kernels import solves
+        from ib_core.kernels import loops
 
-        return solves.build(rule)
+        return loops.build(rule)
 
     return _built(build)
 
@@ -256,9 +251,9 @@ def time_loops() -> tuple[Callable[..., None], Callable[..., None]] | None:
     """Return a recurrent layer's loops forward and back in time; None if they are not here."""
 
     def build() -> tuple[Callable[..., None], Callable[..., None]]:
-        from ib_core.kernels import along_time
+        from ib_core.kernels import loops
 
-        return along_time.states(), along_time.deltas()
+        return loops.states(), loops.deltas()
 
     return _built(build)
 

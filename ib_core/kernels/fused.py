@@ -1,6 +1,6 @@
 """The rules and the softmax output solve as Triton kernels: one launch a layer on a GPU.
 
-`updates/` explains what is computed, under the same names; `solves.py` holds the same in numba.
+`updates/` explains what is computed, under the same names; `loops.py` holds the same in numba.
 Unlike there, roots and logarithms are taken by the GPU's own units instead of from a float's bits.
 This module needs triton, which comes with torch's builds for CUDA; `ib_core.kernels` imports it
 where there is one and tensors lie on a GPU.

@@ -2,7 +2,7 @@
 
 A tensor on the device `meta` has a shape and no numbers. A step that runs there asks for none, so
 it waits for nothing and can be counted: every call is a launch. That is how a GPU's step is tested
-where there is no GPU (`ib_core.bench.launches`).
+where there is no GPU (`ib_core.bench.gpu`).
 """
 
 from functools import cache

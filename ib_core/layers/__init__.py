@@ -3,13 +3,11 @@
 | module | holds |
 | --- | --- |
 | `record` | `Record`: what a backward pass leaves behind; `ImplicitLayer`, what all layers share |
-| `implicit_linear` | `ImplicitLinear`: `nn.Linear` with its activation |
-| `implicit_conv` | `ImplicitConv2d`: `nn.Conv2d` with its activation; a position is a row |
+| `implicit_linear` | `nn.Linear` and `nn.Conv2d` with their activation; a position is a row |
 | `implicit_rnn` | `ImplicitRNN`, and its loop along time, `states` |
 """
 
-from ib_core.layers.implicit_conv import ImplicitConv2d
-from ib_core.layers.implicit_linear import ImplicitLinear
+from ib_core.layers.implicit_linear import ImplicitConv2d, ImplicitLinear
 from ib_core.layers.implicit_rnn import ImplicitRNN, states
 from ib_core.layers.record import ImplicitLayer, Record, merge, twice_differentiable
 

@@ -20,7 +20,7 @@ class ImplicitRNN(ImplicitLayer):
     Its weight is one matrix [hidden, input + hidden], because a node's implicit problem is about
     all of its weights: `|z_t|^2` holds x_t, h_{t-1} and the bias's 1. Weights are shared along
     time; every time step has its own z, s and b, and how their steps merge is the batch rule's
-    business, with rows = batch x time (`updates/step.py`).
+    business, with rows = batch x time (`updates/node.py`).
 
     Args:
         input_size: Features of x_t.

@@ -2,20 +2,17 @@
 
 | module | holds |
 | --- | --- |
-| `base` | `Method`: what one is, its look; `Member` |
+| `base` | `Method`: what one is, its look; `Schedule`, what its rate is multiplied by; `Member` |
 | `catalogue` | `METHODS`: the list of all there are, with names, looks and places |
 | `names` | `find_method`: the catalogue's, `torch.optim.NAME`, one's own, with options |
-| `schedules` | what a rate is multiplied by as training goes on |
-| `mover` | the interface of every method's step |
+| `mover` | the interface of every method's step; plain steps and momentum |
+| `proximal`, `adam` | the steps of the other methods, by kin |
 | `stack` | `StackOptimizer`: many models at once; plain steps, EB's and IB's |
-| `torch_stack`, `probes` | any torch optimizer over a stack, and which way is right for it |
-| `momentum`, `adam` and so on | the step of the method of that name, or of its kin |
-| `isgd` | exact ISGD, an optimizer of its own |
-| `theorem` | the average that the paper's theorem bounds (App. C) |
-| `slots` | a stack's parameters and gradients |
+| `own_stacks` | exact ISGD, and any torch optimizer: optimizers with a stack of their own |
+| `slots` | a stack's parameters and gradients, and the average that the theorem bounds (App. C) |
 
-A method is a line in `METHODS` and, if it does not step plainly, a module with its mover. Names
-that need torch are imported when first used.
+A method is a line in `METHODS` and, if it does not step plainly, a mover in a module of its kin or
+of its own. Names that need torch are imported when first used.
 """
 
 from __future__ import annotations
@@ -25,15 +22,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ib_core.errors import MisuseError
-from ib_core.methods.base import OTHER_LOOKS, OWN_METHODS, Look, Member, Method
+from ib_core.methods.base import (
+    OF_EVERY_METHOD,
+    OTHER_LOOKS,
+    OWN_METHODS,
+    Look,
+    Member,
+    Method,
+    Schedule,
+)
 from ib_core.methods.catalogue import METHODS, place
 from ib_core.methods.names import find_method, method_of_class, split_name, torch_optimizers
-from ib_core.methods.schedules import OF_EVERY_METHOD, Schedule
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from ib_core.methods.probes import Verdict, probe
+    from ib_core.methods.own_stacks import Factory, in_one_pass, make_optimizer, padding
     from ib_core.methods.slots import Slots
     from ib_core.methods.stack import StackOptimizer
 
@@ -42,24 +46,26 @@ __all__ = [
     "OF_EVERY_METHOD",
     "OTHER_LOOKS",
     "OWN_METHODS",
+    "Factory",
     "Look",
     "Member",
     "Method",
     "Schedule",
     "Slots",
     "StackOptimizer",
-    "Verdict",
     "build_optimizer",
     "find_method",
+    "in_one_pass",
+    "make_optimizer",
     "method_of_class",
+    "padding",
     "place",
-    "probe",
     "split_name",
     "torch_optimizers",
 ]
 
 _HOMES = {
-    "probes": "Verdict probe",
+    "own_stacks": "Factory in_one_pass make_optimizer padding",
     "slots": "Slots",
     "stack": "StackOptimizer",
 }
@@ -82,15 +88,13 @@ def build_optimizer(
         output_loss: See `StackOptimizer`.
         loss_at_zero: See `StackOptimizer`.
         total_steps: Of the whole training, for schedules.
-        way: How a torch optimizer moves the stack, see `ib_core.methods.torch_stack`.
+        way: How a torch optimizer moves the stack, see `ib_core.methods.own_stacks`.
     """
     # Here, because whoever only names methods need not carry torch.
-    from ib_core.methods.isgd import ExactISGD
+    from ib_core.methods.own_stacks import ExactISGD, TorchStack
     from ib_core.methods.stack import StackOptimizer
 
     if any(member.factory is not None for member in members):
-        from ib_core.methods.torch_stack import TorchStack
-
         if len({(member.method, member.factory) for member in members}) > 1:
             raise MisuseError("A torch optimizer takes a stack of its own; train one at a time.")
         return TorchStack(model, members, way=way, total_steps=total_steps)

@@ -9,7 +9,7 @@ With `m` the gradient's running mean and `v` that of its square,
     lion      theta' = (1 - lr w) theta - lr sign(.9 m + .1 g),  then m = .99 m + .01 g
 
 all with the defaults of torch (b1 = .9, b2 = .999, eps = 1e-8) or of the paper (Lion,
-arXiv 2302.06675).
+arXiv 2302.06675). Three build on them: `Muon`, `Prodigy`, `ScheduleFree`.
 """
 
 from collections.abc import Sequence
@@ -126,3 +126,170 @@ class Lion(Mover):
         """Forget the means of all members but these."""
         self.mean = [mean[rows] for mean in self.mean]
         self.decay = self.decay[rows]
+
+
+#: Muon's momentum, and its polynomial that makes a matrix orthogonal.
+MOMENTUM, ITERATIONS = 0.95, 5
+A, B, C = 3.4445, -4.7750, 2.0315
+
+
+class Muon(AdamW):
+    """Muon: every matrix moves by its momentum, made orthogonal (Jordan et al. 2024).
+
+    With `u = .95 u + g` and `n = g + .95 u` (Nesterov), a matrix of a rows and b columns steps by
+
+        W' = (1 - lr w) W - lr .2 sqrt(max(a, b)) NS(n)
+
+    where `NS` brings all singular values near 1 (`orthogonal`). The factor of Liu et al. (arXiv
+    2502.16982) gives steps of the size that Adam's have, so one rate serves all parameters: what
+    is no matrix (biases, norms) moves by AdamW. A convolution's filters are the rows of its
+    matrix. All matrices are treated alike, the first and the last layer's too; in the parameters'
+    own precision.
+    """
+
+    def __init__(self, theta: Rows, members: Sequence[Member]) -> None:
+        super().__init__(theta, members)
+        self.velocity: dict[int, Tensor] = {}
+
+    def move(self, step: Step) -> None:
+        """Take one step."""
+        self.steps += 1
+        kept = 1 - step.lr * self.decay
+        for i, (theta, grad) in enumerate(zip(step.theta, step.grad, strict=True)):
+            theta.mul_(kept)
+            if len(self.shapes[i]) < 2:
+                mean, root = self.remember(i, grad)
+                theta.sub_((mean / root).mul_(step.lr / (1 - B1**self.steps)))
+                continue
+            velocity = self.velocity.setdefault(i, torch.zeros_like(grad))
+            velocity.mul_(MOMENTUM).add_(grad)
+            ahead = grad.add(velocity, alpha=MOMENTUM)
+            matrix = ahead.view(len(ahead), self.shapes[i][0], -1)
+            size = 0.2 * max(matrix.shape[1:]) ** 0.5
+            theta.sub_(orthogonal(matrix).flatten(1).mul_(step.lr * size))
+
+    def keep(self, rows: Tensor) -> None:
+        """Forget the momentum of all members but these."""
+        super().keep(rows)
+        self.velocity = {i: velocity[rows] for i, velocity in self.velocity.items()}
+
+
+def orthogonal(matrix: Tensor) -> Tensor:
+    """Return `NS(matrix)`, all singular values near 1, [..., rows, columns].
+
+    `X = matrix/|matrix|`, then five times `X' = A X + B (X X^T) X + C (X X^T)^2 X`.
+    """
+    tall = matrix.shape[-2] > matrix.shape[-1]
+    x = matrix.mT if tall else matrix
+    x = x / (torch.linalg.matrix_norm(x, keepdim=True) + 1e-7)
+    for _ in range(ITERATIONS):
+        gram = x @ x.mT
+        x = A * x + (B * gram + C * gram @ gram) @ x
+    found: Tensor = x.mT if tall else x
+    return found
+
+
+#: Prodigy's first distance, and how much of its sums stays.
+START = 1e-6
+Q = B2**0.5
+
+
+class Prodigy(Mover):
+    """Prodigy: Adam that finds its rate by itself (Mishchenko & Defazio, arXiv 2306.06101).
+
+    d, the distance to the solution as far as it is known, begins at 1e-6 and only grows:
+
+        m = .9 m + .1 d g,   v = .999 v + .001 d^2 g^2,   q = sqrt(.999)
+        r = q r + (1 - q) lr d^2 <g, theta_0 - theta>,   s = q s + (1 - q) lr d^2 g
+        theta' = theta - lr d m/(sqrt(v) + d 1e-8),   d' = max(d, r/|s|_1)
+
+    The learning rate multiplies what it finds and is meant to be 1.
+    """
+
+    def __init__(self, theta: Rows, members: Sequence[Member]) -> None:
+        del members
+        self.start = [rows.clone() for rows in theta]
+        self.mean, self.square, self.pull = (
+            [torch.zeros_like(rows) for rows in theta] for _ in range(3)
+        )
+        self.distance = torch.full_like(theta[0][:, :1], START)
+        self.gain = torch.zeros_like(self.distance)
+
+    def move(self, step: Step) -> None:
+        """Take one step; the distance found in it counts from the next."""
+        d, weight = self.distance, (1 - Q) * step.lr * self.distance.square()
+        gain, length = torch.zeros_like(d), torch.zeros_like(d)
+        parts = zip(
+            step.theta, step.grad, self.start, self.mean, self.square, self.pull, strict=True
+        )
+        for theta, grad, start, mean, square, pull in parts:
+            gain = gain + torch.linalg.vecdot(grad, start - theta).unsqueeze(1)
+            pull.mul_(Q).addcmul_(grad, weight)
+            length = length + pull.abs().sum(1, keepdim=True)
+            scaled = grad * d
+            mean.lerp_(scaled, 1 - B1)
+            square.mul_(B2).addcmul_(scaled, scaled, value=1 - B2)
+            theta.sub_((mean / (square.sqrt() + d * EPS)).mul_(step.lr * d))
+        self.gain = Q * self.gain + weight * gain
+        found = torch.where(length > 0, self.gain / length, torch.zeros_like(d))
+        self.distance = torch.maximum(d, found)
+
+    def keep(self, rows: Tensor) -> None:
+        """Forget all members but these."""
+        for name in ("start", "mean", "square", "pull"):
+            setattr(self, name, [part[rows] for part in getattr(self, name)])
+        self.distance, self.gain = self.distance[rows], self.gain[rows]
+
+
+#: How much of y is x.
+TOWARDS_X = 0.9
+
+
+class ScheduleFree(Mover):
+    """Schedule-free AdamW: an average takes the place of a schedule (Defazio et al. 2405.15682).
+
+        y = .1 z + .9 x,  g = gradient at y,  v = .999 v + .001 g^2
+        z' = z - lr (g/(sqrt(v/(1 - .999^t)) + 1e-8) + w y),  x' = (1 - c) x + c z'
+
+    with `c = lr_t^2 / sum of lr_i^2`, rates counted at the largest there has been: the plain mean
+    where the rate is constant. x is what is evaluated and kept, so theta is x outside of a step;
+    only the training pass runs at y.
+    """
+
+    looks_ahead = True
+
+    def __init__(self, theta: Rows, members: Sequence[Member]) -> None:
+        self.z = [rows.clone() for rows in theta]
+        self.x = [rows.clone() for rows in theta]
+        self.square = [torch.zeros_like(rows) for rows in theta]
+        self.decay = said(theta, members, "weight_decay")
+        self.largest = self.total = torch.zeros_like(theta[0][:, :1])
+        self.steps = 0
+
+    def look_ahead(self, theta: Rows) -> None:
+        """Move to y and remember x."""
+        for rows, x, z in zip(theta, self.x, self.z, strict=True):
+            x.copy_(rows)
+            torch.lerp(z, x, TOWARDS_X, out=rows)
+
+    def move(self, step: Step) -> None:
+        """Step z, and take it into the average."""
+        self.steps += 1
+        self.largest = torch.maximum(self.largest, step.lr)
+        weight = self.largest.square()
+        self.total = self.total + weight
+        share = torch.where(self.total > 0, weight / self.total, torch.zeros_like(weight))
+        scale = (1 - B2**self.steps) ** 0.5
+        parts = zip(step.theta, step.grad, self.z, self.x, self.square, strict=True)
+        for theta, grad, z, x, square in parts:
+            square.mul_(B2).addcmul_(grad, grad, value=1 - B2)
+            moved = grad / square.sqrt().div_(scale).add_(EPS)
+            z.sub_(moved.addcmul_(theta, self.decay).mul_(step.lr))
+            torch.lerp(x, z, share, out=theta)
+
+    def keep(self, rows: Tensor) -> None:
+        """Forget all members but these."""
+        self.z, self.x = [z[rows] for z in self.z], [x[rows] for x in self.x]
+        self.square = [square[rows] for square in self.square]
+        self.decay, self.largest = self.decay[rows], self.largest[rows]
+        self.total = self.total[rows]

@@ -67,7 +67,7 @@ METHODS: dict[str, Method] = {
         summary="Explicit steps with heavy-ball momentum.",
         further=("For comparison; torch's own."),
         look=Look("#E69F00", "dash", "cross", ink_light="#8A5F00", ink_dark="#F2B840"),
-        step="momentum.Momentum",
+        step="mover.Momentum",
         copies=1,
         options={"momentum": number(0, 0.9999, 0.9)},
     ),
@@ -91,7 +91,7 @@ METHODS: dict[str, Method] = {
             "losses whose lowest value is near 0; where that is far above, its steps are too long."
         ),
         look=Look("#B4446C", "solid", "hexagon", ink_light="#96305A", ink_dark="#E285A8"),
-        step="sps.PolyakStep",
+        step="proximal.PolyakStep",
     ),
     "ngn": Method(
         None,
@@ -103,7 +103,7 @@ METHODS: dict[str, Method] = {
             "needs losses that are positive and come near 0."
         ),
         look=Look("#8A7F00", "solid", "star", ink_light="#6E6500", ink_dark="#CFC23A"),
-        step="ngn.NGN",
+        step="proximal.NGN",
     ),
     "ngn_m": Method(
         None,
@@ -112,7 +112,7 @@ METHODS: dict[str, Method] = {
         summary="NGN with heavy-ball momentum.",
         further=("It remembers one number a weight, as momentum does."),
         look=Look("#B8A838", "dash", "star-diamond", ink_light="#6E6500", ink_dark="#E0D56A"),
-        step="ngn.NGNMomentum",
+        step="proximal.NGNMomentum",
         copies=1,
         options={"momentum": number(0, 0.9999, 0.9)},
     ),
@@ -125,7 +125,7 @@ METHODS: dict[str, Method] = {
             "It remembers one number a weight, and costs two inner products more than momentum."
         ),
         look=Look("#C97B9E", "dash", "hexagon2", ink_light="#96305A", ink_dark="#E5A9C3"),
-        step="momo.MoMo",
+        step="proximal.MoMo",
         copies=1,
         options={"momentum": number(0, 0.9999, 0.9)},
     ),
@@ -137,7 +137,7 @@ METHODS: dict[str, Method] = {
         further=("It costs IB's step and remembers one number a weight."),
         look=Look("#3D5FA8", "dash", "circle-open", ink_light="#34508E", ink_dark="#8FA9E3"),
         implicit=True,
-        step="ib_momentum.ImplicitMomentum",
+        step="proximal.ImplicitMomentum",
         copies=1,
         options={"momentum": number(0, 0.9999, 0.9)},
     ),
@@ -152,7 +152,7 @@ METHODS: dict[str, Method] = {
             "costs several times EB's step; the last layer steps explicitly."
         ),
         look=Look("#7A5C9E", "dashdot", "pentagon", ink_light="#65498A", ink_dark="#B79BD8"),
-        step="proxprop.ProxProp",
+        step="proximal.ProxProp",
         solves_layers=True,
     ),
     "adamw": Method(
@@ -215,7 +215,7 @@ METHODS: dict[str, Method] = {
             "Steps are of Adam's size, and do not shrink with the gradient."
         ),
         look=Look("#5B4FA0", "dashdot", "square-open", ink_light="#54489A", ink_dark="#A79BE8"),
-        step="muon.Muon",
+        step="adam.Muon",
         copies=3,
         options={"weight_decay": number(0, 10, 0)},
     ),
@@ -229,7 +229,7 @@ METHODS: dict[str, Method] = {
             "A network with BatchNorm must see data at the average before it is evaluated."
         ),
         look=Look("#3E9B5F", "dash", "triangle-right", ink_light="#2B7245", ink_dark="#6FCF92"),
-        step="schedule_free.ScheduleFree",
+        step="adam.ScheduleFree",
         copies=3,
         options={"weight_decay": number(0, 10, 0)},
     ),
@@ -243,7 +243,7 @@ METHODS: dict[str, Method] = {
             "with tiny steps that grow, so short trainings end before it has found its rate."
         ),
         look=Look("#9C6B4E", "dot", "star-square", ink_light="#7C5138", ink_dark="#D2A283"),
-        step="prodigy.Prodigy",
+        step="adam.Prodigy",
         copies=4,
     ),
 }

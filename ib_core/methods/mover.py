@@ -1,4 +1,4 @@
-"""What moves a run of neighbouring members: the interface of every method's step.
+"""What moves a run of neighbouring members: every method's interface, plain steps and momentum.
 
 A mover sees all parameters of its members at once, because some methods need the norm of a whole
 gradient, or remember a whole model. It is made once and forgets members that leave.
@@ -137,3 +137,22 @@ def runs_of(keys: Sequence[T]) -> list[tuple[slice, T]]:
         found.append((slice(start, start + length), key))
         start += length
     return found
+
+
+class Momentum(Mover):
+    """SGD with momentum: `v = m v + g`, `theta' = theta - lr * v`, as torch has it."""
+
+    def __init__(self, theta: Rows, members: Sequence[Member]) -> None:
+        self.velocity = [torch.zeros_like(rows) for rows in theta]
+        self.momentum = column(theta, [member.momentum for member in members])
+
+    def move(self, step: Step) -> None:
+        """Take one step."""
+        for theta, grad, velocity in zip(step.theta, step.grad, self.velocity, strict=True):
+            velocity.mul_(self.momentum).add_(grad)
+            theta.addcmul_(velocity, step.lr, value=-1.0)
+
+    def keep(self, rows: Tensor) -> None:
+        """Forget the velocity of all members but these."""
+        self.velocity = [velocity[rows] for velocity in self.velocity]
+        self.momentum = self.momentum[rows]

@@ -15,9 +15,8 @@ from functools import lru_cache
 from typing import Any
 
 from ib_core.errors import InvalidSpec, UnknownName
-from ib_core.methods.base import OWN_METHODS, Method
+from ib_core.methods.base import OF_EVERY_METHOD, OWN_METHODS, Method, split_schedule
 from ib_core.methods.catalogue import METHODS
-from ib_core.methods.schedules import OF_EVERY_METHOD, split_schedule
 from ib_core.options import Option, Value, choice, number, read_options, whole
 from ib_core.written import written
 

@@ -17,13 +17,11 @@ from torch import Tensor, nn
 from ib_core.errors import MisuseError, lookup
 from ib_core.kernels import on_device, solved_layer
 from ib_core.layers import ImplicitLayer, Record, merge
-from ib_core.methods.base import Member
+from ib_core.methods.base import CONSTANT, Member
 from ib_core.methods.catalogue import METHODS
 from ib_core.methods.mover import Mover, Plain, Step, method_of, mover_kind, runs_of
-from ib_core.methods.proxprop import solved_rows
-from ib_core.methods.schedules import CONSTANT
-from ib_core.methods.slots import Saved, Slots, add_product
-from ib_core.methods.theorem import Averages
+from ib_core.methods.proximal import solved_rows
+from ib_core.methods.slots import Averages, Saved, Slots, add_product
 from ib_core.updates import (
     OUTPUT_ALPHAS,
     alpha_rule,

@@ -20,14 +20,14 @@ module             owns
 `words`            `advice()`, `answer()`, `which_method()`: the same numbers in sentences
 `across`           many tasks: ranks, profiles, chances
 `curve`            `SeedResult`, `RatePoint`, `RateCurve`: results; means and bands to draw
-`learning`         losses over training: the seeds of one rate together
 `paired`           capped differences by (rate, seed) with Wilcoxon's test
                    *what follows is what the reproduction's verdicts are made of*
 `registry`         `METRICS`: names, definitions, citations; `scorecard()`: all, by method
-`divergence`       the paper's threshold and divergence rate, headroom, probability
+`paper`            its threshold and divergence rate, headroom, probability; the flop bound
+                   on IB's overhead, and what the paper prints
 `sensitivity`      best rate, LR sensitivity, robust range, best of k, the recommendation
-`cost`             the flop bound on IB's overhead, and what the paper prints
-`means`            observed and resampled mean curves: what metrics are computed from
+`means`            observed and resampled mean curves: what metrics are computed from; losses
+                   over training: the seeds of one rate together
 ================== ========================================================================
 
 Three rules hold everywhere. A mean over seeds of which one is not finite is no number and counts
@@ -44,13 +44,6 @@ from ib_core.metrics.across import (
     performance_profiles,
     rank_test,
 )
-from ib_core.metrics.cost import (
-    ALPHA_FLOPS,
-    PRINTED_OVERHEADS,
-    LayerShape,
-    OverheadBound,
-    overhead_bound,
-)
 from ib_core.metrics.curve import (
     BAND_DEFINITIONS,
     Band,
@@ -58,12 +51,6 @@ from ib_core.metrics.curve import (
     RateCurve,
     RatePoint,
     SeedResult,
-)
-from ib_core.metrics.divergence import (
-    Proportion,
-    divergence_probability,
-    paper_threshold,
-    sensible_threshold,
 )
 from ib_core.metrics.edge import RateCell, Strip
 from ib_core.metrics.means import LEARNING, LearningCurve, SeedCurve, learning_curve
@@ -75,6 +62,17 @@ from ib_core.metrics.paired import (
     PairedComparison,
     PairedDifference,
     paired_differences,
+)
+from ib_core.metrics.paper import (
+    ALPHA_FLOPS,
+    PRINTED_OVERHEADS,
+    LayerShape,
+    OverheadBound,
+    Proportion,
+    divergence_probability,
+    overhead_bound,
+    paper_threshold,
+    sensible_threshold,
 )
 from ib_core.metrics.registry import METRICS, PAPER, Metric, scorecard
 from ib_core.metrics.scoring import (

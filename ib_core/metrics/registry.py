@@ -7,15 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ib_core.errors import InvalidSpec
-from ib_core.metrics.cost import overhead_bound
 from ib_core.metrics.curve import RateCurve
-from ib_core.metrics.divergence import (
-    divergence_probability,
-    divergence_rate,
-    divergence_threshold,
-    headroom,
-    largest_stable_lr,
-)
 from ib_core.metrics.means import MeanCurves, draw_weights, mean_curves
 from ib_core.metrics.number import SIDES, Floats, MetricValue, Reading, interval
 from ib_core.metrics.paired import (
@@ -24,6 +16,14 @@ from ib_core.metrics.paired import (
     better_than,
     paired_differences,
     signed_rank,
+)
+from ib_core.metrics.paper import (
+    divergence_probability,
+    divergence_rate,
+    divergence_threshold,
+    headroom,
+    largest_stable_lr,
+    overhead_bound,
 )
 from ib_core.metrics.sensitivity import (
     best_lr,

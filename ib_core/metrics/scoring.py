@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Literal
 
-from ib_core.metrics import compared, divergence
+from ib_core.metrics import compared, paper
 from ib_core.metrics import edge as edges
 from ib_core.metrics.compared import BestOfK
 from ib_core.metrics.curve import RateCurve
-from ib_core.metrics.divergence import PaperRule
 from ib_core.metrics.edge import EdgePosterior, Strip
 from ib_core.metrics.number import Number, Writing, as_number, as_range, as_share, unknown
+from ib_core.metrics.paper import PaperRule
 from ib_core.metrics.task_table import TaskTable
 
 Row = dict[str, Number]
@@ -61,7 +61,7 @@ class Scoring:
     def paper_rules(self) -> dict[int, PaperRule]:
         """The paper's rule by the place of the series it is made from."""
         return {
-            series: divergence.paper_rule(self.curves[self.table.labels[series]])
+            series: paper.paper_rule(self.curves[self.table.labels[series]])
             for series in set(self.table.baselines.tolist()) - {-1}
         }
 
@@ -293,7 +293,7 @@ NUMBERS: tuple[NumberKind, ...] = (
         "Mid-point of EB's lowest and highest finite mean loss over the grid; only where it is not "
         "above the initial loss.",
         as_number,
-        _paper(divergence.paper_divergence_threshold, with_curve=False),
+        _paper(paper.paper_divergence_threshold, with_curve=False),
         paper=True,
     ),
     NumberKind(
@@ -304,7 +304,7 @@ NUMBERS: tuple[NumberKind, ...] = (
         "The first tested rate above the best one whose mean loss exceeds the paper's threshold or "
         "is not finite.",
         as_number,
-        _paper(divergence.paper_divergence_rate, with_curve=True),
+        _paper(paper.paper_divergence_rate, with_curve=True),
         paper=True,
     ),
     NumberKind(
@@ -314,7 +314,7 @@ NUMBERS: tuple[NumberKind, ...] = (
         "higher",
         "The paper's divergence rate divided by EB's.",
         as_number,
-        _paper(divergence.paper_headroom, with_curve=True),
+        _paper(paper.paper_headroom, with_curve=True),
         paper=True,
     ),
 )

@@ -9,9 +9,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 import numpy as np
 
 from ib_core.errors import InvalidSpec
-from ib_core.metrics.divergence import first_above
 from ib_core.metrics.means import MeanCurves
 from ib_core.metrics.number import Censored, Floats, MetricValue, Reading, number_text
+from ib_core.metrics.paper import first_above
 
 # Rounded grids (1, 3, 10, ...) still count as evenly spaced.
 EVEN_SPACING = 0.05

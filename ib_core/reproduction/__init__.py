@@ -4,17 +4,15 @@
 | --- | --- |
 | `studies` | `Study`, `Portion`; lists of studies as files; the questions beyond the paper |
 | `plan` | `PLAN`: every study there is and when it is trained; the start page's race |
-| `training` | the plan trained stage by stage into a bundle |
+| `training` | the plan trained stage by stage into a bundle; IB's steps timed against EB's |
 | `bundle` | `Bundle`: results as files, the shipped one among them |
 | `verify` | some of a bundle trained again and compared |
-| `published` | what the paper says and prints |
+| `published` | what the paper says and prints; the numbers, with intervals, that verdicts rest on |
 | `evidence` | `Evidence`: runs by the paper's experiments, whoever made them |
-| `measures` | the numbers with intervals that verdicts rest on |
-| `facts` | tables of the authors' recorded runs, which come along |
+| `recorded` | the authors' recorded runs; tables of them (facts) come along |
 | `verdicts`, `uci` | whether an experiment, or UCI's tables, are reproduced: stated rules |
 | `claims`, `clipping` | the paper's sentences, each with its test |
 | `findings` | everything there is to say, as values, and in three sentences |
-| `timing` | how much longer an IB step takes here |
 
 `python -m ib_core.reproduction` compares our authors profile with the authors' recorded runs,
 number by number. It needs those runs (`paper/` in the data folder) and the data sets themselves; it
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
         experiment_of,
         runs_of,
     )
-    from ib_core.reproduction.facts import SOURCE, recorded_evidence
     from ib_core.reproduction.findings import (
         RULES,
         ClaimFindings,
@@ -68,14 +65,15 @@ if TYPE_CHECKING:
         race_folder,
     )
     from ib_core.reproduction.published import UNCLIPPED, published_better
+    from ib_core.reproduction.recorded import SOURCE, recorded_evidence
     from ib_core.reproduction.studies import Body, Portion, Study
-    from ib_core.reproduction.timing import measure_overheads
     from ib_core.reproduction.training import (
         Finder,
         Forecast,
         Progress,
         Unit,
         forecast,
+        measure_overheads,
         train,
         train_alone,
     )
@@ -153,16 +151,15 @@ _HOMES = {
     "bundle": ("SHIPPED SHIPPED_NAMES Bundle find_bundle locked shipped_folder shipped_run_times"),
     "clipping": "ClipDifferences",
     "evidence": "SETTINGS Evidence LossFacts RateFacts Run experiment_of runs_of",
-    "facts": "SOURCE recorded_evidence",
     "findings": (
         "RULES ClaimFindings Coverage ExperimentFindings Findings ProfileFindings RunTimeFindings "
         "find headlines"
     ),
     "plan": "COMPARISON FIELD PLAN RACE THEORY experiments race_folder",
     "published": "UNCLIPPED published_better",
+    "recorded": "SOURCE recorded_evidence",
     "studies": "Body Portion Study",
-    "timing": "measure_overheads",
-    "training": "Finder Forecast Progress Unit forecast train train_alone",
+    "training": "Finder Forecast Progress Unit forecast measure_overheads train train_alone",
     "uci": "Accuracies Cell TableNumbers by_table values_by_table",
     "verdicts": "Judgement RecordedCell",
     "verify": "Check Drawn check draw",

@@ -26,9 +26,9 @@ from ib_core.reproduction.bundle import (
     shipped_folder,
 )
 from ib_core.reproduction.evidence import Evidence, runs_of
-from ib_core.reproduction.facts import write_facts
 from ib_core.reproduction.plan import COMPARISON, FIELD, RACE, THEORY, race_folder
-from ib_core.reproduction.published import MUSIC_NAMES, printed_uci_losses, recorded_runs
+from ib_core.reproduction.published import printed_uci_losses
+from ib_core.reproduction.recorded import MUSIC_NAMES, recorded_runs, write_facts
 from ib_core.reproduction.studies import Study
 from ib_core.reproduction.training import train_alone
 from ib_core.reproduction.uci import Comparison, summary, within

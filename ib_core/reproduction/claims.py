@@ -16,9 +16,9 @@ from ib_core.reproduction.published import (
     CLIPPED_MUSIC,
     UNCLIPPED,
     PublishedClaim,
+    bounds,
     published_claims,
 )
-from ib_core.reproduction.timing import bounds
 from ib_core.reproduction.verdicts import (
     COUNTED_SHARE,
     Judgement,

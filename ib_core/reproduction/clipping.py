@@ -9,14 +9,15 @@ from dataclasses import dataclass
 
 from ib_core.metrics import Number, RateCurve, SeedResult, number_text
 from ib_core.reproduction.evidence import Evidence
-from ib_core.reproduction.measures import losses_by_seed, without_each
 from ib_core.reproduction.published import (
     CLIPPED,
     CLIPPED_AUTOENCODER,
     CLIPPED_CLASSIFIER,
     CLIPPED_MNIST,
     CLIPPED_MUSIC,
+    losses_by_seed,
     published_claims,
+    without_each,
 )
 from ib_core.reproduction.verdicts import (
     COUNTED_SHARE,

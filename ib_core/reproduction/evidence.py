@@ -9,7 +9,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from ib_core.metrics import Number, RateCurve, RatePoint, SeedResult
-from ib_core.reproduction.measures import Numbers, measured
+from ib_core.reproduction.published import Numbers, measured
 from ib_core.sweep import PRESETS, TrialResult, specs_of
 
 #: Settings that, besides rate and seed, decide which experiment a trial belongs to.

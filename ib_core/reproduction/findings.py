@@ -12,10 +12,14 @@ from ib_core.reproduction import uci, verdicts
 from ib_core.reproduction.claims import CLAIMS, Claim
 from ib_core.reproduction.clipping import ClipDifferences, differences
 from ib_core.reproduction.evidence import TIMED, Evidence, RateFacts
-from ib_core.reproduction.measures import SCORED
 from ib_core.reproduction.plan import Experiment, experiments
-from ib_core.reproduction.published import PrintedRunTime, printed_run_times, profile_note
-from ib_core.reproduction.timing import bounds
+from ib_core.reproduction.published import (
+    SCORED,
+    PrintedRunTime,
+    bounds,
+    printed_run_times,
+    profile_note,
+)
 from ib_core.reproduction.verdicts import (
     Judgement,
     RecordedCell,

@@ -1,23 +1,40 @@
-"""What the paper says and prints, and the authors' recorded runs."""
+"""What the paper says and prints, and the numbers that are held against it, with intervals.
+
+The numbers are functions of the runs alone, so that those of the recorded runs can be made once,
+where all of them are at hand, and shipped as numbers:
+
+| name | what it is |
+| --- | --- |
+| `edge`, `headroom`, `mean_difference`, ... | as the scorecard has them, EB the baseline |
+| `difference@RATE` | capped loss minus EB's at one rate, as a share of EB's mean |
+| `clipping` | capped loss with clipping minus without, over the upper half of the common rates |
+| `beside_clipped@RATE` | IB without clipping minus EB with, capped, as a share of EB's mean |
+| `spread` | standard deviation over EB's, geometric mean over the upper half of the rates |
+"""
 
 import csv
-import gzip
 import json
 import math
-import zlib
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
 from io import StringIO
-from pathlib import Path
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
-from ib_core.datasets import data_dir
-from ib_core.errors import CorruptData, MissingData
-from ib_core.sweep import PRESETS
+import numpy as np
+
+from ib_core.metrics import (
+    LayerShape,
+    Number,
+    RateCurve,
+    SeedResult,
+    overhead_bound,
+    score_task,
+    smooth,
+)
+from ib_core.tasks import CONV_FILTERS, PaperTask, paper_task
 
 #: The experiments without clipping: one for each data set.
 UNCLIPPED = (
@@ -132,147 +149,179 @@ def _read(name: str) -> str:
     return (files("ib_core.reproduction") / "printed" / name).read_text(encoding="utf-8")
 
 
-METHOD_NAMES = {"EB": "eb", "IB": "ib", "exact": "isgd"}
-MUSIC_NAMES = {
-    "JSB Chorales": "music/jsb_chorales",
-    "MuseData": "music/musedata",
-    "Piano-midi.de": "music/piano_midi",
-    "Nottingham": "music/nottingham",
+#: The paper's name of the data, the task, and how many steps are timed a round.
+TIMED_TASKS: dict[str, tuple[str, int]] = {
+    "MNIST classification": ("mnist_classifier", 20),
+    "MNIST autoencoder": ("mnist_autoencoder", 10),
+    "JSB Chorales": ("music/jsb_chorales", 30),
+    "MuseData": ("music/musedata", 4),
+    "Nottingham": ("music/nottingham", 6),
+    "Piano-midi.de": ("music/piano_midi", 3),
 }
-#: The paper's names in its table of run times, by those of the recorded runs.
-TIMED_NAMES = {
-    "mnist": "MNIST classification",
-    "mnist_autoencoder": "MNIST autoencoder",
-    **{name: name for name in MUSIC_NAMES},
-}
-#: What an EB and an IB run have in common whose times may be compared.
-TIMED_TOGETHER = ("dataset", "batch_size", "clip", "lr", "seed", "epochs")
-FILE = "authors_runs.csv.gz"
-#: What a cell that is empty, missing, no number or infinite raises; and a file that is broken.
-NOT_A_NUMBER = (ValueError, TypeError, AttributeError, OverflowError)
-NOT_A_FILE = (EOFError, OSError, zlib.error, csv.Error)
-COLUMNS_HINT = "Replace it by a whole copy, or move it away: the reproduction works without it."
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedRun:
-    """One run of the authors; losses by epoch, accuracy in percent."""
-
-    experiment: str
-    dataset: str
-    method: str
-    lr: float
-    seed: int
-    clip: float
-    train: tuple[float, ...]
-    test: tuple[float, ...]
-    test_accuracy: float
-    seconds: float | None
+def bounds() -> dict[str, float]:
+    """Return the flop bound of every network on IB's overhead, as a share."""
+    tasks = {name: paper_task(task) for name, (task, _) in TIMED_TASKS.items()}
+    return {name: overhead_bound(list(_layers(task))).flop_weighted for name, task in tasks.items()}
 
 
-def recorded_file() -> Path | None:
-    """Return the file of recorded runs in the data folder, None where there is none."""
-    path = data_dir() / "paper" / FILE
-    return path if path.exists() else None
+def _layers(task: PaperTask) -> Iterator[LayerShape]:
+    """Yield a network's layers; of a recurrent one the hidden layer reads its own state too."""
+    if task.family == "conv":
+        yield from _convolutions(task)
+    widths = task.widths(task.recipe("text"))
+    pairs = list(pairwise(widths))
+    for position, (inputs, outputs) in enumerate(pairs):
+        last = position == len(pairs) - 1
+        extra = outputs if task.family == "music" and not last else 0
+        yield LayerShape(inputs + extra, outputs, task.output if last else task.activation)
 
 
-def recorded_runs() -> tuple[RecordedRun, ...]:
-    """Return every recorded run of an experiment or of UCI, duplicates left out.
-
-    Raises:
-        MissingData: If the data folder has no such file.
-    """
-    path = recorded_file()
-    if path is None:
-        raise MissingData(
-            f"{data_dir() / 'paper' / FILE} is not there; it holds the authors' recorded runs.",
-            hint="Point ETASCOPE_DATA_DIR at a folder that has them.",
-        )
-    return _contents(path, path.stat().st_mtime_ns).runs
+def _convolutions(task: PaperTask) -> Iterator[LayerShape]:
+    side, channels = 28, 1
+    for filters, size in zip(CONV_FILTERS, task.filter_sizes, strict=True):
+        side = side - size + 1
+        yield LayerShape(channels * size * size, filters, None, positions=side * side)
+        side, channels = side // 2, filters
 
 
-def recorded_overheads() -> dict[str, float]:
-    """Return how much longer IB took than EB in the runs that hold nothing but a time.
-
-    They were made with the faster solver behind the printed run times; the results were not. The
-    few of UCI are no sum over its tables and are left out.
-    """
-    path = recorded_file()
-    return _contents(path, path.stat().st_mtime_ns).overheads if path else {}
+# --- The numbers that verdicts rest on: made from losses seed by seed
 
 
-@dataclass(frozen=True, slots=True)
-class _Contents:
-    runs: tuple[RecordedRun, ...]
-    overheads: dict[str, float]
+Numbers = Mapping[tuple[str, str, str], Number]
+#: Of the scorecard's numbers, those a verdict or the page asks for.
+SCORED = (
+    *("edge", "headroom", "good_range", "best_rate", "best_mean", "mean_difference"),
+    *("chance_better", "paper_threshold", "paper_divergence_rate", "paper_headroom"),
+)
+T = TypeVar("T")
+#: Losses of one seed, by rate.
+BySeed = dict[int, dict[float, float]]
 
 
-@lru_cache(maxsize=1)
-def _contents(path: Path, _changed: int) -> _Contents:
-    runs: list[RecordedRun] = []
-    times: defaultdict[tuple[str, ...], defaultdict[str, list[float]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
-    with _told_as_corrupt(path) as place, gzip.open(path, "rt", newline="") as file:
-        for number, row in enumerate(csv.DictReader(file), start=2):
-            place.line = number
-            if row["method"] not in METHOD_NAMES:
-                continue
-            if row["epochs_recorded"] == "0":
-                cell = tuple(row[name] for name in TIMED_TOGETHER)
-                times[cell][row["method"]].append(_seconds(row["runtime_s"]))
-            elif f"paper/{row['experiment']}" in PRESETS:  # neither a trial run nor a duplicate
-                runs.append(_read_run(row))
-    return _Contents(tuple(runs), _overheads(times))
-
-
-def _overheads(times: Mapping[tuple[str, ...], Mapping[str, list[float]]]) -> dict[str, float]:
-    totals: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
-    for (dataset, *_), found in times.items():
-        if dataset in TIMED_NAMES:
-            for eb, ib in zip(found["EB"], found["IB"], strict=False):
-                totals[TIMED_NAMES[dataset]][0] += eb
-                totals[TIMED_NAMES[dataset]][1] += ib
-    return {name: ib / eb - 1 for name, (eb, ib) in totals.items()}
-
-
-def _read_run(row: dict[str, str]) -> RecordedRun:
-    return RecordedRun(
-        experiment=row["experiment"],
-        dataset=row["dataset"],
-        method=METHOD_NAMES[row["method"]],
-        lr=float(row["lr"]),
-        seed=int(float(row["seed"])),
-        clip=float(row["clip"]),
-        train=tuple(map(float, row["train_loss_by_epoch"].split(";"))),
-        test=tuple(map(float, row["test_loss_by_epoch"].split(";"))),
-        test_accuracy=float(row["test_accuracy"] or 0),
-        seconds=_seconds(row["runtime_s"]) if row["runtime_s"] else None,
-    )
-
-
-def _seconds(text: str) -> float:
-    """Return a time that may be divided by."""
-    found = float(text)
-    if not 0 < found < math.inf:
-        raise ValueError(f"a run cannot take {text} seconds")
+def measured(curves: Mapping[str, Mapping[str, RateCurve]]) -> Numbers:
+    """Return every number there is, by experiment, method and name."""
+    found: dict[tuple[str, str, str], Number] = {}
+    for experiment, methods in curves.items():
+        for method, row in score_task(methods, paper=True).rows.items():
+            found |= {(experiment, method, name): row[name] for name in SCORED}
+        if "eb" in methods and "ib" in methods:
+            found |= _against_eb(experiment, methods["ib"], methods["eb"])
+        found |= _with_clipping(experiment, methods, curves.get(CLIPPED.get(experiment, ""), {}))
     return found
 
 
-@dataclass(slots=True)
-class _Place:
-    line: int = 1
+def _against_eb(experiment: str, ib: RateCurve, eb: RateCurve) -> Numbers:
+    each = by_rate(ib, eb).items()
+    found = {(experiment, "ib", f"difference@{lr:g}"): number for lr, number in each}
+    return {**found, (experiment, "ib", "spread"): spread(ib, eb)}
 
 
-@contextmanager
-def _told_as_corrupt(path: Path) -> Iterator[_Place]:
-    """Turn whatever reading a file may raise into one sentence that says where."""
-    place = _Place()
-    try:
-        yield place
-    except KeyError as error:
-        raise CorruptData(f"{path} has no column {error}.", hint=COLUMNS_HINT) from error
-    except (*NOT_A_NUMBER, *NOT_A_FILE) as error:
-        raise CorruptData(
-            f"{path}, line {place.line}, cannot be read: {error}.", hint=COLUMNS_HINT
-        ) from error
+def _with_clipping(
+    experiment: str, clipped: Mapping[str, RateCurve], plain: Mapping[str, RateCurve]
+) -> Numbers:
+    found: dict[tuple[str, str, str], Number] = {}
+    for method in sorted(clipped.keys() & plain.keys()):
+        number = clipping(clipped[method], plain[method])
+        if number is not None:
+            found[experiment, method, "clipping"] = number
+    if experiment in CLIPPED_MUSIC and "eb" in clipped and "ib" in plain:
+        for lr, number in by_rate(plain["ib"], clipped["eb"]).items():
+            found[experiment, "ib", f"beside_clipped@{lr:g}"] = number
+    return found
+
+
+def by_rate(one: RateCurve, two: RateCurve) -> dict[float, Number]:
+    """Return one method's capped loss minus another's at each common rate, over the other's mean.
+
+    By the seeds both have; a rate without an initial loss is left out.
+    """
+    ours, theirs = _capped(one), _capped(two)
+    found = {}
+    for lr in sorted(set(one.lrs) & set(two.lrs)):
+        pairs = [
+            (ours[seed][lr], theirs[seed][lr])
+            for seed in sorted(ours.keys() & theirs.keys())
+            if lr in ours[seed] and lr in theirs[seed]
+        ]
+        if pairs:
+            found[lr] = without_each(pairs, _relative)
+    return found
+
+
+def clipping(clipped: RateCurve, plain: RateCurve) -> Number | None:
+    """Return the mean capped loss with clipping minus without, over the upper half of the rates."""
+    common = sorted(set(clipped.lrs) & set(plain.lrs))
+    upper = common[len(common) // 2 :]
+    if not upper:
+        return None
+    ours, theirs = _capped(clipped), _capped(plain)
+    gaps = [
+        math.fsum(ours[seed][lr] - theirs[seed][lr] for lr in upper) / len(upper)
+        for seed in sorted(ours.keys() & theirs.keys())
+        if all(lr in ours[seed] and lr in theirs[seed] for lr in upper)
+    ]
+    return without_each(gaps, lambda found: math.fsum(found) / len(found)) if gaps else None
+
+
+def spread(one: RateCurve, two: RateCurve) -> Number:
+    """Return the ratio of standard deviations, geometric mean over the upper half of the rates.
+
+    Over the seeds that are finite everywhere for both, and rates at which both losses vary.
+    """
+    common = sorted(set(one.lrs) & set(two.lrs))
+    upper = common[len(common) // 2 :]
+    ours, theirs = _finite(one), _finite(two)
+    pairs = [
+        ([ours[seed][lr] for lr in upper], [theirs[seed][lr] for lr in upper])
+        for seed in sorted(ours.keys() & theirs.keys())
+        if all(lr in ours[seed] and lr in theirs[seed] for lr in upper)
+    ]
+    if len(pairs) < 3:
+        return Number(None, n=len(pairs), note="A standard deviation needs three finite seeds.")
+    found = without_each(pairs, _log_ratio_of_spreads)
+    value, low, high = (
+        None if end is None else math.exp(min(end, 700.0))
+        for end in (found.value, found.low, found.high)
+    )
+    return Number(value, low, high, n=found.n, note=found.note)
+
+
+def _log_ratio_of_spreads(pairs: Sequence[tuple[list[float], list[float]]]) -> float:
+    one, two = (np.std([pair[i] for pair in pairs], axis=0) for i in (0, 1))
+    vary = (one > 0) & (two > 0)
+    return float(np.mean(np.log(one[vary] / two[vary]))) if vary.any() else math.nan
+
+
+def _relative(pairs: Sequence[tuple[float, float]]) -> float:
+    ours, theirs = (math.fsum(pair[i] for pair in pairs) for i in (0, 1))
+    return (ours - theirs) / theirs if theirs else math.nan
+
+
+def without_each(seeds: Sequence[T], number: Callable[[Sequence[T]], float]) -> Number:
+    """Return a number with the interval from leaving out one seed at a time."""
+    rows = [seeds, *([*seeds[:i], *seeds[i + 1 :]] for i in range(len(seeds)))]
+    values = [number(row) if row else math.nan for row in rows]
+    return smooth(np.array(values), len(seeds))
+
+
+def _capped(curve: RateCurve) -> BySeed:
+    return losses_by_seed(curve, lambda result: result.capped_loss)
+
+
+def _finite(curve: RateCurve) -> BySeed:
+    return losses_by_seed(curve, lambda result: result.finite_loss)
+
+
+def losses_by_seed(curve: RateCurve, loss: Callable[[SeedResult], float | None]) -> BySeed:
+    """Return some loss of every trial that has it, by seed and rate."""
+    found: BySeed = {}
+    cells: Iterable[tuple[float, SeedResult]] = (
+        (point.lr, result) for point in curve.points for result in point.results
+    )
+    for lr, result in cells:
+        value = loss(result)
+        if value is not None:
+            found.setdefault(result.seed, {})[lr] = value
+    return found

@@ -5,40 +5,39 @@
 | `request` | a sweep as people write it: the one reader of bodies, command words and forms |
 | `settings` | everything a sweep can say, each setting once |
 | `values` | what settings take: their limits, and how each value is read |
-| `spec` | `SweepSpec`, `TrialSpec`: validated once, frozen afterwards; `specs_of` a body |
-| `checks` | what a sweep may not ask for |
+| `spec` | `SweepSpec`, `TrialSpec`: validated once, frozen afterwards; what is refused |
+| `bodies` | `specs_of` a body: its preset's, and one for every combination of listed values |
 | `search` | what to find in place of rates, read; what it may take |
 | `rounds` | `next_round`: the planner of a search, and what it has found |
-| `families` | settings given as lists: one body for every combination |
 | `presets` | sweeps by name: the paper's experiments, and first ones |
 | `named_studies` | ten studies of the field, as presets |
 | `shard` | which trials train as one stack, cut to their device's memory |
-| `cost`, `speed` | what a stack will take: work counted, speeds measured on this machine |
-| `on_gpu` | steps on a GPU: looked at seldom, replayed as a graph where that is right |
+| `cost` | what a stack will take: work counted, divided by speeds |
+| `machine` | this machine: its speeds, measured and kept; devices; what a result was made with |
+| `on_gpu` | steps on a GPU: launches noted, replayed as a graph where that is right |
 | `engine` | `run_trials`: a stack, trained |
 | `recorder` | norms and sharpness of a stack while it trains |
 | `recording` | what was recorded of a trial, as numbers and bytes |
 | `replay` | a trial trained again, alone and watched; why it broke, in words |
 | `ways` | stacked or one by one: found out, with the reason |
-| `table` | `run_sweep`, `Results`: a sweep from Python or a notebook |
-| `processes` | `run_all`: stacks side by side on all cores; `Guard`: a shard in one of its own |
+| `runner` | `run_sweep`, `Results`: a sweep from Python or a notebook; `run_all`: stacks side by side on all cores; `Guard`: a shard in a process of its own |
 | `lanes` | training processes forked from this one, guarded where they run a user's code |
-| `environment` | devices, and what a result was made with |
 | `result` | `TrialResult`, its address and its files; `Observer` |
 
 Names are imported when first used: planning and reading need no torch, training does.
-"""
+"""  # noqa: E501  a table is a table
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ib_core.sweep.bodies import bodies_of, specs_of
     from ib_core.sweep.cost import stack_memory, stack_seconds
     from ib_core.sweep.engine import run_trials
-    from ib_core.sweep.environment import choose_device
     from ib_core.sweep.lanes import LaneDied, can_fork, is_own, keep_pages
+    from ib_core.sweep.machine import calibrate, choose_device
+    from ib_core.sweep.on_gpu import Launches
     from ib_core.sweep.presets import PRESETS, Preset
-    from ib_core.sweep.processes import Guard, lanes_here, run_all
     from ib_core.sweep.recording import Recording, Wish, recording_answer
     from ib_core.sweep.replay import (
         Agreement,
@@ -78,18 +77,15 @@ if TYPE_CHECKING:
         series_of,
         trial_of,
     )
+    from ib_core.sweep.runner import Guard, Results, lanes_here, run_all, run_sweep
     from ib_core.sweep.search import Search
     from ib_core.sweep.shard import PlannedShard, plan_shards
     from ib_core.sweep.spec import (
         Options,
         SweepSpec,
         TrialSpec,
-        bodies_of,
         read_options,
-        specs_of,
     )
-    from ib_core.sweep.speed import calibrate
-    from ib_core.sweep.table import Results, run_sweep
     from ib_core.sweep.values import count_seeds, log_grid
     from ib_core.sweep.ways import Way, alone, choose_way, member_of
 
@@ -106,6 +102,7 @@ __all__ = [
     "Divergence",
     "Guard",
     "LaneDied",
+    "Launches",
     "Observer",
     "Options",
     "Outcome",
@@ -163,13 +160,15 @@ __all__ = [
 ]
 
 _HOMES = {
+    "bodies": "bodies_of specs_of",
     "values": "count_seeds log_grid",
     "cost": "stack_memory stack_seconds",
     "engine": "run_trials",
-    "environment": "choose_device",
     "presets": "PRESETS Preset",
     "lanes": "LaneDied can_fork is_own keep_pages",
-    "processes": "Guard lanes_here run_all",
+    "machine": "calibrate choose_device",
+    "on_gpu": "Launches",
+    "runner": "Guard Results lanes_here run_all run_sweep",
     "result": (
         "COLUMNS ENGINE_VERSION SILENT CurvePoint Divergence Observer Outcome TrialResult "
         "fingerprint finite_or_none options_text write_csv write_json"
@@ -183,9 +182,7 @@ _HOMES = {
     "recording": "Recording Wish recording_answer",
     "replay": "Agreement Replayed Story agreement layer_title replay_trial tell",
     "request": "PROFILES",
-    "spec": "Options SweepSpec TrialSpec bodies_of read_options specs_of",
-    "speed": "calibrate",
-    "table": "Results run_sweep",
+    "spec": "Options SweepSpec TrialSpec read_options",
     "ways": "Way alone choose_way member_of",
 }
 

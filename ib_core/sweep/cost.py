@@ -2,7 +2,7 @@
 
 Work is counted from the network's shape: torch calls, multiplications, element-wise passes,
 implicit solves, parameters touched, and weights streamed through a recurrent loop. The speeds
-come from seconds of measuring (`ib_core.sweep.speed`), kept between runs.
+come from seconds of measuring (`ib_core.sweep.machine`), kept between runs.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from ib_core.datasets import data_card
 from ib_core.methods import find_method
+from ib_core.sweep.machine import Speed, machine_speed
 from ib_core.sweep.spec import TrialSpec
-from ib_core.sweep.speed import Speed, machine_speed
 from ib_core.tasks import (
     CONV_FILTERS,
     EVALUATION_OUTPUTS,

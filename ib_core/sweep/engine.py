@@ -9,8 +9,7 @@ from torch import Tensor
 
 from ib_core.errors import IBError, MisuseError, said_where
 from ib_core.methods import Member, build_optimizer, find_method
-from ib_core.seeding import tensor_hash
-from ib_core.sweep.environment import choose_device, environment
+from ib_core.sweep.machine import choose_device, environment
 from ib_core.sweep.on_gpu import ReplayedSteps, all_finite, graphs_wanted, look_every
 from ib_core.sweep.recorder import Recorder, first_bad_layer
 from ib_core.sweep.recording import EXPLODED
@@ -29,7 +28,7 @@ from ib_core.sweep.result import (
 from ib_core.sweep.shard import PartObserver, Trained, room_on, stack_key, train_in_parts
 from ib_core.sweep.spec import TrialSpec
 from ib_core.sweep.ways import BY_HAND, Way, alone, choose_way, member_of
-from ib_core.tasks import find_task
+from ib_core.tasks import find_task, tensor_hash
 
 #: Seconds between two calls of `Observer.progress`.
 PROGRESS_EVERY = 0.2

@@ -1,6 +1,7 @@
 """Steps on a GPU: their losses are looked at seldom, and a step can be replayed as one CUDA graph.
 
-A graph is a step's launches, recorded once; replayed they cost the processor one call. It is right
+`Launches` notes the torch calls of some work: how many, and whether the same ones again. A graph is
+a step's launches, recorded once; replayed they cost the processor one call. It is right
 only if every step makes the same calls with the same numbers on the same memory, and needs nothing
 of the processor. So it is not believed but looked at: two steps are compared call by call, and what
 the method remembers must lie where it lay. Adam, whose numbers change with every step, is never
@@ -8,15 +9,55 @@ replayed. Switched on by `ETASCOPE_CUDA_GRAPHS=on`; off until GPUs have been see
 """
 
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from ib_core.kernels import Launches
 from ib_core.methods import StackOptimizer
+
+
+class Launches(TorchDispatchMode):
+    """Notes the torch calls made inside it.
+
+    Attributes:
+        names: How often each operator was called, views apart.
+        calls: Every call in order, with its numbers and the shapes of its tensors.
+        at_host: Calls that read or made a tensor on the processor.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.names: Counter[str] = Counter()
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
+        self.at_host: list[str] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Note a call and make it."""
+        found = func(*args, **(kwargs or {}))
+        leaves = tree_leaves((args, kwargs))
+        self.calls.append((str(func), tuple(_plainly(leaf) for leaf in leaves)))
+        if not func.is_view:
+            self.names[str(func)] += 1
+        if any(isinstance(part, Tensor) and part.is_cpu for part in (*leaves, *tree_leaves(found))):
+            self.at_host.append(str(func))
+        return found
+
+    @property
+    def total(self) -> int:
+        """How many launches there were."""
+        return sum(self.names.values())
+
+
+def _plainly(leaf: Any) -> Any:
+    return tuple(leaf.shape) if isinstance(leaf, Tensor) else leaf
+
 
 #: Losses on a GPU are looked at once in so many steps.
 LOOK_EVERY = 32

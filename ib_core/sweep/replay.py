@@ -11,13 +11,12 @@ before the break, against 2/rate, above which plain gradient steps grow.
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ib_core.errors import MisuseError
-from ib_core.sweep.engine import run_trials
 from ib_core.sweep.recording import EXPLODED, Floats, Recording, Wish
 from ib_core.sweep.result import SILENT, CurvePoint, Observer, Outcome, TrialResult
 from ib_core.sweep.spec import TrialSpec
@@ -305,8 +304,19 @@ class _Part(Observer):
         return self.outer.progress((self.part + fraction) / 2)
 
 
+def _run_here(trials: Sequence[TrialSpec], *, device: str, observer: Observer) -> object:
+    # Whoever only tells why a trial broke need not carry torch.
+    from ib_core.sweep.engine import run_trials
+
+    return run_trials(trials, device=device, observer=observer)
+
+
 def replay_trial(
-    trial: TrialSpec, *, device: str = "cpu", observer: Observer = SILENT, run: Run = run_trials
+    trial: TrialSpec,
+    *,
+    device: str = "cpu",
+    observer: Observer = SILENT,
+    run: Run = _run_here,
 ) -> Replayed | None:
     """Train a trial alone and record all of it; None if the observer no longer wants it.
 

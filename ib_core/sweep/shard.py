@@ -7,15 +7,16 @@ time it takes depends on where it is cut.
 import gc
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
-
-import torch
+from typing import TYPE_CHECKING, TypeVar
 
 from ib_core.methods import find_method
 from ib_core.sweep.cost import Speed, machine_speed, stack_memory, stack_seconds
 from ib_core.sweep.result import CurvePoint, Observer, TrialResult
 from ib_core.sweep.spec import TrialSpec
 from ib_core.tasks import PaperTask, find_task
+
+if TYPE_CHECKING:  # whoever only plans need not carry it
+    import torch
 
 #: Aim of one shard's length: short enough for fine progress and cheap recovery.
 SHARD_SECONDS = 20.0
@@ -168,10 +169,12 @@ class PartObserver(Observer):
         return [place for place, index in enumerate(self.indices) if index in unwanted]
 
 
-def room_on(device: torch.device) -> int | None:
+def room_on(device: "torch.device") -> int | None:
     """Return the bytes a stack may be forecast to take on a GPU; None where none is counted."""
     if device.type != "cuda":
         return None
+    import torch
+
     free, _ = torch.cuda.mem_get_info(device)
     return int(ROOM * free)
 
@@ -197,6 +200,8 @@ def train_in_parts(
 
     Where memory runs out all the same, what has ended stays; the rest begins again in halves.
     """
+    import torch
+
     results: Trained = [None] * len(trials)
     waiting = list(range(len(trials)))
     most = fitting(trials, room, stack_memory)
@@ -224,6 +229,8 @@ def train_in_parts(
 
 def free_memory() -> None:
     """Give back what a stack that is gone has held."""
+    import torch
+
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

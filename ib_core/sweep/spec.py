@@ -3,18 +3,16 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ib_core.errors import InvalidSpec, lookup
-from ib_core.methods import find_method
+from ib_core.methods import METHODS, find_method
 from ib_core.sweep import request
-from ib_core.sweep.checks import MOST_TRIALS, check_sweep
-from ib_core.sweep.families import beside, expand, too_many
-from ib_core.sweep.presets import PRESETS
 from ib_core.sweep.recording import Wish
 from ib_core.sweep.search import Search, searching
-from ib_core.sweep.values import check_rates, check_seeds, count_seeds, log_grid
+from ib_core.sweep.values import check_rates, check_seeds
 from ib_core.tasks import TASKS, PaperTask, Task, find_task
+from ib_core.updates import SOLVABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +105,7 @@ class TrialSpec:
         task = TASKS.get(trial.task)
         if isinstance(task, PaperTask):
             for name in sorted({*dict(trial.options.own)} - {*CODES, *task.options}):
-                lookup("option", name, _COMMON, field="options")
+                lookup("option", name, COMMON_OPTIONS, field="options")
         return trial
 
 
@@ -216,89 +214,15 @@ class SweepSpec:
         ]
 
 
-def specs_of(body: Mapping[str, Any], *, typed: bool = False) -> tuple[SweepSpec, ...]:
-    """Return the sweeps a body asks for: one, or those of its `preset`.
-
-    What the body says besides the preset's name replaces the preset's own settings, so
-    `{"preset": "paper/05_jsb_chorales", "seeds": 1}` is a cheap look at it.
-
-    Args:
-        body: As the API takes it; `request.read_body` reads it.
-        typed: Whether a person typed the values, so that texts stand for numbers.
-
-    Raises:
-        IBError: With one sentence that names the field.
-    """
-    given = request.read_body(body, typed=typed)
-    given.pop("note", None)
-    if given.pop("where", None) == request.AGENTS or given.pop("settings", None):
-        raise InvalidSpec(
-            "Cells of agents wait for programs elsewhere; nothing here can train them.",
-            field="where",
-            hint="Submit the sweep to a server, and claim its cells with `etascope agent`.",
-        )
-    name = given.pop("preset", None)
-    if name is None:
-        return _varied(given, typed)
-    preset = lookup("preset", name, PRESETS, field="preset")
-    if name.startswith("paper/") and "validation" in given.get("options", {}):
-        raise InvalidSpec(
-            "The paper's studies train on all rows; leave validation out, or the preset.",
-            field="options.validation",
-        )
-    sweeps = map(request.read_body, preset.sweeps(given.get("profile", "text")))
-    return tuple(spec for sweep in sweeps for spec in _varied(beside(sweep, given), typed))
-
-
-def bodies_of(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a body of one task as bodies of one value a setting: the sweeps it is stored as."""
-    return [_sayable(one) for one in expand(request.read_body(body), most=MOST_TRIALS)]
-
-
-def _sayable(body: dict[str, Any]) -> dict[str, Any]:
-    """Return a body as people write it: a task's own options stand under `vary`."""
-    options = body.get("options", {})
-    own = {name: [value] for name, value in options.items() if name not in _COMMON}
-    if not own:
-        return body
-    common = {name: value for name, value in options.items() if name in _COMMON}
-    return {**body, "options": common, "vary": own}
-
-
-def _varied(body: Mapping[str, Any], typed: bool) -> tuple[SweepSpec, ...]:
-    """Return one sweep for every combination of the values that settings are given as lists."""
-    bodies = expand(body, most=MOST_TRIALS, typed=typed)
-    first = _spec(bodies[0])
-    if (count := first.size * len(bodies)) > MOST_TRIALS:
-        raise too_many(body, count, MOST_TRIALS)
-    return (first, *(_spec(one) for one in bodies[1:]))
-
-
-def _spec(body: Mapping[str, Any]) -> SweepSpec:
-    settings = {key: value for key, value in body.items() if key not in ("task", "clip")}
-    defaults = find_task(body["task"]).defaults(settings.get("profile", "text"))
-    rates = settings.get("learning_rates", defaults.learning_rates)
-    if isinstance(rates, Mapping) and "find" in rates:
-        settings["search"], rates = rates, defaults.learning_rates
-    elif isinstance(rates, Mapping):
-        rates = log_grid(rates["from"], rates["to"], rates["count"])
-    seeds = settings.get("seeds", defaults.seeds)
-    settings["learning_rates"] = rates
-    settings["seeds"] = count_seeds(seeds) if isinstance(seeds, int) else seeds
-    clip = body.get("clip")
-    settings["clips"] = tuple(clip) if isinstance(clip, list | tuple) else (clip,)
-    return SweepSpec.create(body["task"], **settings)
-
-
 def read_options(options: "Options | Mapping[str, Any] | None") -> Options:
     """Return `Options` from its JSON form; what is no option of ours is one of the task's own."""
     if isinstance(options, Options):
         return options
     given = dict(options or {})
-    own = {name: given.pop(name) for name in list(given) if name not in _COMMON}
+    own = {name: given.pop(name) for name in list(given) if name not in COMMON_OPTIONS}
     for name, value in own.items():
         if not isinstance(value, str | int | float | bool):
-            lookup("option", name, _COMMON, field="options")
+            lookup("option", name, COMMON_OPTIONS, field="options")
     if isinstance(given.get("decay"), Mapping):
         given["decay"] = Decay(**given["decay"])
     given["validation"] = given.get("validation") or None
@@ -306,7 +230,7 @@ def read_options(options: "Options | Mapping[str, Any] | None") -> Options:
 
 
 #: Options that every sweep knows.
-_COMMON = {name: None for name in Options.__dataclass_fields__ if name != "own"}
+COMMON_OPTIONS = {name: None for name in Options.__dataclass_fields__ if name != "own"}
 
 
 def _of_task(options: Options, task: Task) -> Options:
@@ -337,3 +261,94 @@ def _options_of(method: str, options: Options) -> Options:
         inner_steps=(options.inner_steps or 100) if exact else None,
         momentum=momentum if heavy else None,
     )
+
+
+# --- What is refused, each in one sentence: whatever remains is runnable
+
+
+if TYPE_CHECKING:
+    from ib_core.sweep.spec import SweepSpec
+
+MOST_TRIALS = 20_000
+
+
+def check_sweep(spec: "SweepSpec", task: Task) -> None:
+    """Refuse a sweep that could not be trained.
+
+    Raises:
+        IBError: With one sentence that names the setting and what would work.
+    """
+    _check_methods(spec, task)
+    for name in ("batch_rule", "epochs", "batch_size", "mu"):
+        request.check(name, getattr(spec, name))
+    if task.fixed_batch_size and spec.batch_size != task.fixed_batch_size:
+        raise InvalidSpec(
+            f"{task.name} trains {task.fixed_batch_size} piece at a time; "
+            f"batch_size must be {task.fixed_batch_size}, got {spec.batch_size}.",
+            field="batch_size",
+        )
+    if not spec.clips or len(set(spec.clips)) < len(spec.clips):
+        raise InvalidSpec("Give each clip once: none, a norm, or both.", field="clip")
+    request.check("clip", spec.clips)
+    request.check("record", spec.record)
+    if spec.activation is not None:
+        if not task.activation:
+            raise InvalidSpec(
+                f"The layers of {task.name} have activations of their own; leave activation out.",
+                field="activation",
+            )
+        lookup("activation", spec.activation, SOLVABLE)
+    _check_options(spec, task)
+    if spec.size > MOST_TRIALS:
+        raise InvalidSpec(
+            f"A sweep holds at most {MOST_TRIALS:,} trials; this one has {spec.size:,}.",
+            field="learning_rates",
+            hint="Split it into several sweeps of one study.",
+        )
+
+
+def _check_methods(spec: "SweepSpec", task: Task) -> None:
+    if not spec.methods or len(set(spec.methods)) < len(spec.methods):
+        raise InvalidSpec(
+            f"Give each method once, at least one of: {', '.join(METHODS)}.", field="methods"
+        )
+    solving = any(find_method(method).implicit_output for method in spec.methods)
+    if solving and not task.linear_output:
+        ends = f"ends in {task.output}" if task.output else "has a loss it does not know"
+        raise InvalidSpec(
+            f"ib_plus solves a linear output layer, but {task.name} {ends}. "
+            "Use ib here, or a task with a linear output such as digits_mlp.",
+            field="methods",
+        )
+
+
+def _check_options(spec: "SweepSpec", task: Task) -> None:
+    options = spec.options
+    common = {name: None for name in options.__dataclass_fields__ if name != "own"}
+    for name in common:
+        of_task = name in task.options and not isinstance(task, PaperTask)
+        if not of_task:
+            value = getattr(options, name)
+            request.check(f"options.{name}", asdict(value) if name == "decay" and value else value)
+    codes = ("code", "method_code")
+    for name, _ in options.own:
+        if name not in task.options and name not in codes:
+            lookup("option", name, {**common, **task.options}, field="options")
+    for name in ("width", "depth"):
+        if getattr(options, name) is not None and name not in task.options:
+            raise InvalidSpec(
+                f"{task.name} has a fixed {name}; leave options.{name} out.",
+                field=f"options.{name}",
+            )
+    _check_together(spec)
+
+
+def _check_together(spec: "SweepSpec") -> None:
+    """Refuse options that another setting rules out."""
+    if spec.options.validation is not None and spec.profile == "authors":
+        raise InvalidSpec(
+            "The authors trained on all rows; leave validation out, or the profile authors.",
+            field="options.validation",
+        )
+    if spec.options.restart and spec.mu <= 0:
+        raise InvalidSpec("Restarts need mu > 0 (App. C).", field="options.restart")

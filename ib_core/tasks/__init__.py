@@ -4,13 +4,13 @@
 | --- | --- |
 | `task` | `Task`, `Data`: the contract, for anybody's model |
 | `paper` | `PaperTask`: networks of the paper, stacked by hand |
-| `catalogue`, `modern`, `modern_networks` | `TASKS`: every task that comes along |
-| `model_workload`, `stacked_model` | anybody's model, fed and stacked |
-| `rows_of_data` | the rows it is fed |
-| `randomness`, `recurrent` | seeded dropout, and an LSTM that can be stacked |
+| `catalogue`, `modern` | `TASKS`: every task that comes along |
+| `modules` | the networks of `modern`, and an LSTM that can be stacked |
+| `model_workload`, `stacked_model` | anybody's model, stacked, and the rows it is fed |
+| `randomness` | seeds: streams of weights, order and dropout; chance inside a user's model |
 | `losses` | `LOSSES`, and accuracies |
 | `networks` | stacked networks: dense, convolutional, recurrent |
-| `rows`, `pieces` | workloads of tables and images, and of music |
+| `workloads` | the paper's: of tables and images, and of music |
 
 Names that need torch are imported when first used.
 """
@@ -21,7 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ib_core.errors import UnknownName
-from ib_core.known import Known
+from ib_core.options import Known
 from ib_core.tasks.catalogue import MUSIC_RATES, TASKS, UCI_RATES
 from ib_core.tasks.paper import PaperTask, build_workload, parameter_count
 from ib_core.tasks.task import (
@@ -40,8 +40,8 @@ from ib_core.tasks.task import (
 
 if TYPE_CHECKING:
     from ib_core.tasks.losses import LOSSES
-    from ib_core.tasks.networks import StackedRNN
-    from ib_core.tasks.rows import feed
+    from ib_core.tasks.networks import StackedRNN, feed
+    from ib_core.tasks.randomness import tensor_hash
 
 __all__ = [
     "CONV_FILTERS",
@@ -67,12 +67,13 @@ __all__ = [
     "find_task",
     "paper_task",
     "parameter_count",
+    "tensor_hash",
 ]
 
 _HOMES = {
     "losses": "LOSSES",
-    "networks": "StackedRNN",
-    "rows": "feed",
+    "networks": "StackedRNN feed",
+    "randomness": "tensor_hash",
 }
 
 

@@ -17,11 +17,16 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from ib_core.seeding import evenly, generator, hold_out, tensor_hash
-from ib_core.tasks.randomness import ChanceSeen, SeededChance
-from ib_core.tasks.recurrent import make_stackable
-from ib_core.tasks.rows_of_data import Inputs, Rows
-from ib_core.tasks.stacked_model import Bridge, Stack, build_model, one_number
+from ib_core.tasks.modules import make_stackable
+from ib_core.tasks.randomness import (
+    ChanceSeen,
+    SeededChance,
+    evenly,
+    generator,
+    hold_out,
+    tensor_hash,
+)
+from ib_core.tasks.stacked_model import Bridge, Inputs, Rows, Stack, build_model, one_number
 from ib_core.tasks.task import EVALUATION_ROWS, Evaluation
 
 if TYPE_CHECKING:

@@ -23,27 +23,27 @@ FRAMES, NOTES = 24, 88
 
 
 def _gpt(width: int = 32, depth: int = 2, scaling: str = "standard") -> nn.Module:
-    from ib_core.tasks.modern_networks import GPT
+    from ib_core.tasks.modules import GPT
     from ib_core.tasks.networks import Scaling
 
     return GPT(BYTES, CONTEXT, width, depth, Scaling(scaling, width / BASE_WIDTH))
 
 
 def _mlp(width: int = 32, depth: int = 2, scaling: str = "standard") -> nn.Module:
-    from ib_core.tasks.modern_networks import MLP
+    from ib_core.tasks.modules import MLP
     from ib_core.tasks.networks import Scaling
 
     return MLP(64, 10, width, depth, Scaling(scaling, width / BASE_WIDTH))
 
 
 def _residual(width: int = 8, depth: int = 2) -> nn.Module:
-    from ib_core.tasks.modern_networks import ResidualCNN
+    from ib_core.tasks.modules import ResidualCNN
 
     return ResidualCNN(width, depth)
 
 
 def _lstm(width: int = 32, depth: int = 1) -> nn.Module:
-    from ib_core.tasks.modern_networks import NextChord
+    from ib_core.tasks.modules import NextChord
 
     return NextChord(NOTES, width, depth)
 

@@ -36,8 +36,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ib_core.datasets import Split
 from ib_core.errors import lookup
 from ib_core.layers import ImplicitConv2d, ImplicitLayer, ImplicitLinear, ImplicitRNN
+from ib_core.tasks.paper import PaperTask
 
 
 class StackedMLP(nn.Module):
@@ -318,3 +320,37 @@ class ScaledLayerNorm(nn.LayerNorm):
 
 def _times(x: Tensor, factor: float) -> Tensor:
     return x if factor == 1.0 else x * factor
+
+
+# --- Rows as a network sees them
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """Rows as the network sees them."""
+
+    x: Tensor
+    y: Tensor
+
+    def rows(self, chosen: Tensor) -> "Fed":
+        """Return some of the rows."""
+        there = chosen.to(self.x.device)
+        return Fed(self.x[there], self.y[there])
+
+
+def feed(split: Split, task: PaperTask, *, authors: bool, device: torch.device) -> Fed:
+    """Return rows as the network sees them; an autoencoder's targets are its inputs."""
+    x, y = split.x, split.y
+    if x.dtype == torch.uint8:
+        x = x.float()
+        if task.family == "conv":
+            x = x / 255 if not authors else (x / 255 - 0.1307) / 0.3081
+        elif not authors:
+            x = x / 255
+    if task.family == "conv":
+        side = math.isqrt(x[0].numel())
+        x = x.view(-1, 1, side, side)
+    else:
+        x = x.flatten(1)
+    y = x if task.targets == "input" else y
+    return Fed(x.to(device), y.to(device))

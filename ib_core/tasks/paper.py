@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 #: What feeds and measures each family of networks, by module and class.
 FAMILIES = {
-    "dense": ("rows", "RowsWorkload"),
-    "conv": ("rows", "RowsWorkload"),
-    "music": ("pieces", "PiecesWorkload"),
+    "dense": ("workloads", "RowsWorkload"),
+    "conv": ("workloads", "RowsWorkload"),
+    "music": ("workloads", "PiecesWorkload"),
 }
 #: How the filters of the paper's classifier are built; explicit goes without saying.
 CONVOLUTIONS = choice(

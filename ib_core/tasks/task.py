@@ -149,7 +149,7 @@ class Data:
 
     def sha256(self) -> str:
         """Return a hash of every tensor with its type and shape."""
-        from ib_core.tasks.rows_of_data import Rows
+        from ib_core.tasks.stacked_model import Rows
 
         digest = hashlib.sha256()
         for name in ("train", "test", "validation"):

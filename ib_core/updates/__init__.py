@@ -3,12 +3,10 @@
 | module | holds |
 | --- | --- |
 | `linear`, `relu`, `leaky_relu`, `arctan`, `hardtanh`, `smoothstep` | one activation each: value, slope and alpha, in closed form |
-| `approximations` | the smooth activations, whose rule solves for a piecewise cubic beside them |
+| `activations` | `ACTIVATIONS`, `ALPHA_RULES`: all of `SOLVABLE`, by name; the smooth ones, whose rule solves for a piecewise cubic beside them |
 | `piecewise_cubic` | the rule for any piecewise cubic |
-| `registry` | `ACTIVATIONS` and `ALPHA_RULES`: those of all names in `SOLVABLE` |
-| `node` | what an activation is, and what a rule reads |
+| `node` | what an activation is, and what a rule reads; eq. (7): the alphas of a batch into new weights; clipping |
 | `output_layer` | the rules of a linear output layer with its loss |
-| `step` | eq. (7): the alphas of a batch into new weights; clipping |
 | `reference` | the slow twin of every rule |
 
 An activation is listed once, in `SOLVABLE` here, which needs no torch: one that is solved exactly
@@ -19,11 +17,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from ib_core.updates.approximations import APPROXIMATION_ERROR, APPROXIMATIONS
-    from ib_core.updates.node import Activation, AlphaRule
+    from ib_core.updates.activations import (
+        ACTIVATIONS,
+        ALPHA_RULES,
+        APPROXIMATION_ERROR,
+        APPROXIMATIONS,
+        alpha_rule,
+    )
+    from ib_core.updates.node import (
+        Activation,
+        AlphaRule,
+        batch_alpha,
+        clip_factor,
+        global_norm,
+        rows_scale,
+    )
     from ib_core.updates.output_layer import OUTPUT_ALPHAS, refuse_soft_targets
-    from ib_core.updates.registry import ACTIVATIONS, ALPHA_RULES, alpha_rule
-    from ib_core.updates.step import batch_alpha, clip_factor, global_norm, rows_scale
 
 __all__ = [
     "ACTIVATIONS",
@@ -44,11 +53,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "approximations": "APPROXIMATIONS APPROXIMATION_ERROR",
-    "node": "Activation AlphaRule",
+    "activations": "ACTIVATIONS ALPHA_RULES APPROXIMATIONS APPROXIMATION_ERROR alpha_rule",
+    "node": "Activation AlphaRule batch_alpha clip_factor global_norm rows_scale",
     "output_layer": "OUTPUT_ALPHAS refuse_soft_targets",
-    "registry": "ACTIVATIONS ALPHA_RULES alpha_rule",
-    "step": "batch_alpha clip_factor global_norm rows_scale",
 }
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ib_core.reproduction.__main__ import CHECKS, Comparison, summary, within
-from ib_core.reproduction.published import recorded_runs
+from ib_core.reproduction.recorded import recorded_runs
 from ib_core.sweep.engine import run_trials
 from ib_core.sweep.spec import SweepSpec
 

@@ -16,8 +16,7 @@ from backend.services.workers import Worker
 from backend.settings import get_settings
 from tests.factories import claim, submit
 from tests.servers import wait_for
-from worker.heartbeat import HUNG, Heartbeat, StopFlag
-from worker.reporter import Reporter
+from worker.reporter import HUNG, Heartbeat, Reporter, StopFlag
 
 ONE = Worker("one", "host", 1, "cpu")
 

@@ -24,8 +24,8 @@ from ib_core.tasks import OWN_TASKS
 from tests.announced import submit_body
 from tests.servers import BrokerServer, wait_for
 from tests.worker.own_files import decent, hostile
-from worker.heartbeat import Heartbeat, StopFlag
 from worker.own_files import load, probe, torch_methods
+from worker.reporter import Heartbeat, StopFlag
 from worker.training import guard, train
 
 

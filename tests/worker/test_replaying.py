@@ -19,9 +19,8 @@ from backend.services.errands import (
 from backend.services.workers import Worker
 from ib_core.sweep import TrialSpec, Wish, run_trials
 from tests.factories import claim, submit
-from worker import errands
-from worker.heartbeat import StopFlag
-from worker.reporter import Stopped
+from worker import training
+from worker.reporter import StopFlag, Stopped
 
 WORKER = Worker("one", "host", 1, "cpu")
 
@@ -66,7 +65,7 @@ def test_a_replay_gives_the_stored_numbers_and_stores_a_recording(database, quic
     with transaction() as session:  # a second wish changes nothing
         assert not request_replay(session, trial_id=broken, device="auto", owner_id=None)
         before = session.get_one(TrialRow, broken).train_loss
-    errands.replay(broken, worker=WORKER, stopping=StopFlag())
+    training.replay(broken, worker=WORKER, stopping=StopFlag())
     found = answer(broken)
     assert (found.state, found.same) == ("done", True)
     assert "digit by digit" in found.agreement
@@ -78,7 +77,7 @@ def test_a_replay_gives_the_stored_numbers_and_stores_a_recording(database, quic
     with reading() as session:
         assert session.get_one(TrialRow, broken).train_loss == before
         assert "sharpness" in "".join(trials.export_recording(session, trial_id=broken))
-    errands.replay(broken, worker=WORKER, stopping=StopFlag())  # nothing left to claim
+    training.replay(broken, worker=WORKER, stopping=StopFlag())  # nothing left to claim
     with reading() as session:
         assert session.get_one(RecordingRow, broken).attempts == 1
 
@@ -88,7 +87,7 @@ def test_a_replay_says_how_far_off_it_is(database, quick) -> None:
     with transaction() as session:
         session.get_one(TrialRow, trial_id).train_loss = 123.0
     asked(trial_id)
-    errands.replay(trial_id, worker=WORKER, stopping=StopFlag())
+    training.replay(trial_id, worker=WORKER, stopping=StopFlag())
     found = answer(trial_id)
     assert found.same is False
     assert "off by" in found.agreement
@@ -113,7 +112,7 @@ def test_a_killed_workers_replay_is_taken_over_and_its_late_result_refused(datab
         session.get_one(RecordingRow, trial_id).lease_until = clock(-1)
     with transaction() as session:
         assert REPLAYS.due(session) == [(trial_id, "cpu")]
-    errands.replay(trial_id, worker=WORKER, stopping=StopFlag())
+    training.replay(trial_id, worker=WORKER, stopping=StopFlag())
     assert answer(trial_id).state == "done"
     with transaction() as session:
         assert not renew_replay(session, claim=lost, progress=0.5)
@@ -127,8 +126,8 @@ def test_a_worker_that_stops_gives_the_replay_back(database, quick, monkeypatch)
     def stopped(*_args, **_options):
         raise Stopped
 
-    monkeypatch.setattr(errands, "replay_trial", stopped)
-    errands.replay(trial_id, worker=WORKER, stopping=StopFlag())
+    monkeypatch.setattr(training, "replay_trial", stopped)
+    training.replay(trial_id, worker=WORKER, stopping=StopFlag())
     with reading() as session:
         row = session.get_one(RecordingRow, trial_id)
         assert (row.state.value, row.attempts, row.worker) == ("queued", 0, None)
@@ -141,9 +140,9 @@ def test_a_replay_that_breaks_fails_after_a_few_attempts(database, quick, monkey
     def broken(*_args, **_options):
         raise RuntimeError("no such thing")
 
-    monkeypatch.setattr(errands, "replay_trial", broken)
+    monkeypatch.setattr(training, "replay_trial", broken)
     for _ in range(3):
-        errands.replay(trial_id, worker=WORKER, stopping=StopFlag())
+        training.replay(trial_id, worker=WORKER, stopping=StopFlag())
     found = answer(trial_id)
     assert (found.state, found.error) == ("failed", "RuntimeError: no such thing")
     asked(trial_id)  # it may be tried again

@@ -15,8 +15,7 @@ from backend.services.shards import Claim
 from tests.factories import claim, curve, result, submit
 from tests.servers import wait_for
 from worker import reporter as module
-from worker.heartbeat import StopFlag
-from worker.reporter import LeaseLost, Reporter, Stopped
+from worker.reporter import LeaseLost, Reporter, StopFlag, Stopped
 
 
 @pytest.fixture

@@ -3,14 +3,14 @@
 import pytest
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from worker import heartbeat
-from worker.heartbeat import LONGEST_WAIT, backoff, until_it_works
+from worker import reporter
+from worker.reporter import LONGEST_WAIT, backoff, until_it_works
 
 
 @pytest.fixture(autouse=True)
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     found: list[float] = []
-    monkeypatch.setattr(heartbeat.time, "sleep", found.append)
+    monkeypatch.setattr(reporter.time, "sleep", found.append)
     return found
 
 

@@ -7,8 +7,8 @@ from backend.models import TimingRow
 from backend.services import timings
 from backend.services.workers import Worker
 from tests.factories import new_study, submit, train_all
-from worker import errands
-from worker.heartbeat import StopFlag
+from worker import training
+from worker.reporter import StopFlag
 
 WORKER = Worker("one", "host", 1, "cpu")
 
@@ -36,10 +36,10 @@ def stored(timing_id: int) -> TimingRow:
 
 
 def test_every_method_races_eb_on_the_studys_network(timing_id, monkeypatch) -> None:
-    race = errands.race_methods
+    race = training.race_methods
     quickly = {"seconds": 0.2}
-    monkeypatch.setattr(errands, "race_methods", lambda *a, **k: race(*a, **k, **quickly))
-    errands.measure(timing_id, worker=WORKER, stopping=StopFlag())
+    monkeypatch.setattr(training, "race_methods", lambda *a, **k: race(*a, **k, **quickly))
+    training.measure(timing_id, worker=WORKER, stopping=StopFlag())
     row = stored(timing_id)
     assert (row.state.value, row.error) == ("done", None)
     methods = {name.partition(" ")[0]: one for name, one in row.results.items()}
@@ -49,7 +49,7 @@ def test_every_method_races_eb_on_the_studys_network(timing_id, monkeypatch) -> 
         assert 0 < one["low"] <= one["value"] <= one["high"]
         assert one["rounds"] >= 3
     assert row.measured_on == "cpu (host, 1 thread)"
-    errands.measure(timing_id, worker=WORKER, stopping=StopFlag())  # nothing left to claim
+    training.measure(timing_id, worker=WORKER, stopping=StopFlag())  # nothing left to claim
     assert stored(timing_id).attempts == 1
 
 
@@ -57,9 +57,9 @@ def test_a_race_that_breaks_is_given_back_with_its_reason(timing_id, monkeypatch
     def broken(*_args, **_options):
         raise RuntimeError("no such thing")
 
-    monkeypatch.setattr(errands, "race_methods", broken)
+    monkeypatch.setattr(training, "race_methods", broken)
     for attempt in (1, 2, 3):
-        errands.measure(timing_id, worker=WORKER, stopping=StopFlag())
+        training.measure(timing_id, worker=WORKER, stopping=StopFlag())
         assert stored(timing_id).attempts == attempt
     row = stored(timing_id)
     assert (row.state.value, row.error) == ("failed", "RuntimeError: no such thing")

@@ -2,7 +2,7 @@
 
 import os
 
-from worker.heartbeat import StopFlag
+from worker.reporter import StopFlag
 
 
 def in_a_child(action) -> int:

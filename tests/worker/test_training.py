@@ -19,7 +19,7 @@ from ib_core.sweep.engine import run_trials
 from tests.factories import submit, sweep_spec
 from tests.servers import wait_for
 from worker import training
-from worker.heartbeat import Heartbeat, StopFlag
+from worker.reporter import Heartbeat, StopFlag
 from worker.training import train
 
 

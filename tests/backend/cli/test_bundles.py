@@ -93,7 +93,7 @@ def test_a_run_goes_into_a_folder_and_reuses_what_is_there(tmp_path, monkeypatch
     study = Study("text/toy", "Toy", "A question.", (Portion(body),))
     monkeypatch.setattr(plan, "PLAN", {study.name: study})
     monkeypatch.setattr(
-        "ib_core.reproduction.timing.measure_overheads", lambda said: {"overheads": {}}
+        "ib_core.reproduction.training.measure_overheads", lambda said: {"overheads": {}}
     )
     folder = str(tmp_path / "bundle")
     first = etascope("report", "paper", "--run", "--bundle", folder)

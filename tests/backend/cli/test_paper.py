@@ -10,7 +10,7 @@ from ib_core.errors import InvalidSpec
 from ib_core.reproduction import plan
 from ib_core.reproduction.bundle import Bundle, locked
 from ib_core.reproduction.studies import Portion, Study
-from ib_core.sweep.processes import run_all
+from ib_core.sweep.runner import run_all
 
 BODY = {"task": "toy/quadratic", "learning_rates": [0.5], "seeds": 2, "epochs": 1}
 STUDY = Study("text/toy", "Toy", "A question.", (Portion(BODY),))
@@ -24,7 +24,7 @@ def report(*words):
 def small_plan(monkeypatch, sqlite_database):
     monkeypatch.setattr(plan, "PLAN", {STUDY.name: STUDY})
     monkeypatch.setattr(
-        "ib_core.reproduction.timing.measure_overheads", lambda said: {"overheads": {}}
+        "ib_core.reproduction.training.measure_overheads", lambda said: {"overheads": {}}
     )
 
 

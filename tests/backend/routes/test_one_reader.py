@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from backend.cli import app as command
 from dashboard.pages.new_sweep.body import FIELDS, Refused, body_from
 from ib_core.errors import IBError
-from ib_core.sweep.spec import specs_of
+from ib_core.sweep.bodies import specs_of
 
 FORM = dict.fromkeys(FIELDS) | {"mode": "grid", "task": "toy/quadratic", "methods": ["eb", "ib"]}
 FLAGS = {"learning_rates": "--lrs", "seeds": "--seeds", "clip": "--clip", "epochs": "--epochs"}

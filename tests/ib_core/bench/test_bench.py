@@ -5,8 +5,7 @@ import math
 import pytest
 
 from ib_core.bench import peers, steps
-from ib_core.bench.measure import Race, race
-from ib_core.bench.plain import train_one
+from ib_core.bench.races import Race, race, train_one
 from ib_core.bench.sweeps import _slope
 from ib_core.sweep.engine import run_trials
 from ib_core.sweep.spec import SweepSpec

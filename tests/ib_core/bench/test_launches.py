@@ -24,7 +24,7 @@ from ib_core.sweep.on_gpu import LOOK_EVERY
 from ib_core.sweep.result import SILENT
 from ib_core.sweep.spec import SweepSpec
 from ib_core.tasks import TASKS, PaperTask
-from ib_core.tasks.rows import RowsWorkload
+from ib_core.tasks.workloads import RowsWorkload
 
 META = torch.device("meta")
 #: One task of every shape of network and data; the others are the same programs on other tables.

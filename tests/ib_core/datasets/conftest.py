@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from ib_core.datasets import DATASETS, Content, load_dataset, procedural_music
+from ib_core.datasets import DATASETS, Content, bundled, load_dataset
 from ib_core.datasets.base import Pieces
 
 Rolls = list[np.ndarray[Any, Any]]
@@ -82,7 +82,7 @@ class Music:
 
 @pytest.fixture(scope="session")
 def music() -> Music:
-    composed = procedural_music.read().train
+    composed = bundled.compose().train
     assert isinstance(composed, Pieces)
     rolls = [piece.numpy() for piece in composed]
     train, valid, test = rolls[:5], rolls[5:7], rolls[7:10]

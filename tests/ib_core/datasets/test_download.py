@@ -4,8 +4,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ib_core.datasets import download as module
-from ib_core.datasets.download import Progress, Unreachable, download
+from ib_core.datasets import raw_files as module
+from ib_core.datasets.raw_files import Progress, Unreachable, download
 from ib_core.errors import CorruptData
 
 CONTENT = os.urandom(300_000)

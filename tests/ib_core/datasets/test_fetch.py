@@ -11,7 +11,7 @@ import pytest
 import scipy.io
 
 from ib_core.datasets import DATASETS, fetch, load_dataset
-from ib_core.datasets import download as download_module
+from ib_core.datasets import raw_files as download_module
 from ib_core.datasets.fetch import check_dataset, known_hashes, list_datasets
 from ib_core.errors import CorruptData, InvalidSpec, MissingData, UnknownName
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.io
 
-from ib_core.datasets import reading
-from ib_core.datasets.reading import load_cells
+from ib_core.datasets import raw_files
+from ib_core.datasets.raw_files import load_cells
 from ib_core.errors import CorruptData
 
 ARRAYS = [np.arange(12).reshape(3, 4) % 7, np.eye(5, 2), np.zeros((0, 3)), np.full((1, 1), 9.0)]
@@ -127,6 +127,6 @@ def test_what_is_no_matlab_5_file_is_refused(tmp_path: Path, content):
 def test_a_bomb_is_refused_at_the_limit(tmp_path: Path, monkeypatch):
     path = save(tmp_path / "a.mat", first=cells([np.zeros((2**18, 8))] * 2))
     assert path.stat().st_size < 2**16
-    monkeypatch.setattr(reading, "MAX_BYTES", 2**20)
+    monkeypatch.setattr(raw_files, "MAX_BYTES", 2**20)
     with pytest.raises(CorruptData, match="unpacks to more than 1 MiB"):
         load_cells(path, ("first",))

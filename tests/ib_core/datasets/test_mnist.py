@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ib_core.datasets import load_dataset
-from ib_core.datasets.mnist import read_idx
+from ib_core.datasets.fetched import read_idx
 from ib_core.errors import CorruptData, MissingData
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (5, 28, 28), np.uint8)

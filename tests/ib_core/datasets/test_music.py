@@ -6,7 +6,7 @@ import scipy.io
 import torch
 
 from ib_core.datasets import load_dataset
-from ib_core.datasets.music import read_mat_layout, read_npz_layout
+from ib_core.datasets.fetched import read_music_mat, read_music_npz
 from ib_core.errors import CorruptData
 
 
@@ -32,11 +32,11 @@ def write_mat(path: Path, music, *, dtype=np.float64, packed=True, **changes) ->
 
 def test_every_layout_of_the_same_pieces_has_the_same_hash(tmp_path: Path, music):
     expected = music.content.sha256()
-    assert read_npz_layout(write_npz(tmp_path / "a.npz", music)).sha256() == expected
+    assert read_music_npz(write_npz(tmp_path / "a.npz", music)).sha256() == expected
     for dtype in (np.float64, np.uint8):
         for packed in (True, False):
             path = write_mat(tmp_path / "a.mat", music, dtype=dtype, packed=packed)
-            assert read_mat_layout(path).sha256() == expected
+            assert read_music_mat(path).sha256() == expected
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_files_are_found_under_their_published_names(folder: Path, music, name, 
 
 
 def test_pieces_keep_their_order_and_validation_is_left_out(tmp_path: Path, music):
-    content = read_npz_layout(write_npz(tmp_path / "a.npz", music))
+    content = read_music_npz(write_npz(tmp_path / "a.npz", music))
     assert content.train.roll.dtype == torch.uint8
     for part, rolls in ((content.train, music.train), (content.test, music.test)):
         assert [piece.tolist() for piece in part] == [roll.tolist() for roll in rolls]
@@ -74,7 +74,7 @@ def test_parts_may_be_mixed_in_an_npz(tmp_path: Path, music):
         lengths=np.array([len(roll) for roll in rolls]),
         split=np.array([2, 0, 1, 0, 2]),
     )
-    content = read_npz_layout(path)
+    content = read_music_npz(path)
     assert torch.equal(content.train[1], torch.from_numpy(music.train[1]))
     assert torch.equal(content.test[1], torch.from_numpy(music.test[1]))
 
@@ -94,14 +94,14 @@ def test_parts_may_be_mixed_in_an_npz(tmp_path: Path, music):
 def test_an_npz_that_does_not_fit_together_is_refused(tmp_path: Path, music, changes):
     path = write_npz(tmp_path / "a.npz", music, **changes)
     with pytest.raises(CorruptData, match=r"a\.npz"):
-        read_npz_layout(path)
+        read_music_npz(path)
 
 
 def test_loud_notes_are_refused(tmp_path: Path, music):
     roll = music.as_npz()["roll"].copy()
     roll[0, 0] = 127
     with pytest.raises(CorruptData, match="zeros and ones"):
-        read_npz_layout(write_npz(tmp_path / "a.npz", music, roll=roll))
+        read_music_npz(write_npz(tmp_path / "a.npz", music, roll=roll))
 
 
 @pytest.mark.parametrize(
@@ -121,13 +121,13 @@ def test_loud_notes_are_refused(tmp_path: Path, music):
 def test_a_mat_with_something_else_than_pieces_is_refused(tmp_path: Path, music, piece):
     path = write_mat(tmp_path / "a.mat", music, testdata=cells([music.test[0], piece]))
     with pytest.raises(CorruptData, match=r"a\.mat"):
-        read_mat_layout(path)
+        read_music_mat(path)
 
 
 def test_a_mat_without_pieces_is_refused(tmp_path: Path, music):
     path = write_mat(tmp_path / "a.mat", music, testdata=np.empty((1, 0), object))
     with pytest.raises(CorruptData, match="test part is empty"):
-        read_mat_layout(path)
+        read_music_mat(path)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,12 @@
 import pytest
 import torch
 
-from ib_core.datasets import load_dataset, procedural_music
+from ib_core.datasets import bundled, load_dataset
 
 
 @pytest.fixture(scope="module")
 def content():
-    return procedural_music.read()
+    return bundled.compose()
 
 
 def test_there_are_sixty_and_twenty_pieces_of_forty_to_eighty_frames(content):
@@ -46,5 +46,5 @@ def test_pieces_differ(content):
 
 
 def test_composing_twice_gives_the_same_notes(content):
-    assert procedural_music.read().sha256() == content.sha256()
+    assert bundled.compose().sha256() == content.sha256()
     assert load_dataset("procedural_music").sha256 == content.sha256()

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ib_core.datasets import reading
-from ib_core.datasets.reading import read_npz
+from ib_core.datasets import raw_files
+from ib_core.datasets.raw_files import read_npz
 from ib_core.errors import CorruptData, MissingData
 
 WANTED = {"x": ("f", 2), "y": ("iu", 1)}
@@ -82,7 +82,7 @@ def test_a_header_promising_terabytes_allocates_nothing(tmp_path: Path):
 
 
 def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(reading, "MAX_BYTES", 2**16)
+    monkeypatch.setattr(raw_files, "MAX_BYTES", 2**16)
     rows = 2**14
     bomb = npy_header((rows, 3)) + bytes(rows * 12)
     path = zipped(tmp_path / "a.npz", x=bomb, y=b"")

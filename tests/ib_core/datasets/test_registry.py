@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ib_core.datasets import DATASETS, UCI_NAMES, load_dataset, mnist, procedural_music
+from ib_core.datasets import DATASETS, UCI_NAMES, bundled, fetched, load_dataset
 from ib_core.datasets.fetch import known_hashes
 from ib_core.errors import CorruptData, MissingData, UnknownName
 
@@ -119,14 +119,14 @@ def test_many_threads_share_one_reading(folder: Path):
 
 def test_a_catalogue_does_not_load_what_only_some_data_sets_need():
     code = "import sys, ib_core.datasets; print({'sklearn', 'scipy', 'httpx'} & set(sys.modules))"
-    root = Path(mnist.__file__).parents[2]
+    root = Path(fetched.__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
     assert done.stdout.strip() == "set()", done.stderr
 
 
 def test_composing_is_quick_enough_to_need_no_cache_on_disk():
     started = time.process_time()
-    procedural_music.read()
+    bundled.compose()
     assert time.process_time() - started < 1.0  # takes about 0.05
 
 

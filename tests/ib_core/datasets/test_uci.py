@@ -6,7 +6,7 @@ import torch
 
 from ib_core.datasets import DATASETS, UCI_NAMES, load_dataset
 from ib_core.datasets.base import random_split
-from ib_core.datasets.uci import read_dat_layout, read_npz_layout
+from ib_core.datasets.fetched import read_uci_dat, read_uci_npz
 from ib_core.errors import CorruptData, MissingData
 
 ROWS = 25
@@ -38,8 +38,8 @@ def test_there_are_121_tables_and_no_two_share_a_name():
 
 def test_both_layouts_give_the_same_rows_in_the_same_order(tmp_path: Path, table):
     np.savez(tmp_path / "iris.npz", **table)
-    archive = read_npz_layout(tmp_path / "iris.npz")
-    text = read_dat_layout(*write_dat(tmp_path, table))
+    archive = read_uci_npz(tmp_path / "iris.npz")
+    text = read_uci_dat(*write_dat(tmp_path, table))
     assert archive.sha256() == text.sha256()
     assert torch.equal(text.train.x, torch.from_numpy(table["x"][table["train_order"]]))
     assert text.train.x.dtype == torch.float32
@@ -50,21 +50,21 @@ def test_both_layouts_give_the_same_rows_in_the_same_order(tmp_path: Path, table
 def test_rows_are_fed_in_the_order_the_archive_says(tmp_path: Path, table):
     table["train_order"] = table["train_order"][::-1].copy()
     np.savez(tmp_path / "iris.npz", **table)
-    content = read_npz_layout(tmp_path / "iris.npz")
+    content = read_uci_npz(tmp_path / "iris.npz")
     assert torch.equal(content.train.x, torch.from_numpy(table["x"][table["train_order"]]))
 
 
 @pytest.mark.parametrize("labels", ["%d", "%.1f", "%.18e"])
 def test_labels_may_be_written_as_floats(tmp_path: Path, table, labels):
     features, path = write_dat(tmp_path, table)
-    expected = read_dat_layout(features, path).sha256()
+    expected = read_uci_dat(features, path).sha256()
     np.savetxt(path, table["y"], fmt=labels)
-    assert read_dat_layout(features, path).sha256() == expected
+    assert read_uci_dat(features, path).sha256() == expected
 
 
 def test_a_table_of_one_column_keeps_its_shape(tmp_path: Path, table):
     table["x"] = table["x"][:, :1]
-    assert read_dat_layout(*write_dat(tmp_path, table)).train.x.shape == (20, 1)
+    assert read_uci_dat(*write_dat(tmp_path, table)).train.x.shape == (20, 1)
 
 
 @pytest.mark.parametrize("layout", ["npz", "dat"])
@@ -110,7 +110,7 @@ def nan(x: np.ndarray) -> np.ndarray:
 def test_an_archive_that_would_fail_later_is_refused_now(tmp_path: Path, table, damage):
     np.savez(tmp_path / "iris.npz", **(table | damage(table)))
     with pytest.raises(CorruptData, match=r"iris\.npz"):
-        read_npz_layout(tmp_path / "iris.npz")
+        read_uci_npz(tmp_path / "iris.npz")
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_damaged_features_are_refused_by_name(tmp_path: Path, table, text):
     features, labels = write_dat(tmp_path, table)
     features.write_text(text)
     with pytest.raises(CorruptData, match=r"iris_py\.dat"):
-        read_dat_layout(features, labels)
+        read_uci_dat(features, labels)
 
 
 @pytest.mark.parametrize("text", ["0\n" * 24 + "0.5\n", "0\n" * 24 + "-1\n", "0,1\n" * 25, "x\n"])
@@ -141,13 +141,13 @@ def test_damaged_labels_are_refused_by_name(tmp_path: Path, table, text):
     features, labels = write_dat(tmp_path, table)
     labels.write_text(text)
     with pytest.raises(CorruptData, match=r"labels_py\.dat"):
-        read_dat_layout(features, labels)
+        read_uci_dat(features, labels)
 
 
 def test_one_row_is_refused(tmp_path: Path):
     one = {"x": np.ones((1, 2)), "y": np.zeros(1)}
     with pytest.raises(CorruptData, match="one row"):
-        read_dat_layout(*write_dat(tmp_path, one))
+        read_uci_dat(*write_dat(tmp_path, one))
 
 
 def test_every_supplied_table_loads_and_its_rows_are_the_public_split(supplied: Path):
@@ -174,4 +174,4 @@ def test_a_supplied_table_written_out_as_text_has_the_same_hash(tmp_path: Path, 
         "x": torch.cat([loaded.train.x, loaded.test.x]).numpy()[order],
         "y": torch.cat([loaded.train.y, loaded.test.y]).numpy()[order],
     }
-    assert read_dat_layout(*write_dat(tmp_path, table)).sha256() == loaded.sha256
+    assert read_uci_dat(*write_dat(tmp_path, table)).sha256() == loaded.sha256

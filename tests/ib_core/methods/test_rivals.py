@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from ib_core import METHODS, Member, build_optimizer
-from ib_core.methods.proxprop import solved_rows
+from ib_core.methods.proximal import solved_rows
 from ib_core.sweep import SweepSpec, member_of
 from ib_core.tasks.networks import StackedMLP
 

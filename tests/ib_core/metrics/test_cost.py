@@ -3,7 +3,7 @@ from itertools import pairwise
 import pytest
 
 from ib_core.errors import InvalidSpec, UnknownName
-from ib_core.metrics.cost import PRINTED_OVERHEADS, LayerShape, overhead_bound
+from ib_core.metrics.paper import PRINTED_OVERHEADS, LayerShape, overhead_bound
 
 CLASSIFIER = (
     LayerShape(25, 10, None, positions=24 * 24),

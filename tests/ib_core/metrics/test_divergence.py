@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from ib_core.errors import InvalidSpec
-from ib_core.metrics.divergence import (
+from ib_core.metrics.means import MeanCurves
+from ib_core.metrics.number import Reading
+from ib_core.metrics.paper import (
     divergence_probability,
     divergence_rate,
     divergence_threshold,
@@ -15,8 +17,6 @@ from ib_core.metrics.divergence import (
     largest_stable_lr,
     paper_threshold,
 )
-from ib_core.metrics.means import MeanCurves
-from ib_core.metrics.number import Reading
 
 GRID = [0.01, 0.1, 1.0, 10.0, 100.0]
 # Three decimals: closer numbers than rounding can tell apart count as equal by design.

@@ -10,7 +10,7 @@ from torch.func import functional_call, vmap
 
 from ib_core.methods import Member, build_optimizer, find_method
 from ib_core.tasks import Workload
-from ib_core.tasks.recurrent import make_stackable
+from ib_core.tasks.modules import make_stackable
 from tests.ib_core.own.models import MODELS, task_of
 
 OPTIMIZERS = (

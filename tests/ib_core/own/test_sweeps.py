@@ -21,9 +21,9 @@ from ib_core.methods import (
     torch_optimizers,
 )
 from ib_core.own import manifest, register_file, register_word
-from ib_core.seeding import tensor_hash
 from ib_core.sweep import Guard, Observer, TrialResult, run_all, run_trials, specs_of
 from ib_core.tasks import OWN_TASKS, build_workload, find_task, paper_task
+from ib_core.tasks.randomness import tensor_hash
 from tests.ib_core.own.models import rows
 
 FILE = """

@@ -8,7 +8,7 @@ import pytest
 
 from ib_core.errors import CorruptData, InvalidSpec
 from ib_core.reproduction.bundle import Bundle, decode, encode, find_bundle, locked
-from ib_core.sweep.processes import run_all
+from ib_core.sweep.runner import run_all
 from tests.ib_core.reproduction.toy_study import STUDY
 
 

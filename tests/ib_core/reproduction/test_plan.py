@@ -1,6 +1,6 @@
 from ib_core.reproduction.plan import PLAN, experiments
+from ib_core.sweep.bodies import specs_of
 from ib_core.sweep.presets import PRESETS
-from ib_core.sweep.spec import specs_of
 
 
 def full(name, profile):

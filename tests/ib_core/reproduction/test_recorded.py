@@ -7,7 +7,7 @@ import pytest
 from ib_core.errors import CorruptData, MissingData
 from ib_core.reproduction.bundle import Bundle, shipped_folder
 from ib_core.reproduction.evidence import Evidence, Run, runs_of
-from ib_core.reproduction.facts import (
+from ib_core.reproduction.recorded import (
     NUMBERS,
     RUNS,
     UCI,
@@ -15,8 +15,10 @@ from ib_core.reproduction.facts import (
     initial_losses,
     make_facts,
     recorded_evidence,
+    recorded_file,
+    recorded_overheads,
+    recorded_runs,
 )
-from ib_core.reproduction.published import recorded_file, recorded_overheads, recorded_runs
 
 LINE = {
     **{"experiment": "05_jsb_chorales", "dataset": "JSB Chorales", "batch_size": "1", "clip": "0"},

@@ -4,9 +4,9 @@ import pytest
 
 from ib_core.reproduction.bundle import Bundle, shipped_folder
 from ib_core.reproduction.evidence import Evidence, runs_of
-from ib_core.reproduction.facts import recorded_evidence
 from ib_core.reproduction.findings import find, headlines
 from ib_core.reproduction.plan import PLAN
+from ib_core.reproduction.recorded import recorded_evidence
 from ib_core.reproduction.verdicts import Verdict
 from ib_core.sweep.result import ENGINE_VERSION, fingerprint
 

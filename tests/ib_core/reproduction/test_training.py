@@ -4,7 +4,7 @@ import pytest
 
 from ib_core.reproduction.bundle import Bundle
 from ib_core.reproduction.training import Progress, forecast, rounds, train
-from ib_core.sweep.processes import run_all
+from ib_core.sweep.runner import run_all
 from tests.ib_core.reproduction.toy_study import STUDY
 
 

@@ -6,8 +6,9 @@ import pytest
 
 from ib_core.errors import IBError
 from ib_core.sweep import plan_shards
+from ib_core.sweep.bodies import specs_of
 from ib_core.sweep.request import SETTINGS, command_words, read_body
-from ib_core.sweep.spec import MOST_TRIALS, TrialSpec, specs_of
+from ib_core.sweep.spec import MOST_TRIALS, TrialSpec
 
 GRID: dict[str, Any] = {"task": "digits_mlp", "learning_rates": [0.1, 1], "seeds": 1, "epochs": 1}
 

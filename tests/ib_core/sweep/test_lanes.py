@@ -10,8 +10,8 @@ import torch
 
 from ib_core.sweep import lanes, shard
 from ib_core.sweep.lanes import LaneDied
-from ib_core.sweep.processes import lanes_here, run_all
 from ib_core.sweep.result import Observer
+from ib_core.sweep.runner import lanes_here, run_all
 from ib_core.sweep.spec import SweepSpec
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="lanes are forked")

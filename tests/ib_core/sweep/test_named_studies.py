@@ -3,8 +3,8 @@
 import pytest
 
 from ib_core.sweep import PRESETS
+from ib_core.sweep.bodies import specs_of
 from ib_core.sweep.named_studies import STUDIES
-from ib_core.sweep.spec import specs_of
 from ib_core.tasks import find_task
 
 #: Views of a study's page.

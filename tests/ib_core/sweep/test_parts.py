@@ -11,7 +11,7 @@ from ib_core.sweep.result import Observer
 from ib_core.sweep.shard import fitting
 from ib_core.sweep.spec import SweepSpec
 from ib_core.tasks.networks import StackedConv
-from ib_core.tasks.rows import RowsWorkload
+from ib_core.tasks.workloads import RowsWorkload
 
 
 def trials_of(task="bundled/iris", **settings):

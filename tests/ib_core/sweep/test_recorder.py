@@ -107,7 +107,7 @@ def test_norms_are_those_of_a_plain_loop() -> None:
     assert recording is not None
 
     from ib_core.sweep.engine import _StackRun
-    from ib_core.sweep.environment import choose_device
+    from ib_core.sweep.machine import choose_device
     from ib_core.sweep.result import SILENT
 
     run = _StackRun([trial], choose_device("cpu"), SILENT)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ib_core.errors import IBError
+from ib_core.sweep.bodies import specs_of
 from ib_core.sweep.request import (
     RATE,
     SETTINGS,
@@ -17,7 +18,6 @@ from ib_core.sweep.request import (
     read_body,
     typed_form,
 )
-from ib_core.sweep.spec import specs_of
 
 GRID = {"from": 0.01, "to": 100.0, "count": 9}
 

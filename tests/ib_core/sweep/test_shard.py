@@ -2,9 +2,9 @@ import time
 
 import pytest
 
+from ib_core.sweep.machine import TYPICAL
 from ib_core.sweep.shard import SHARD_BYTES, SHARD_SECONDS, plan_shards, stack_key
 from ib_core.sweep.spec import SweepSpec
-from ib_core.sweep.speed import TYPICAL
 
 
 @pytest.fixture(autouse=True)

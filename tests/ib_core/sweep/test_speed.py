@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from ib_core.sweep import speed
+from ib_core.sweep import machine
 from ib_core.sweep.cost import stack_seconds
 from ib_core.sweep.engine import run_trials
+from ib_core.sweep.machine import TYPICAL, calibrate, machine_speed
 from ib_core.sweep.spec import SweepSpec
-from ib_core.sweep.speed import TYPICAL, calibrate, machine_speed
 from ib_core.updates import SOLVABLE
 
 
@@ -19,21 +19,21 @@ from ib_core.updates import SOLVABLE
 def kept(tmp_path, monkeypatch):
     """The file of speeds, not there yet; measuring finds double the typical call."""
     file = tmp_path / "cache" / "speed.json"
-    monkeypatch.setattr(speed, "_cache_file", lambda: file)
+    monkeypatch.setattr(machine, "_cache_file", lambda: file)
     monkeypatch.setattr(
-        speed,
+        machine,
         "_measure_basics",
         lambda: replace(TYPICAL, call_seconds=5e-6, solves={}, loops={}),
     )
-    monkeypatch.setattr(speed, "_measure_solve", lambda activation: 1e-9)
-    monkeypatch.setattr(speed, "LOOPS", {"music": lambda: 1e10, "conv": lambda: 2e10})
+    monkeypatch.setattr(machine, "_measure_solve", lambda activation: 1e-9)
+    monkeypatch.setattr(machine, "LOOPS", {"music": lambda: 1e10, "conv": lambda: 2e10})
     return file
 
 
 def test_a_machine_is_measured_once_and_then_remembered(kept, monkeypatch):
     assert machine_speed() == TYPICAL, "until it is measured"
     assert calibrate().call_seconds == 5e-6
-    monkeypatch.setattr(speed, "_measure_basics", lambda: TYPICAL)
+    monkeypatch.setattr(machine, "_measure_basics", lambda: TYPICAL)
     assert calibrate().call_seconds == machine_speed().call_seconds == 5e-6
     assert calibrate(again=True).call_seconds == machine_speed().call_seconds
     assert machine_speed().call_seconds == TYPICAL.call_seconds
@@ -44,7 +44,7 @@ def test_what_one_sweep_needs_is_measured_for_it_and_the_rest_when_it_is_needed(
     assert (first.solves, first.loops) == ({"relu": 1e-9}, {})
     assert first.solve_seconds("tanh") == TYPICAL.solves["tanh"], "until it is measured"
     assert first.loop_per_second("music") == TYPICAL.loops["music"]
-    monkeypatch.setattr(speed, "_measure_solve", lambda activation: 2e-9)
+    monkeypatch.setattr(machine, "_measure_solve", lambda activation: 2e-9)
     every = calibrate()
     assert every == machine_speed()
     assert every.solves == dict.fromkeys(SOLVABLE, 2e-9) | {"relu": 1e-9}, "each is measured once"
@@ -60,8 +60,8 @@ def test_what_cannot_be_read_or_was_kept_by_another_version_is_measured_again(ke
 
 
 def test_measuring_finds_every_speed():
-    found = speed.measure_speed()
-    numbers = [v for v in speed.asdict(found).values() if isinstance(v, float)]
+    found = machine.measure_speed()
+    numbers = [v for v in machine.asdict(found).values() if isinstance(v, float)]
     assert all(number > 0 for number in [*numbers, *found.solves.values(), *found.loops.values()])
     assert (set(found.solves), set(found.loops)) == (set(SOLVABLE), {"music", "conv"})
 
@@ -71,8 +71,8 @@ def test_waiting_for_a_processor_is_not_taken_for_work():
         time.sleep(0.02)  # as if others had the processor
         sum(range(100_000))
 
-    working = speed._seconds(lambda: sum(range(100_000)))
-    assert working / 3 < speed._seconds(held_up) < 3 * working
+    working = machine._seconds(lambda: sum(range(100_000)))
+    assert working / 3 < machine._seconds(held_up) < 3 * working
     assert working < 0.01
 
 
@@ -90,7 +90,7 @@ def test_a_forecast_is_near_the_work_it_forecasts(methods):
     trials, threads = spec.expand(), torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        forecast = stack_seconds(trials, speed.measure_speed())
+        forecast = stack_seconds(trials, machine.measure_speed())
         run_trials(trials[:1])  # loads data and compiles what has to be compiled
         start = time.thread_time()
         run_trials(trials)

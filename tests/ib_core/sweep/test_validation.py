@@ -10,11 +10,11 @@ from torch import nn
 from ib_core import Data, Task, run_sweep
 from ib_core.datasets import Split, load_dataset
 from ib_core.errors import IBError, MisuseError
-from ib_core.seeding import hold_out
 from ib_core.sweep import SweepSpec, TrialSpec, fingerprint, plan_shards, run_trials, specs_of
 from ib_core.sweep.request import body_of, command_words, read_body
 from ib_core.tasks import OWN_TASKS, build_workload, paper_task
-from ib_core.tasks.rows_of_data import FetchedRows, Rows
+from ib_core.tasks.randomness import hold_out
+from ib_core.tasks.stacked_model import FetchedRows, Rows
 
 HELD = {"validation": 0.2}
 ADDRESS = "e8fea8c6c3d2752c63a02ba4a5d0b2b8a61d04ef709bdb84882604406523af99"

@@ -3,9 +3,9 @@ import torch
 
 from ib_core.datasets import DATASETS, load_dataset
 from ib_core.errors import IBError
-from ib_core.seeding import streams
 from ib_core.tasks import TASKS, build_workload, find_task, parameter_count
 from ib_core.tasks.losses import LOSSES, accuracy
+from ib_core.tasks.randomness import streams
 
 OFFLINE = [
     "digits_mlp",
@@ -214,6 +214,6 @@ def test_music_is_measured_as_piece_by_piece_however_many_frames_fit(profile, ro
     for piece in pieces:
         workload._piece = piece
         alone.append(workload.losses(model).detach())
-    monkeypatch.setattr("ib_core.tasks.pieces.EVALUATION_STATES", room)
+    monkeypatch.setattr("ib_core.tasks.workloads.EVALUATION_STATES", room)
     together = workload._measure(model, pieces)
     torch.testing.assert_close(together, torch.stack(alone).mean(0))

@@ -1,4 +1,4 @@
-"""Families: a body whose settings are lists, as one body for every combination of their values.
+"""From a body to sweeps: one, those of a preset, and one for every combination of listed values.
 
 Shapes, sizes and penalties make a sweep each, since their trials cannot share a stack or an
 answer's row. What a method's name can say (schedule, warm-up, options of its own) makes further
@@ -10,11 +10,14 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from ib_core.errors import InvalidSpec, UnknownName
+from ib_core.errors import InvalidSpec, UnknownName, lookup
 from ib_core.methods import OF_EVERY_METHOD, find_method, split_name
 from ib_core.options import Option
+from ib_core.sweep import request
+from ib_core.sweep.presets import PRESETS
 from ib_core.sweep.settings import SETTINGS
-from ib_core.sweep.values import InPart, refuse_repeats
+from ib_core.sweep.spec import COMMON_OPTIONS, MOST_TRIALS, SweepSpec
+from ib_core.sweep.values import InPart, count_seeds, log_grid, refuse_repeats
 from ib_core.tasks import Task, find_task
 from ib_core.written import Unreadable
 
@@ -23,6 +26,80 @@ Body = dict[str, Any]
 USUAL_METHODS = ("eb", "ib")
 #: Settings of a sweep that a method's name says.
 OF_METHODS = ("schedule", "warmup")
+
+
+def specs_of(body: Mapping[str, Any], *, typed: bool = False) -> tuple[SweepSpec, ...]:
+    """Return the sweeps a body asks for: one, or those of its `preset`.
+
+    What the body says besides the preset's name replaces the preset's own settings, so
+    `{"preset": "paper/05_jsb_chorales", "seeds": 1}` is a cheap look at it.
+
+    Args:
+        body: As the API takes it; `request.read_body` reads it.
+        typed: Whether a person typed the values, so that texts stand for numbers.
+
+    Raises:
+        IBError: With one sentence that names the field.
+    """
+    given = request.read_body(body, typed=typed)
+    given.pop("note", None)
+    if given.pop("where", None) == request.AGENTS or given.pop("settings", None):
+        raise InvalidSpec(
+            "Cells of agents wait for programs elsewhere; nothing here can train them.",
+            field="where",
+            hint="Submit the sweep to a server, and claim its cells with `etascope agent`.",
+        )
+    name = given.pop("preset", None)
+    if name is None:
+        return _varied(given, typed)
+    preset = lookup("preset", name, PRESETS, field="preset")
+    if name.startswith("paper/") and "validation" in given.get("options", {}):
+        raise InvalidSpec(
+            "The paper's studies train on all rows; leave validation out, or the preset.",
+            field="options.validation",
+        )
+    sweeps = map(request.read_body, preset.sweeps(given.get("profile", "text")))
+    return tuple(spec for sweep in sweeps for spec in _varied(beside(sweep, given), typed))
+
+
+def bodies_of(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a body of one task as bodies of one value a setting: the sweeps it is stored as."""
+    return [_sayable(one) for one in expand(request.read_body(body), most=MOST_TRIALS)]
+
+
+def _sayable(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a body as people write it: a task's own options stand under `vary`."""
+    options = body.get("options", {})
+    own = {name: [value] for name, value in options.items() if name not in COMMON_OPTIONS}
+    if not own:
+        return body
+    common = {name: value for name, value in options.items() if name in COMMON_OPTIONS}
+    return {**body, "options": common, "vary": own}
+
+
+def _varied(body: Mapping[str, Any], typed: bool) -> tuple[SweepSpec, ...]:
+    """Return one sweep for every combination of the values that settings are given as lists."""
+    bodies = expand(body, most=MOST_TRIALS, typed=typed)
+    first = _spec(bodies[0])
+    if (count := first.size * len(bodies)) > MOST_TRIALS:
+        raise too_many(body, count, MOST_TRIALS)
+    return (first, *(_spec(one) for one in bodies[1:]))
+
+
+def _spec(body: Mapping[str, Any]) -> SweepSpec:
+    settings = {key: value for key, value in body.items() if key not in ("task", "clip")}
+    defaults = find_task(body["task"]).defaults(settings.get("profile", "text"))
+    rates = settings.get("learning_rates", defaults.learning_rates)
+    if isinstance(rates, Mapping) and "find" in rates:
+        settings["search"], rates = rates, defaults.learning_rates
+    elif isinstance(rates, Mapping):
+        rates = log_grid(rates["from"], rates["to"], rates["count"])
+    seeds = settings.get("seeds", defaults.seeds)
+    settings["learning_rates"] = rates
+    settings["seeds"] = count_seeds(seeds) if isinstance(seeds, int) else seeds
+    clip = body.get("clip")
+    settings["clips"] = tuple(clip) if isinstance(clip, list | tuple) else (clip,)
+    return SweepSpec.create(body["task"], **settings)
 
 
 def expand(body: Mapping[str, Any], *, most: int, typed: bool = False) -> list[Body]:

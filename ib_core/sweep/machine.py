@@ -1,18 +1,26 @@
-"""How fast this machine is at the few things training is made of."""
+"""This machine: how fast it is at the few things training is made of, its devices, its software.
+
+Torch is imported in the functions that need it: whoever only plans with a kept speed need not
+carry it.
+"""
 
 import json
+import platform
+import subprocess
 import time
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
+from ib_core.errors import InvalidSpec
 from ib_core.updates import SOLVABLE
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
 
@@ -143,9 +151,6 @@ def measure_speed(
     return replace(speed, solves=speed.solves | solves, loops=speed.loops | loops)
 
 
-# Torch is imported in these, because whoever only plans with a kept speed need not carry it.
-
-
 def _measure_basics() -> Speed:
     """Measure what every task is made of."""
     import torch
@@ -243,3 +248,75 @@ def _worked(work: Callable[[], object], seconds: float = 0.05) -> float:
         work()
         calls += 1
     return (time.thread_time() - start) / calls
+
+
+# --- What a result is made with: versions, device, threads and source revision
+
+
+@cache
+def source_revision() -> str | None:
+    """Return the git commit of the source tree, `+` behind it if it has changes; None outside."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return None
+    try:
+        commit, changed = (
+            subprocess.run(
+                ["git", "-C", str(root), *command],
+                capture_output=True,
+                text=True,
+                timeout=5,
+                check=True,
+            ).stdout.strip()
+            for command in (("rev-parse", "--short=12", "HEAD"), ("status", "--porcelain", "-uno"))
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return commit + ("+" if changed else "")
+
+
+def environment(device: "torch.device") -> dict[str, str | int | None]:
+    """Return the part of a trial's record that describes the machine and the software."""
+    import numpy as np
+    import torch
+
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "platform": platform.system(),
+        "device": str(device),
+        "device_name": name,
+        "threads": torch.get_num_threads(),
+        "git": source_revision(),
+    }
+
+
+def choose_device(name: str = "auto") -> "torch.device":
+    """Return the torch device for `auto`, `cpu`, `cuda`, `cuda:1` or `mps`.
+
+    Raises:
+        InvalidSpec: If this machine has no such device.
+    """
+    import torch
+
+    if name == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda")
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    present = {
+        "cpu": 1,
+        "cuda": torch.cuda.device_count(),
+        "mps": int(torch.backends.mps.is_available()),
+    }
+    kind, _, index = name.partition(":")
+    number = int(index) if index.isdigit() else 0
+    if kind not in present or (index and not index.isdigit()) or number >= present[kind]:
+        have = ", ".join(kind for kind, count in present.items() if count)
+        raise InvalidSpec(
+            f"This machine has no device {name!r}; it has {have}.",
+            field="device",
+            hint="Use auto to take the best one there is.",
+        )
+    return torch.device(name)

@@ -1,9 +1,11 @@
-"""Piecewise-cubic stand-ins for smooth activations, so that the rule of Sec. 4.4 applies to them.
+"""Every activation by name with its rule; and the smooth ones' piecewise-cubic stand-ins.
 
-Each is once continuously differentiable, has the exact slopes of its activation in both tails, is
-monotone if its activation is, and is nowhere further from it than `APPROXIMATION_ERROR` says. The
-knots were placed, and values and slopes in them chosen, to make the largest error smallest with as
-few pieces as keep it below 1e-3 in value and 1e-2 in slope: the rule's cost is in their number.
+One that is solved exactly is the module of its name. For a smooth one the rule of Sec. 4.4 solves
+for a stand-in, which is once continuously differentiable, has the exact slopes of its activation in
+both tails, is monotone if its activation is, and is nowhere further from it than
+`APPROXIMATION_ERROR` says. The knots were placed, and values and slopes in them chosen, to make the
+largest error smallest with as few pieces as keep it below 1e-3 in value and 1e-2 in slope: the
+rule's cost is in their number.
 
 By symmetry one half-line tells all. Tables are of the gap between an activation and the line it
 approaches, (distance from 0, gap, slope of the gap), up to the distance where the gap is taken
@@ -13,12 +15,14 @@ the gap above its lower limit -1.
 """
 
 import math
+from importlib import import_module
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ib_core.errors import lookup
 from ib_core.kernels import CUBICS, solved
 from ib_core.updates import SOLVABLE, ErrorBound
 from ib_core.updates.node import Activation, AlphaRule, Scalar
@@ -158,3 +162,14 @@ SMOOTH: dict[str, Activation] = {
         ("elu", F.elu, lambda s, b: _aten.elu_backward(b, 1, 1, 1, False, s), (0, 1)),
     )
 }
+
+ACTIVATIONS: dict[str, Activation] = {
+    name: SMOOTH[name] if bound else import_module(f"ib_core.updates.{name}").ACTIVATION
+    for name, bound in SOLVABLE.items()
+}
+ALPHA_RULES: dict[str, AlphaRule] = {name: one.alpha for name, one in ACTIVATIONS.items()}
+
+
+def alpha_rule(name: str) -> AlphaRule:
+    """Return the rule of an activation, or raise `UnknownName` listing those that have one."""
+    return lookup("activation", name, ALPHA_RULES)
