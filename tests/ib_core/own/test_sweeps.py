@@ -17,11 +17,11 @@ from ib_core.methods import (
     OWN_METHODS,
     find_method,
     method_of_class,
-    probe,
     torch_optimizers,
 )
 from ib_core.own import manifest, register_file, register_word
 from ib_core.sweep import Guard, Observer, TrialResult, run_all, run_trials, specs_of
+from ib_core.sweep.ways import probe
 from ib_core.tasks import OWN_TASKS, build_workload, find_task, paper_task
 from ib_core.tasks.randomness import tensor_hash
 from tests.ib_core.own.models import rows
