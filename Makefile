@@ -28,5 +28,6 @@ race:  ## train the start page's stored race anew
 studies:  ## train what is missing of the stored studies of the field
 	.venv/bin/python -m ib_core.reproduction studies
 
-methods:  ## train what is missing of the stored comparison of all methods
+methods:  ## train what is missing of the stored comparison of all methods, and time their steps
 	.venv/bin/python -m ib_core.reproduction methods
+	.venv/bin/etascope bench methods --into docs/benchmarks.md --json ib_core/reproduction/methods_bundle/step_costs.json

@@ -286,10 +286,7 @@ def measure(timing_id: int, *, worker: Worker, stopping: StopFlag) -> None:
         log.exception("Timing %d failed.", timing_id)
         _fail_timing(claim, explain(error), stopping)
         return
-    results = {
-        name: {"value": one.value, "low": one.low, "high": one.high, "rounds": one.rounds}
-        for name, one in found.items()
-    }
+    results = timings.told(found)
     threads = f"{worker.threads} thread{'s' if worker.threads > 1 else ''}"
     where = f"{device} ({worker.device_name or worker.host}, {threads})"
 

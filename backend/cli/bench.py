@@ -19,7 +19,8 @@ def bench(
     what: Annotated[
         str,
         typer.Argument(
-            help="core, sweep, edge, own, launches, gpu, service, agents, ui, crowd or history"
+            help="core, methods, sweep, edge, own, launches, gpu, service, agents, ui, crowd or "
+            "history"
         ),
     ] = "sweep",
     full: Annotated[bool, typer.Option(help="More rounds and longer sweeps.")] = False,
@@ -71,6 +72,26 @@ def _core(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
         for result in race_steps(quick=not full, tell=tell)
     ]
     return {"benchmark": "core", "surroundings": surroundings(), "rows": rows}
+
+
+def _methods(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
+    from backend.services.timings import race_networks
+    from ib_core.bench import surroundings
+    from ib_core.reproduction import find_bundle
+
+    seconds = 120.0 if full else 20.0
+    races = race_networks(find_bundle("methods").results, seconds=seconds, tell=tell)
+    rows = [
+        {
+            "step of": race["network"]["task"],
+            "method": name,
+            "over EB": f"{one['value']:.3g} ({one['low']:.3g} to {one['high']:.3g})",
+            "rounds": one["rounds"],
+        }
+        for race in races
+        for name, one in race["results"].items()
+    ]
+    return {"benchmark": "methods", "surroundings": surroundings(), "rows": rows, "races": races}
 
 
 def _sweep(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
@@ -252,6 +273,7 @@ def _history(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
 
 BENCHMARKS: dict[str, Callable[[bool, Callable[[str], None]], dict[str, Any]]] = {
     "core": _core,
+    "methods": _methods,
     "sweep": _sweep,
     "edge": _edge,
     "own": _own,

@@ -17,7 +17,7 @@ from backend.services.analysis import (
     Key,
     Measure,
     Series,
-    canonical,
+    key_of_spec,
     score_plots,
     scorecard_csv,
     to_answers,
@@ -28,7 +28,6 @@ from backend.services.analysis import (
 from ib_core.errors import InvalidSpec
 from ib_core.metrics import KINDS
 from ib_core.sweep import (
-    ENGINE_VERSION,
     Book,
     Observer,
     Outcome,
@@ -102,22 +101,7 @@ def series_of(results: Sequence[TrialResult]) -> list[Series]:
     found: dict[Key, Series] = {}
     for number, result in enumerate(results):
         spec = result.spec
-        key = Key(
-            study_id=0,
-            task=spec.task,
-            profile=spec.profile,
-            method=spec.method,
-            batch_rule=spec.batch_rule,
-            activation=spec.activation,
-            clip=spec.clip,
-            mu=spec.mu,
-            epochs=spec.epochs,
-            batch_size=spec.batch_size,
-            options=canonical(spec.as_dict()["options"]),
-            imported=False,
-            engine_version=ENGINE_VERSION,
-            data_hash=result.record.get("data"),
-        )
+        key = key_of_spec(spec, result.record.get("data"))
         series = found.setdefault(key, Series(key))
         if result.outcome is Outcome.FAILED:
             series.failed += 1

@@ -20,7 +20,7 @@ from backend.db import clock, insert_for, insert_many, lock_table
 from backend.models import CurveRow, StudyRow, SweepRow, SweepTrialRow, TrialRow
 from backend.paper import read_findings
 from backend.schemas import PaperRead, StudyCreate
-from backend.services import studies
+from backend.services import studies, timings
 from backend.services.trials import COUNTED, curve_row, ids_at, result_columns, spec_of
 from ib_core.datasets import DATASETS
 from ib_core.errors import CorruptData
@@ -95,6 +95,7 @@ def store_bundle(session: Session, *, bundle: Bundle, source: str) -> StoredBund
     ids = ids_at(session, by_address)
     for study in found:
         _store_study(session, study, held, ids, source)
+    timings.store_races(session, bundle.step_costs(), source=source)
     return StoredBundle(len(found), len(by_address), new, len(bundle.results) - len(held))
 
 

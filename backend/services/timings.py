@@ -1,23 +1,30 @@
 """What a step costs, measured: asked for, leased to a worker, and shown in scorecards.
 
 A row is a race of methods on one network, an errand of one worker. A race is short, so a lease is
-not renewed; it is simply long.
+not renewed; it is simply long. A bundle may bring races along, which count until one is run here.
 """
 
-from collections.abc import Mapping
+import math
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, select
+from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
+from backend.db import clock
 from backend.errors import Conflict
 from backend.models import ShardState, SweepRow, SweepTrialRow, TimingRow, TrialRow
 from backend.schemas import TimingRead, TimingsRead
 from backend.services import analysis
 from backend.services.analysis import Key
 from backend.services.errands import OPEN, Errands
+from ib_core.errors import CorruptData
 from ib_core.sweep import ENGINE_VERSION, TrialSpec, read_options
+
+if TYPE_CHECKING:
+    from ib_core.bench import Ratio
 
 BASELINE = "eb"
 #: Longer than any race; a worker that is known to have died is not waited for.
@@ -57,11 +64,7 @@ def request(
     Raises:
         Conflict: The study holds nothing that could be timed here.
     """
-    networks: dict[str, Network] = {}
-    for key in _keys(session, study_id):
-        alone: Network = (analysis.network_of(key), {BASELINE: {}})
-        _, methods = networks.setdefault(analysis.network_hash(key), alone)
-        methods[analysis.name_of(key)] = analysis.method_of(key)
+    networks = _networks(_keys(session, study_id))
     if not networks:
         raise Conflict(
             "This study has no trials of this engine, so there is no network to time.",
@@ -82,6 +85,16 @@ def request(
             session.flush()
             new.append(row.id)
     return of_study(session, study_id=study_id), new
+
+
+def _networks(keys: Iterable[Key]) -> dict[str, Network]:
+    """Return what can be timed, by address: the networks of series, and their methods."""
+    networks: dict[str, Network] = {}
+    for key in keys:
+        alone: Network = (analysis.network_of(key), {BASELINE: {}})
+        _, methods = networks.setdefault(analysis.network_hash(key), alone)
+        methods[analysis.name_of(key)] = analysis.method_of(key)
+    return networks
 
 
 def _asked_for(
@@ -150,8 +163,12 @@ def claim(session: Session, *, timing_id: int, worker: str) -> TimingClaim | Non
             TimingRow.id == timing_id
         )
     ).one()
-    trials = {name: _trial(network, name, own) for name, own in methods.items()}
-    return TimingClaim(timing_id, lease, device, trials)
+    return TimingClaim(timing_id, lease, device, _trials(network, methods))
+
+
+def _trials(network: Mapping[str, Any], methods: Mapping[str, Any]) -> dict[str, TrialSpec]:
+    """Return what takes steps in a race, by name."""
+    return {name: _trial(network, name, own) for name, own in methods.items()}
 
 
 def _trial(network: Mapping[str, Any], name: str, own: Mapping[str, Any]) -> TrialSpec:
@@ -170,7 +187,7 @@ def _trial(network: Mapping[str, Any], name: str, own: Mapping[str, Any]) -> Tri
 def finish(
     session: Session, *, claim: TimingClaim, results: Mapping[str, Any], measured_on: str
 ) -> bool:
-    """Store what was measured; False if the lease was lost."""
+    """Store what was measured, as `told` says it; False if the lease was lost."""
     found = {"results": dict(results), "measured_on": measured_on[:300]}
     return RACES.finish(session, id=claim.timing_id, lease=claim.lease, **found)
 
@@ -178,3 +195,84 @@ def finish(
 def fail(session: Session, *, claim: TimingClaim, error: str) -> bool:
     """Give the race back because it broke, for good after a few attempts."""
     return RACES.fail(session, id=claim.timing_id, lease=claim.lease, error=error)
+
+
+def told(results: Mapping[str, "Ratio"]) -> dict[str, dict[str, float]]:
+    """Return ratios as they are stored."""
+    return {
+        name: {"value": one.value, "low": one.low, "high": one.high, "rounds": one.rounds}
+        for name, one in results.items()
+    }
+
+
+# --- races that a bundle brings along
+
+
+def race_networks(
+    trials: Iterable[TrialSpec],
+    *,
+    seconds: float,
+    tell: Callable[[str], None] = lambda _: None,
+) -> list[dict[str, Any]]:
+    """Race the methods of some trials on each of their networks, here; return what bundles keep.
+
+    Args:
+        trials: What names networks and methods; their rates and seeds do not matter.
+        seconds: About how long to race on one network.
+        tell: Called with every network's task.
+    """
+    from ib_core.bench import race_methods, surroundings
+
+    keys = sorted({analysis.key_of_spec(trial) for trial in trials}, key=analysis.series_order)
+    threads = surroundings()["threads"]
+    where = f"cpu ({platform.machine()}, {threads} thread{'s' if threads > 1 else ''})"
+    found = []
+    for network, methods in _networks(keys).values():
+        tell(network["task"])
+        ratios = race_methods(_trials(network, methods), baseline=BASELINE, seconds=seconds)
+        race = {"network": network, "methods": methods, "results": told(ratios)}
+        found.append({**race, "measured_on": where})
+    return found
+
+
+def store_races(session: Session, races: Sequence[Mapping[str, Any]], *, source: str) -> int:
+    """Store a bundle's races on networks that nobody has timed here; return how many.
+
+    Raises:
+        CorruptData: One of them is no race.
+    """
+    rows = {row["network_hash"]: row for row in (_row(race, source) for race in races)}
+    known = select(TimingRow.network_hash).where(
+        TimingRow.network_hash.in_(rows), TimingRow.state == ShardState.DONE
+    )
+    for timed in set(session.scalars(known)):
+        del rows[timed]
+    if rows:
+        session.execute(insert(TimingRow).values(finished_at=clock()), list(rows.values()))
+    return len(rows)
+
+
+def _row(race: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """Return a race as a row; its address is computed, not believed."""
+    try:
+        network, methods, results = race["network"], race["methods"], race["results"]
+        trials = _trials(network, methods)
+        ratios = [one[name] for one in results.values() for name in ("value", "low", "high")]
+        possible = results.keys() <= trials.keys() and all(0 < x < math.inf for x in ratios)
+        least = min(int(one["rounds"]) for one in results.values())
+        measured_on = str(race["measured_on"])
+        (address,) = _networks(map(analysis.key_of_spec, trials.values()))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CorruptData(f"A race of {source} cannot be read ({error!r}).") from None
+    if not possible or least < 1:
+        raise CorruptData(f"A race of {source} has results that no race could have.")
+    return {
+        "state": ShardState.DONE,
+        "device": "cpu",
+        "network_hash": address,
+        "network": network,
+        "methods": methods,
+        "results": results,
+        "measured_on": f"{measured_on}, as {source} brought it"[:300],
+        "attempts": 1,
+    }

@@ -36,7 +36,7 @@ from ib_core.sweep import (
 #: The names of the bundles that come with the program; the first is the paper's.
 SHIPPED, SHIPPED_METHODS, SHIPPED_STUDIES = SHIPPED_NAMES = ("paper", "methods", "studies")
 PACKED, JOURNAL, STUDIES = ".jsonl.gz", ".jsonl", "studies.json"
-RUN_TIMES = "run_times.json"
+RUN_TIMES, STEP_COSTS = "run_times.json", "step_costs.json"
 #: A lock that takes longer than this is held by another run, and waiting for it is worth a word.
 PATIENCE_SECONDS = 1.0
 _REMEDY = "Get the bundle again, or delete the file: `report paper --run` makes its content anew."
@@ -65,11 +65,10 @@ def find_bundle(name: str | Path) -> "Bundle":
 
 def shipped_run_times() -> dict[str, Any]:
     """Return the run times of the shipped bundle, without reading its trials."""
-    return _run_times(shipped_folder())
+    return _measured(shipped_folder() / RUN_TIMES)
 
 
-def _run_times(folder: Path) -> dict[str, Any]:
-    path = folder / RUN_TIMES
+def _measured(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text()) if path.is_file() else {}
     except ValueError as error:
@@ -186,7 +185,11 @@ class Bundle:
 
     def run_times(self) -> dict[str, Any]:
         """Return IB's measured overheads and what they were measured on; empty: not measured."""
-        return _run_times(self.folder) or self._lent_run_times
+        return _measured(self.folder / RUN_TIMES) or self._lent_run_times
+
+    def step_costs(self) -> list[dict[str, Any]]:
+        """Return races of methods on the bundle's networks; `etascope bench methods` makes them."""
+        return list(_measured(self.folder / STEP_COSTS).get("races", []))
 
     def keep_run_times(self, measured: Mapping[str, Any]) -> None:
         """Keep measured overheads."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from ib_core.errors import IBError
 from ib_core.methods import METHODS, OF_EVERY_METHOD, find_method, place, split_name
 from ib_core.options import Option
+from ib_core.sweep import ENGINE_VERSION, TrialSpec
 from ib_core.sweep.request import typed_form
 from ib_core.tasks import find_task
 
@@ -129,6 +130,26 @@ class Series:
     rows: list[Finished] = field(default_factory=list)
     unfinished: int = 0
     failed: int = 0
+
+
+def key_of_spec(spec: TrialSpec, data_hash: str | None = None) -> Key:
+    """Return the key of a trial that is in no database."""
+    return Key(
+        study_id=0,
+        task=spec.task,
+        profile=spec.profile,
+        method=spec.method,
+        batch_rule=spec.batch_rule,
+        activation=spec.activation,
+        clip=spec.clip,
+        mu=spec.mu,
+        epochs=spec.epochs,
+        batch_size=spec.batch_size,
+        options=canonical(spec.as_dict()["options"]),
+        imported=False,
+        engine_version=ENGINE_VERSION,
+        data_hash=data_hash,
+    )
 
 
 def canonical(options: dict[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """What a step costs: asked for once, measured by one worker at a time, shown wherever it holds."""
 
+import json
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from backend.models import TimingRow
 from backend.queue import Queue, Reaper
 from backend.services import timings
 from backend.settings import get_settings
+from ib_core.errors import CorruptData
+from ib_core.sweep import specs_of
 
 MEASURED = {
     "eb": {"value": 1.0, "low": 1.0, "high": 1.0, "rounds": 40},
@@ -161,3 +164,56 @@ def test_a_dead_workers_race_is_taken_back_at_once(api: TestClient, trained: int
     with reading() as session:
         assert timings.RACES.pending(session)
     assert measure(timing_id, worker="two")
+
+
+SPEC = {"task": "toy/quadratic", "methods": ["eb", "ib"], "learning_rates": [0.1], "seeds": 1}
+
+
+@pytest.fixture(scope="module")
+def races() -> list[dict[str, Any]]:
+    """Real races of the network that `submit` trains."""
+    trials = [trial for spec in specs_of(SPEC) for trial in spec.expand()]
+    found = timings.race_networks(trials, seconds=0.1)
+    return list(json.loads(json.dumps(found)))  # as a file gives it back
+
+
+def store(races: list[dict[str, Any]]) -> int:
+    with transaction() as session:
+        return timings.store_races(session, races, source="a bundle")
+
+
+def test_what_a_bundle_brings_counts_until_it_is_measured_here(
+    api: TestClient, study: int, submit, train, queue, races
+) -> None:
+    submit()
+    train()
+    (race,) = races
+    assert store(races) == 1
+    found = cost(api, study)
+    assert found["value"] == race["results"]['ib {"batch_rule": "own"}']["value"]
+    assert "as a bundle brought it" in found["note"]
+    assert store(races) == 0  # twice is once
+    ask(api, study)
+    assert measure(queue.timing_ids.pop())
+    assert store(races) == 0
+    assert cost(api, study)["value"] == 1.33
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"network": None},
+        {"network": {"task": "toy/quadratic"}},
+        {"methods": {"eb": {"nonsense": 1}}},
+        {"results": {}},
+        {"results": {"eb": {"value": "1", "low": 1, "high": 1, "rounds": 3}}},
+        {"results": {"eb": {"value": float("nan"), "low": 1, "high": 1, "rounds": 3}}},
+        {"results": {"eb": {"value": 1, "low": 1, "high": 1, "rounds": 0}}},
+        {"results": {"muon": {"value": 1, "low": 1, "high": 1, "rounds": 3}}},
+    ],
+)
+def test_what_is_no_race_is_refused_and_nothing_stored(database, races, wrong) -> None:
+    with pytest.raises(CorruptData, match="A race of a bundle"):
+        store([races[0], {**races[0], **wrong}])
+    with reading() as session:
+        assert session.scalar(sa.select(sa.func.count(TimingRow.id))) == 0
