@@ -99,7 +99,6 @@ NOUNS = frozenset(
         "history",
         "paper",
         "reproduction",
-        "sensitivity",
         "start",
         "studies",
         "study",

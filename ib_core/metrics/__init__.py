@@ -21,13 +21,9 @@ module             owns
 `across`           many tasks: ranks, profiles, chances
 `curve`            `SeedResult`, `RatePoint`, `RateCurve`: results; means and bands to draw
 `paired`           capped differences by (rate, seed) with Wilcoxon's test
-                   *what follows is what the reproduction's verdicts are made of*
-`registry`         `METRICS`: names, definitions, citations; `scorecard()`: all, by method
+`learning`         losses over training: the seeds of one rate together
 `paper`            its threshold and divergence rate, headroom, probability; the flop bound
                    on IB's overhead, and what the paper prints
-`sensitivity`      best rate, LR sensitivity, robust range, best of k, the recommendation
-`means`            observed and resampled mean curves: what metrics are computed from; losses
-                   over training: the seeds of one rate together
 ================== ========================================================================
 
 Three rules hold everywhere. A mean over seeds of which one is not finite is no number and counts
@@ -53,8 +49,8 @@ from ib_core.metrics.curve import (
     SeedResult,
 )
 from ib_core.metrics.edge import RateCell, Strip
-from ib_core.metrics.means import LEARNING, LearningCurve, SeedCurve, learning_curve
-from ib_core.metrics.number import MetricValue, Number, number_text, rate_text, smooth
+from ib_core.metrics.learning import LEARNING, LearningCurve, SeedCurve, learning_curve
+from ib_core.metrics.number import Number, number_text, rate_text, smooth
 from ib_core.metrics.paired import (
     DIFFERENCE,
     WILCOXON,
@@ -65,6 +61,7 @@ from ib_core.metrics.paired import (
 )
 from ib_core.metrics.paper import (
     ALPHA_FLOPS,
+    PAPER,
     PRINTED_OVERHEADS,
     LayerShape,
     OverheadBound,
@@ -74,7 +71,6 @@ from ib_core.metrics.paper import (
     paper_threshold,
     sensible_threshold,
 )
-from ib_core.metrics.registry import METRICS, PAPER, Metric, scorecard
 from ib_core.metrics.scoring import (
     KINDS,
     NUMBERS,
@@ -83,7 +79,6 @@ from ib_core.metrics.scoring import (
     score_task,
     score_tasks,
 )
-from ib_core.metrics.sensitivity import recommendation
 from ib_core.metrics.task_table import TaskTable
 from ib_core.metrics.words import advice, answer, which_method
 
@@ -94,7 +89,6 @@ __all__ = [
     "DIFFERENCE",
     "KINDS",
     "LEARNING",
-    "METRICS",
     "MIDDLE_HALF",
     "NUMBERS",
     "PAPER",
@@ -104,8 +98,6 @@ __all__ = [
     "BandKind",
     "LayerShape",
     "LearningCurve",
-    "Metric",
-    "MetricValue",
     "Number",
     "NumberKind",
     "OverheadBound",
@@ -135,10 +127,8 @@ __all__ = [
     "performance_profiles",
     "rank_test",
     "rate_text",
-    "recommendation",
     "score_task",
     "score_tasks",
-    "scorecard",
     "sensible_threshold",
     "smooth",
     "which_method",

@@ -9,7 +9,7 @@ robustness number is unchanged by such a shift, and the best one still reads as 
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import inf, isfinite
@@ -88,11 +88,6 @@ class SeedResult:
             return None
         finite = self.finite_loss
         return self.initial_loss if finite is None else min(finite, self.initial_loss)
-
-    def capped(self) -> "SeedResult":
-        """Return the result with its loss capped, where an initial loss is known."""
-        capped = self.capped_loss
-        return self if capped is None else replace(self, loss=capped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,15 +220,6 @@ class RateCurve:
         for lr, result in results:
             by_rate[lr].append(result)
         return cls(tuple(RatePoint(lr, tuple(found)) for lr, found in by_rate.items()))
-
-    def capped(self) -> "RateCurve":
-        """Return the curve of capped losses; a seed without an initial loss keeps its own."""
-        return RateCurve(
-            tuple(
-                RatePoint(point.lr, tuple(result.capped() for result in point.results))
-                for point in self.points
-            )
-        )
 
     @property
     def lrs(self) -> tuple[float, ...]:

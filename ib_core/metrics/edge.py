@@ -27,6 +27,7 @@ from ib_core.metrics.number import (
     listed,
     number_text,
     rate_text,
+    ratio_side,
     seeds_note,
     unknown,
 )
@@ -240,20 +241,13 @@ def headroom(ours: EdgePosterior, theirs: EdgePosterior, edges: tuple[Number, Nu
     rng = np.random.default_rng(0)
     ratio = np.quantile(ours.draws(rng) / theirs.draws(rng), TAILS)
     value = one.value / two.value
-    least = "above" in (one.censored, _opposite(two.censored))
-    most = "below" in (one.censored, _opposite(two.censored))
     low = None if one.low is None or two.high is None else min(float(ratio[0]), value)
     high = None if one.high is None or two.low is None else max(float(ratio[1]), value)
     if n < LEAST_SEEDS:
         low = high = None
-    side: Censored = "above" if least else "below" if most else "none"
+    side = ratio_side(one.censored, two.censored)
     rough = "" if ours.monotone and theirs.monotone else NOT_MONOTONE
     return Number(value, low, high, side, n, note=joined(rough, seeds_note(n)))
-
-
-def _opposite(side: Censored) -> Censored:
-    sides: dict[Censored, Censored] = {"above": "below", "below": "above", "none": "none"}
-    return sides[side]
 
 
 @dataclass(frozen=True, slots=True)

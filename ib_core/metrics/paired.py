@@ -10,8 +10,7 @@ from math import erfc, isfinite, sqrt
 import numpy as np
 
 from ib_core.metrics.curve import RateCurve, SeedResult
-from ib_core.metrics.means import ROUNDING, MeanCurves
-from ib_core.metrics.number import Flags, Floats, Ints, Reading, smooth
+from ib_core.metrics.number import Floats, Ints, smooth
 
 DIFFERENCE = (
     "Capped loss of one method minus the other's for the same learning rate and seed; negative "
@@ -252,39 +251,3 @@ def _mean_of_rates(table: Floats, whole: Floats) -> float:
     left = _nanmean(table.T) if len(table) else np.full(whole.shape[1], np.nan)
     means = np.where(np.isnan(left), _nanmean(whole.T), left)
     return float(means[~np.isnan(means)].mean())
-
-
-def better_than(method: MeanCurves, eb: MeanCurves) -> Reading:
-    """Return 1 where a method is better than EB over the whole grid, 0 where it is not.
-
-    Whether the mean over the grid of the mean losses is lower than EB's (the paper's "15 of 17").
-
-    The grid is the rates both have. A mean that is not finite is higher than any other, so the
-    method without one wins; rates at which neither mean is finite are left out. Undefined where
-    each has one the other has not.
-    """
-    if method is eb:
-        return Reading.undefined(method.shape, "This is the baseline itself.")
-    _, ours, theirs = np.intersect1d(method.lrs, eb.lrs, return_indices=True)
-    one, two = method.mean[:, ours], eb.mean[:, theirs]
-    lost_one, lost_two = np.isnan(one), np.isnan(two)
-    kept = ~(lost_one & lost_two)
-    total_one = np.where(kept & ~lost_one, one, 0).sum(axis=1)
-    total_two = np.where(kept & ~lost_two, two, 0).sum(axis=1)
-    lower = total_one < total_two - ROUNDING * np.abs(total_two)
-    one_loses: Flags = (lost_one & kept).sum(axis=1) > 0
-    two_loses: Flags = (lost_two & kept).sum(axis=1) > 0
-    verdict = np.where(one_loses, 0.0, np.where(two_loses, 1.0, lower))
-    undecided: Flags = (one_loses & two_loses) | (kept.sum(axis=1) == 0)
-    note = _undecided(bool(undecided[0]), kept[0])
-    return Reading.of(np.where(undecided, np.nan, verdict), note=note)
-
-
-def _undecided(undecided: bool, kept: Flags) -> str:
-    if not undecided:
-        return ""
-    if not kept.size:
-        return "It shares no learning rate with EB."
-    if not kept.any():
-        return "At every common learning rate neither mean is finite."
-    return "Each has a learning rate at which only its own mean is not finite."

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from ib_core.metrics.curve import RateCurve
-from ib_core.metrics.means import ROUNDING
-from ib_core.metrics.number import Flags, Floats, Ints
+from ib_core.metrics.number import ROUNDING, Flags, Floats, Ints
 
 #: Share of what there is to gain that a good rate may give up.
 TOLERANCE = 0.1

@@ -32,6 +32,16 @@ def test_the_mean_difference_has_students_interval_over_seeds(make_curve):
     assert (row["mean_difference"].low, row["mean_difference"].high) == pytest.approx((low, high))
 
 
+def test_luck_that_two_methods_share_decides_nothing(make_curve):
+    luck = [0.0, 3.0, 1.0, 7.0, 2.0]
+    eb = make_curve({1.0: luck, 2.0: luck}, initial=9.0)
+    ib = make_curve({lr: [x - 0.1 for x in luck] for lr in (1.0, 2.0)}, initial=9.0)
+    row = score_task({"eb": eb, "ib": ib}).rows["ib"]
+    found = row["mean_difference"]
+    assert (found.low, found.value, found.high) == pytest.approx((-0.1, -0.1, -0.1))
+    assert row["chance_better"].value == 1.0
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_it_is_what_loops_count(seed):
     rng = np.random.default_rng(seed)

@@ -1,10 +1,13 @@
 import math
+from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ib_core.metrics import RateCurve, SeedResult
-from ib_core.metrics.compared import MOST_TRIES, range_weights
+from ib_core.metrics.compared import MOST_TRIES, lowest_weights, range_weights
 from ib_core.metrics.number import AS_FAR_AGAIN, AT_FARTHEST, FAR_BEYOND, jackknife, widened
 from ib_core.metrics.scoring import score_task
 from ib_core.metrics.task_table import CommonRange, TaskTable
@@ -69,6 +72,14 @@ def test_the_best_of_k_is_the_integral(seed, k):
     found = score_task(curves).best_of["ib"][k - 1].value
     expected = slow.best_of_k(slow.capped_means(curves["ib"]), *slow.common_range(curves), k)
     assert found == pytest.approx(expected, rel=2e-3)
+
+
+@given(st.lists(st.floats(-10, 10), min_size=1, max_size=5), st.integers(1, 4))
+def test_the_best_of_k_points_is_the_average_over_every_possible_draw(values, k):
+    found = np.sort(values) @ lowest_weights.__wrapped__(len(values))
+    draws = [min(draw) for draw in product(values, repeat=k)]
+    assert found[k - 1] == pytest.approx(np.mean(draws), abs=1e-9)
+    assert found.tolist() == pytest.approx(sorted(found, reverse=True), abs=1e-9)  # never hurts
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -155,6 +166,87 @@ def test_what_is_chosen_on_test_is_said_to_be(make_curve):
     row = score_task({"eb": make_curve(EB)}, on_test=True).rows["eb"]
     for name in ("best_rate", "best_mean", "best_of_3"):
         assert "Chosen on test." in row[name].note
+
+
+def test_one_unrecorded_start_leaves_no_capped_loss_rather_than_a_partial_one():
+    results = [(1.0, SeedResult(1, 0.5, 2.0)), (1.0, SeedResult(2, 0.5)), (2.0, SeedResult(1, 0.5))]
+    table = TaskTable.of({"eb": RateCurve.from_results(results)})
+    assert not table.known.any()
+    assert np.isnan(table.means).all()
+
+
+cell = st.one_of(st.none(), st.floats(0, 100), st.just(math.nan))
+
+
+@given(st.lists(st.lists(cell, min_size=1, max_size=4), min_size=1, max_size=4))
+def test_means_without_a_seed_are_those_of_the_others_written_out(make_curve, losses):
+    curve = make_curve({10.0**k: found for k, found in enumerate(losses)}, initial=7.0)
+    table = TaskTable.of({"eb": curve})
+    for row, without in zip(table.means[0], (None, *table.seeds), strict=True):
+        expected = [*slow.capped_means(curve, without).values()]
+        assert row.tolist() == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_equal_losses_are_equally_good_despite_rounding(make_curve):
+    wobbly = [0.30000000000000004, 0.3, 0.1 + 0.2, 0.3]
+    rates = (0.1, 1.0, 10.0, 100.0)
+    curve = make_curve({lr: [loss] * 3 for lr, loss in zip(rates, wobbly, strict=True)})
+    row = score_task({"eb": curve}).rows["eb"]
+    assert row["best_rate"].value == 0.1  # the lowest of those that tie
+    assert (row["good_range"].low, row["good_range"].high) == (0.1, 100.0)
+    assert row["flatness"].value == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("losses", "at", "end"),
+    [
+        ([0.5, 0.1, 0.2], 1.0, ""),
+        ([0.1, 0.2, 0.3], 0.1, "It is the lowest rate tried."),
+        ([0.3, 0.2, 0.1], 10.0, "It is the highest rate tried."),
+    ],
+)
+def test_the_best_rate_says_when_it_lies_at_the_grids_end(make_curve, losses, at, end):
+    curve = make_curve({lr: [one] * 3 for lr, one in zip((0.1, 1.0, 10.0), losses, strict=True)})
+    found = score_task({"eb": curve}).rows["eb"]["best_rate"]
+    assert (found.value, found.note) == (at, end)
+
+
+shares = st.lists(
+    st.lists(st.one_of(st.just(math.nan), st.floats(0.01, 5)), min_size=3, max_size=3),
+    min_size=5,
+    max_size=5,
+)
+
+
+@given(shares, st.floats(0.1, 10), st.floats(0, 5))
+def test_shifting_and_scaling_losses_changes_no_share(make_curve, losses, scale, shift):
+    def row(times, plus):
+        moved = {
+            10.0**k: [0.5 * times + plus if k == 0 else x * times + plus for x in found]
+            for k, found in enumerate(losses)
+        }
+        return score_task({"eb": make_curve(moved, initial=2.0 * times + plus)}).rows["eb"]
+
+    plain, moved = row(1.0, 0.0), row(scale, shift)
+    for name in ("lr_sensitivity", "flatness"):
+        assert 0 <= plain[name].value <= 1
+        assert moved[name].value == pytest.approx(plain[name].value, abs=1e-6)
+
+
+def test_more_seeds_narrow_an_interval():
+    few, many = (
+        score_task({"eb": ragged(0, 9, seeds)}).rows["eb"]["lr_sensitivity"] for seeds in (4, 100)
+    )
+    assert many.high - many.low < (few.high - few.low) / 2
+
+
+@pytest.mark.parametrize("lost", [2.0, 3.0, None])
+def test_where_nothing_learns_there_is_no_share_and_it_says_why(make_curve, lost):
+    row = score_task({"eb": make_curve({1.0: [lost] * 3, 2.0: [lost] * 3})}).rows["eb"]
+    for name in ("lr_sensitivity", "flatness", "best_rate"):
+        assert row[name].value is None
+        assert "below its initial value" in row[name].note
+    assert row["good_range"].note == "No tested rate is good."
 
 
 def test_one_explosion_costs_what_learning_nothing_costs(make_curve):

@@ -133,6 +133,12 @@ def test_the_bracket_is_what_was_seen(broke, expected):
     assert ("in between" in found.text) is (broke[4] == 1)
 
 
+def test_what_is_sound_must_be_so_at_every_lower_rate_as_well():
+    found = bracket(TaskTable.of({"eb": curve(0, 0, 1, *[0] * 7, 5)}), 0)
+    assert (found.sound_to, found.broken_from, found.before) == (0.03, 1000.0, 300.0)
+    assert "some seeds broken in between" in found.text
+
+
 def test_headroom_is_the_ratio_with_draws_of_both():
     rows = rows_of(eb=EB, ib=IB)
     room = rows["ib"]["headroom"]

@@ -5,7 +5,7 @@ import pytest
 
 from ib_core.metrics import SeedCurve, learning_curve
 from ib_core.metrics.curve import RatePoint, SeedResult
-from ib_core.metrics.means import running_mean
+from ib_core.metrics.learning import running_mean
 
 
 def slow_running_mean(losses: list[float], over: int) -> list[float]:

@@ -1,3 +1,4 @@
+import inspect
 import math
 
 import numpy as np
@@ -7,14 +8,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ib_core.metrics.curve import RateCurve, SeedResult
-from ib_core.metrics.means import MeanCurves
-from ib_core.metrics.paired import better_than, paired_differences
+from ib_core.metrics.paired import DIFFERENCE, WILCOXON, paired_differences, signed_rank
 
 table = st.lists(st.lists(st.floats(0, 10), min_size=3, max_size=3), min_size=2, max_size=2)
 
 
-def verdict(one, two, lrs=(1.0, 2.0, 3.0)):
-    return better_than(MeanCurves.of(lrs, one), MeanCurves.of(lrs, two))
+@pytest.mark.parametrize(
+    ("definition", "function"), [(DIFFERENCE, paired_differences), (WILCOXON, signed_rank)]
+)
+def test_every_function_quotes_the_definition_that_screens_show(definition, function):
+    assert definition in " ".join(inspect.getdoc(function).split())
 
 
 def test_pairs_share_rate_and_seed_and_nothing_else_is_compared():
@@ -108,45 +111,3 @@ def test_the_overall_interval_leaves_out_one_seed_at_a_time(make_curve):
     half = stats.t.ppf(0.975, 7) * stats.sem(each)
     assert found.mean == pytest.approx(each.mean())
     assert min(found.mean - found.low, found.high - found.mean) == pytest.approx(half)
-
-
-@pytest.mark.parametrize(
-    ("one", "two", "expected"),
-    [
-        ([1.0, 1.0, 1.0], [1.0, 1.0, 2.0], 1.0),
-        ([1.0, 1.0, 4.0], [2.0, 2.0, 1.0], 0.0),  # better at most rates, worse on average
-        ([1.0, 1.0, 1.0], [1.0, 1.0, 1.0], 0.0),
-        ([0.1, 0.2, 0.3], [0.3, 0.2, 0.1], 0.0),  # equal up to rounding is not better
-        ([9.0, 9.0, 9.0], [1.0, 1.0, math.nan], 1.0),
-        ([1.0, 1.0, math.nan], [9.0, 9.0, 9.0], 0.0),
-        ([1.0, 1.0, math.nan], [2.0, 2.0, math.nan], 1.0),
-    ],
-)
-def test_better_than_compares_means_over_the_grid(one, two, expected):
-    assert verdict(one, two).value.tolist() == [expected]
-
-
-@pytest.mark.parametrize(
-    ("one", "two", "reason"),
-    [
-        ([math.nan, 1.0, 1.0], [1.0, 1.0, math.nan], "only its own"),
-        ([math.nan] * 3, [math.nan] * 3, "neither mean is finite"),
-    ],
-)
-def test_what_cannot_be_decided_says_why(one, two, reason):
-    found = verdict(one, two)
-    assert np.isnan(found.value).all()
-    assert reason in found.note
-
-
-def test_only_common_rates_are_compared():
-    method = MeanCurves.of([1.0, 2.0, 50.0], [1.0, 1.0, 1000.0])
-    eb = MeanCurves.of([0.1, 1.0, 2.0], [0.0, 2.0, 2.0])
-    assert better_than(method, eb).value.tolist() == [1.0]
-    apart = better_than(MeanCurves.of([1.0], [1.0]), MeanCurves.of([2.0], [1.0]))
-    assert "no learning rate" in apart.note
-
-
-def test_the_baseline_is_not_compared_with_itself():
-    eb = MeanCurves.of([1.0], [1.0])
-    assert "baseline itself" in better_than(eb, eb).note

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ib_core.metrics import RateCurve, SeedResult
-from ib_core.metrics.number import Number, as_number, as_range, as_share
-from ib_core.metrics.scoring import KINDS, NUMBERS, score_task, score_tasks
+from ib_core.metrics.number import Number, as_number, as_range, as_share, number_text
+from ib_core.metrics.scoring import KINDS, NO_BASELINE, NUMBERS, score_task, score_tasks
 
 EB = {0.1: [0.5, 0.6, 0.5], 1.0: [0.2, 0.3, 0.2], 10.0: [8.0, 8.0, None]}
 IB = {0.1: [0.5, 0.6, 0.5], 1.0: [0.3, 0.3, 0.2], 10.0: [0.9, 0.8, 1.0]}
@@ -75,6 +75,24 @@ def test_each_series_can_have_a_baseline_of_its_own(make_curve):
     assert rows["eb8"]["chance_better"].note.startswith("There is nothing")
 
 
+def test_without_the_baseline_relative_numbers_are_none_and_say_so(make_curve):
+    row = score_task({"ib": make_curve(IB)}, paper=True).rows["ib"]
+    papers = {kind.name for kind in NUMBERS if kind.paper}
+    for name in {"headroom", "chance_better", "mean_difference"} | papers:
+        assert (row[name].value, row[name].note) == (None, NO_BASELINE)
+    for name in ("edge", "good_range", "lr_sensitivity", "best_of_3"):
+        assert row[name].value is not None
+
+
+def test_a_baseline_lost_everywhere_gives_no_threshold_to_anyone(make_curve):
+    lost = make_curve({lr: [None] * 3 for lr in IB})
+    row = score_task({"eb": lost, "ib": make_curve(IB)}, paper=True).rows["ib"]
+    for name in ("paper_threshold", "paper_divergence_rate", "paper_headroom"):
+        assert row[name].value is None
+        assert "no mean loss of EB is finite" in row[name].note
+    assert row["chance_better"].value == 1.0
+
+
 def test_tasks_are_scored_on_their_own(curves, make_curve):
     other = {"eb": make_curve({1.0: [0.01] * 3, 2.0: [0.02] * 3})}
     scores = score_tasks({"one": curves, "two": other})
@@ -108,6 +126,13 @@ def test_a_number_is_written_with_its_interval(number, text):
     assert as_number(number) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "text"), [(1000.0, "1000"), (0.30000000000000004, "0.3"), (12345.0, "12300")]
+)
+def test_numbers_are_written_without_needless_digits_or_exponents(value, text):
+    assert number_text(value) == text
+
+
 def test_shares_and_ranges_are_written_as_such():
     assert as_share(Number(0.1234, 0.1, 0.2)) == "12.3 % (10 % to 20 %)"
     assert as_range(Number(0.3, 0.1, 1.0)) == "0.1 to 1"
@@ -115,28 +140,41 @@ def test_shares_and_ranges_are_written_as_such():
     assert as_range(Number(None)) == "–"
 
 
+def noisy_curve(edge: float, seeds: int) -> RateCurve:
+    """A bowl in log lr that turns ragged, then not finite, above its edge."""
+    rng = np.random.default_rng(int(10 * edge) + 10)
+
+    def results():
+        for lr in np.logspace(-3, 3, 20).tolist():
+            for seed in range(seeds):
+                past = math.log10(lr) - edge
+                loss = 0.2 + 0.02 * past**2 + 2 * max(0, past) * rng.random()
+                lost = past > 1 and rng.random() < 0.3
+                yield lr, SeedResult(seed, math.nan if lost else loss, 2.3)
+
+    return RateCurve.from_results(results())
+
+
+def seconds(study: dict[str, RateCurve]) -> float:
+    start = time.process_time()
+    score_task(study, baseline="series 0")
+    return time.process_time() - start
+
+
 def test_ten_times_the_series_take_about_ten_times_as_long():
-    rng = np.random.default_rng(0)
-
-    def curve(edge: float) -> RateCurve:
-        def results():
-            for lr in np.logspace(-3, 3, 20).tolist():
-                for seed in range(10):
-                    past = math.log10(lr) - edge
-                    loss = 0.2 + 0.02 * past**2 + 2 * max(0, past) * rng.random()
-                    lost = past > 1 and rng.random() < 0.3
-                    yield lr, SeedResult(seed, math.nan if lost else loss, 2.3)
-
-        return RateCurve.from_results(results())
-
-    def seconds(study: dict[str, RateCurve]) -> float:
-        start = time.process_time()
-        score_task(study, baseline="series 0")
-        return time.process_time() - start
-
-    study = {f"series {i}": curve(edge) for i, edge in enumerate(np.linspace(-1, 2, 60))}
+    edges = np.linspace(-1, 2, 60)
+    study = {f"series {i}": noisy_curve(edge, 10) for i, edge in enumerate(edges)}
     tenth = {f"series {i}": study[f"series {10 * i}"] for i in range(6)}
     turns = [(seconds(study), seconds(tenth)) for _ in range(5)]
+    whole, part = (min(times) for times in zip(*turns, strict=True))
+    assert whole < 20 * part  # a comparison of each with each would take a hundred times
+
+
+def test_ten_times_the_seeds_take_about_ten_times_as_long():
+    many, few = (
+        {f"series {i}": noisy_curve(0.4 * i, seeds) for i in range(5)} for seeds in (100, 10)
+    )
+    turns = [(seconds(many), seconds(few)) for _ in range(5)]
     whole, part = (min(times) for times in zip(*turns, strict=True))
     assert whole < 20 * part  # a comparison of each with each would take a hundred times
 
