@@ -220,7 +220,7 @@ class BestOfK:
             return (unknown(self.n, self.note),) * MOST_TRIES
         values, note = self.rows[0], joined(self.note, seeds_note(self.n))
         ends = log_ends(self.rows[:-2], self.n)
-        if ends is None:
+        if ends is None or not (self.rows > 0).all():
             return tuple(Number(value, n=self.n, note=note) for value in values.tolist())
         unseen = np.log(self.rows[-2:])
         low, high = np.exp(widened(ends, np.log(values), [*unseen]))

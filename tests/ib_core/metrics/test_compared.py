@@ -218,7 +218,7 @@ shares = st.lists(
 )
 
 
-@given(shares, st.floats(0.1, 10), st.floats(0, 5))
+@given(shares, st.floats(0.1, 10), st.floats(-5, 5))
 def test_shifting_and_scaling_losses_changes_no_share(make_curve, losses, scale, shift):
     def row(times, plus):
         moved = {
@@ -231,6 +231,17 @@ def test_shifting_and_scaling_losses_changes_no_share(make_curve, losses, scale,
     for name in ("lr_sensitivity", "flatness"):
         assert 0 <= plain[name].value <= 1
         assert moved[name].value == pytest.approx(plain[name].value, abs=1e-6)
+
+
+def test_a_best_of_k_that_unseen_seeds_put_below_zero_has_no_interval(make_curve):
+    # A lowest mean below 0, a best of 20 just above it; if seeds fared at 100 as they do at 10,
+    # it would lie below, where there is no logarithm.
+    curve = make_curve({1.0: [2.0] * 3, 10.0: [-0.1] * 3, 100.0: [4.0] * 3}, initial=3.2)
+    found = score_task({"eb": curve}).best_of["eb"]
+    expected = slow.best_of_k(slow.capped_means(curve), 1.0, 100.0, 20)
+    assert found[-1].value == pytest.approx(expected, abs=2e-3)
+    assert found[-1].value > 0
+    assert not any(one.has_interval for one in found)
 
 
 def test_more_seeds_narrow_an_interval():
