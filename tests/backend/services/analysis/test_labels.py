@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from backend.services.analysis import Key, canonical, labels, series_order, varied
-from backend.services.analysis.series import baselines, series_id
+from backend.services.analysis import Key, labels, series_order, varied
+from backend.services.analysis.series import baselines, canonical, series_id
 
 
 def key(method: str = "eb", **changes: Any) -> Key:
