@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from backend.client import Call
-from backend.db import transaction
+from backend.db import reading, transaction
 from backend.models import StudyNoteRow
 from backend.schemas import NoteCreate, ViewCreate, ViewFilters
 from backend.services import accounts, studies, sweeps, trials
@@ -48,8 +48,9 @@ class World:
             return sweeps.cancel(session, sweep_id=sweep.id).id
 
     def trial_id(self) -> int:
-        with transaction() as session:
-            found = trials.page(session, sweep_id=self.sweep_id_once(), limit=1)
+        sweep_id = self.sweep_id_once()
+        with reading() as session:
+            found = trials.page(session, sweep_id=sweep_id, limit=1)
         return found.items[0].id
 
     def sweep_id_once(self) -> int:
