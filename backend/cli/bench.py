@@ -1,7 +1,7 @@
 """`etascope bench`: ratios measured side by side on this machine."""
 
 import json as json_module
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -83,8 +83,8 @@ def _methods(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
     races = race_networks(find_bundle("methods").results, seconds=seconds, tell=tell)
     rows = [
         {
-            "step of": race["network"]["task"],
-            "method": name,
+            "step of": _network(race["network"]),
+            "method": name.partition(" ")[0],
             "over EB": f"{one['value']:.3g} ({one['low']:.3g} to {one['high']:.3g})",
             "rounds": one["rounds"],
         }
@@ -92,6 +92,14 @@ def _methods(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
         for name, one in race["results"].items()
     ]
     return {"benchmark": "methods", "surroundings": surroundings(), "rows": rows, "races": races}
+
+
+def _network(network: Mapping[str, Any]) -> str:
+    """Return a network's task, and what of its settings is not usual."""
+    told = {"clip": network["clip"], "mu": network["mu"], **network["options"]}
+    return ", ".join(
+        [network["task"], *(f"{name} {value}" for name, value in told.items() if value)]
+    )
 
 
 def _sweep(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:

@@ -10,9 +10,11 @@ from fastapi.testclient import TestClient
 from backend.db import clock, reading, transaction
 from backend.models import TimingRow
 from backend.queue import Queue, Reaper
-from backend.services import timings
+from backend.services import analysis, timings
+from backend.services.analysis.scorecards import step_costs
 from backend.settings import get_settings
 from ib_core.errors import CorruptData
+from ib_core.reproduction import find_bundle
 from ib_core.sweep import specs_of
 
 MEASURED = {
@@ -217,3 +219,14 @@ def test_what_is_no_race_is_refused_and_nothing_stored(database, races, wrong) -
         store([races[0], {**races[0], **wrong}])
     with reading() as session:
         assert session.scalar(sa.select(sa.func.count(TimingRow.id))) == 0
+
+
+def test_the_shipped_comparison_says_what_every_method_costs(database) -> None:
+    bundle = find_bundle("methods")
+    keys = {analysis.key_of_spec(trial) for trial in bundle.results}
+    assert len(keys) > 60
+    assert store(bundle.step_costs()) == len({analysis.network_hash(key) for key in keys})
+    with reading() as session:
+        costs = step_costs(session, sorted(keys, key=analysis.series_order))
+    assert {key for key in keys if key not in costs} == set()
+    assert all(0.5 < one.value < 10 for one in costs.values() if one.value is not None)
