@@ -23,7 +23,7 @@ from backend.operations.programs import LaunchError, die_with_parent
 from backend.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[3]
-START_SECONDS = 90.0
+START_SECONDS = 150.0  # longer than the launcher itself waits before it gives up
 
 
 def until(reached: Callable[[], bool], seconds: float, what: str) -> None:
