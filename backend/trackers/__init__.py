@@ -13,6 +13,7 @@ import csv
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -194,27 +195,47 @@ def _hparams(events: Any) -> tuple[dict[str, Any], State]:
 
 
 def read_aim(store: str, names: Names) -> Iterator[TrackedRun]:
-    """Yield the runs of an Aim repository."""
-    repository = needed("aim").Repo(store)
-    for run in repository.iter_runs():
+    """Yield the runs of an Aim repository; who never closed one has it running for ever."""
+    aim = needed("aim")
+
+    class Unindexed(aim.Repo):  # type: ignore[name-defined,misc]
+        # Of a run's own file, where Aim would read what its server has indexed so far.
+        def request_tree(self, name: str, sub: str | None = None, **how: Any) -> Any:
+            return super().request_tree(name, sub or self.reading, **how)
+
+    try:
+        repository = Unindexed(store)
+    except Exception as error:
+        raise InvalidSpec(f"Aim cannot read {store}: {_first_line(error)}.") from None
+    for name in sorted(repository.list_all_runs()):
+        repository.reading = name
+        run = aim.Run(name, repo=repository, read_only=True)
         settings = dict(flat(run.meta_run_tree.collect().get("attrs", {})))
-        last: dict[str, float] = {}
-        history: Points = ()
-        for metric in run.metrics():
-            steps, values = metric.values.sparse_numpy()
-            last[metric.name] = float(values[-1]) if len(values) else float("nan")
-            if metric.name == (names.loss or "loss"):
-                history = [(float(a), float(b)) for a, b in zip(steps, values, strict=True)]
+        curves = dict(_aim_curves(run))
+        last = {label: curve[-1][1] for label, curve in curves.items()}
         yield TrackedRun(
             id=run.hash,
             state="running" if run.active else "finished",
             values={**last, **settings, **_without_prefix(settings)},
             task=run.experiment or "aim",
             loss=number(last.get("loss")),
-            history=history,
+            history=curves.get(names.loss or "loss", ()),
             seconds=number(run.duration),
             about={"name": run.name, "experiment": run.experiment},
         )
+
+
+def _aim_curves(run: Any) -> Iterator[tuple[str, Points]]:
+    """Yield a run's metrics; `loss[subset=val]` where one name is tracked in several contexts."""
+    metrics = list(run.metrics())
+    times = Counter(metric.name for metric in metrics)
+    for metric in metrics:
+        steps, (values, *_) = metric.data.numpy()  # in the order of steps, unlike `metric.values`
+        apart = metric.context.to_dict() if times[metric.name] > 1 else {}
+        words = ",".join(f"{name}={value}" for name, value in apart.items())
+        if len(steps):
+            points = list(zip(map(float, steps), map(float, values), strict=True))
+            yield f"{metric.name}[{words}]" if words else metric.name, points
 
 
 def _without_prefix(settings: dict[str, Any]) -> dict[str, Any]:

@@ -39,6 +39,10 @@ def test_every_run_is_imported_as_its_source_says_or_named(api: TestClient, stor
     found = read_tracker(store.kind, store.place, store.names)
     assert len(found.dropped) == store.dropped
     assert all(one.why for one in found.dropped)
+    for row in found.rows:  # steps as they were logged, in their order
+        steps = [int(step) for step in row.get("train_loss_steps", "").split(";") if step]
+        assert steps == sorted(steps)
+        assert max(steps, default=0) <= 10
     shown = send(api, found.rows, preview=True)
     assert shown["new"] == shown["trials"] == store.completed + store.diverged + store.failed
     ends = Counter(dict.fromkeys(("completed", "diverged", "failed"), 0))
@@ -93,11 +97,12 @@ def test_runs_of_one_setting_without_seeds_are_numbered_and_none_is_lost(api: Te
         ("nonsense", "x", "There is no tracker called"),
         ("table", "nowhere.csv", "There is no file"),
         ("tensorboard", "nowhere", "no event files"),
+        ("aim", "nowhere", "Aim cannot read nowhere"),
     ],
 )
 def test_what_cannot_be_read_is_one_sentence(kind: str, place: str, words: str) -> None:
-    if kind == "tensorboard":
-        pytest.importorskip("tensorboard")
+    if kind in ("tensorboard", "aim"):
+        pytest.importorskip(kind)
     with pytest.raises(IBError, match=words):
         read_tracker(kind, place, Names())
 
