@@ -128,7 +128,7 @@ def test_snippets_run_and_print_what_they_say(
     found: dict[str, Any] = {}
     for code in python_blocks(paper):
         exec(compile(code, paper, "exec"), found)
-        said = re.findall(r"^print\(.*\)  # (.*)$", code, re.MULTILINE)
+        said = re.findall(r"^print\(.*\)(?:  |\n)# (.*)$", code, re.MULTILINE)
         printed = capsys.readouterr().out.splitlines()
         for expected, line in zip(said, printed, strict=False):
             assert_alike(line, expected)
