@@ -124,11 +124,11 @@ BOMBS: dict[str, tuple[Callable[[], bytes], int]] = {
 def test_bombs_are_refused_without_going_off(api: TestClient, name: str) -> None:
     make, status = BOMBS[name]
     content = make()
-    before, began = psutil.Process().memory_info().rss, time.perf_counter()
+    before, began = psutil.Process().memory_info().rss, time.process_time()
     answer = api.post("/api/import", content=content)
     assert answer.status_code == status, answer.text[:300]
     assert answer.json()["error"]["message"]
-    assert time.perf_counter() - began < 5.0
+    assert time.process_time() - began < 5.0  # of ours: other tests take the clock's
     assert psutil.Process().memory_info().rss - before < 400e6
 
 
