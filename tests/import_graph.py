@@ -68,6 +68,26 @@ def _imports(tree: ast.AST) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+def needed_to_load(module: str) -> set[str]:
+    """Return the modules of ours that one imports while it is loaded, not when it is called."""
+    waiting: list[ast.AST] = list(tree_of(modules()[module]).body)
+    found: set[str] = set()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting += node.orelse
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            found |= {name if name in modules() else str(node.module) for name in names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        else:
+            waiting += ast.iter_child_nodes(node)
+    return (found & modules().keys()) - {module}
+
+
 def within(name: str, part: str) -> bool:
     return name == part or name.startswith(f"{part}.")
 

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 
 import pytest
@@ -16,6 +17,7 @@ from tests.import_graph import (
     ROOT,
     imports,
     modules,
+    needed_to_load,
     project_files,
     sources,
     tree_of,
@@ -177,6 +179,11 @@ def test_layers_do_not_reach_past_each_other() -> None:
         if any(within(name, other) for other in forbidden)
     ]
     assert wrong == []
+
+
+def test_no_modules_need_each_other_to_load() -> None:
+    order = TopologicalSorter({module: needed_to_load(module) for module in modules()})
+    order.prepare()  # a circle: any of them, imported first, would find the others half made
 
 
 def test_nobody_imports_the_command() -> None:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         replay_trial,
         tell,
     )
-    from ib_core.sweep.request import PROFILES
+    from ib_core.sweep.request import PROFILES, count_seeds, log_grid
     from ib_core.sweep.result import (
         COLUMNS,
         ENGINE_VERSION,
@@ -86,7 +86,6 @@ if TYPE_CHECKING:
         TrialSpec,
         read_options,
     )
-    from ib_core.sweep.values import count_seeds, log_grid
     from ib_core.sweep.ways import Way, alone, choose_way, member_of
 
 __all__ = [
@@ -161,7 +160,6 @@ __all__ = [
 
 _HOMES = {
     "bodies": "bodies_of specs_of",
-    "values": "count_seeds log_grid",
     "cost": "stack_memory stack_seconds",
     "engine": "run_trials",
     "presets": "PRESETS Preset",
@@ -181,7 +179,7 @@ _HOMES = {
     "shard": "PlannedShard plan_shards",
     "recording": "Recording Wish recording_answer",
     "replay": "Agreement Replayed Story agreement layer_title replay_trial tell",
-    "request": "PROFILES",
+    "request": "PROFILES count_seeds log_grid",
     "spec": "Options SweepSpec TrialSpec read_options",
     "ways": "Way alone choose_way member_of",
 }

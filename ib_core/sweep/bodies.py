@@ -17,7 +17,7 @@ from ib_core.sweep import request
 from ib_core.sweep.presets import PRESETS
 from ib_core.sweep.settings import SETTINGS
 from ib_core.sweep.spec import COMMON_OPTIONS, MOST_TRIALS, SweepSpec
-from ib_core.sweep.values import InPart, count_seeds, log_grid, refuse_repeats
+from ib_core.sweep.values import InPart, refuse_repeats
 from ib_core.tasks import Task, find_task
 from ib_core.written import Unreadable
 
@@ -93,10 +93,10 @@ def _spec(body: Mapping[str, Any]) -> SweepSpec:
     if isinstance(rates, Mapping) and "find" in rates:
         settings["search"], rates = rates, defaults.learning_rates
     elif isinstance(rates, Mapping):
-        rates = log_grid(rates["from"], rates["to"], rates["count"])
+        rates = request.log_grid(rates["from"], rates["to"], rates["count"])
     seeds = settings.get("seeds", defaults.seeds)
     settings["learning_rates"] = rates
-    settings["seeds"] = count_seeds(seeds) if isinstance(seeds, int) else seeds
+    settings["seeds"] = request.count_seeds(seeds) if isinstance(seeds, int) else seeds
     clip = body.get("clip")
     settings["clips"] = tuple(clip) if isinstance(clip, list | tuple) else (clip,)
     return SweepSpec.create(body["task"], **settings)

@@ -3,11 +3,11 @@
 `read_body` checks whatever came, setting by setting (`ib_core.sweep.settings`), and returns it in
 canonical form; `body_of` and `command_words` go the way back. The grammar of numbers is in
 `ib_core.written`. What a body asks to be trained says `ib_core.sweep.spec.specs_of`. Nothing here
-needs torch: forms and schemas are drawn from it.
+needs torch: forms and schemas are drawn from it. Grids of rates and seeds are checked here too.
 """
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ib_core.errors import InvalidSpec, UnknownName
@@ -24,6 +24,8 @@ from ib_core.sweep.values import (
     SEED_COUNT,
     TAU,
     InPart,
+    refuse_repeats,
+    spread,
 )
 from ib_core.written import Unreadable, shown, written
 
@@ -44,8 +46,12 @@ __all__ = [
     "Setting",
     "body_of",
     "check",
+    "check_rates",
+    "check_seeds",
     "command_line",
     "command_words",
+    "count_seeds",
+    "log_grid",
     "read_body",
     "typed_form",
 ]
@@ -187,3 +193,37 @@ def _one(value: Any) -> str:
 def command_line(program: str, body: Mapping[str, Any], *more: str) -> str:
     """Return a line for the shell that asks for a body's sweeps."""
     return shlex.join([*program.split(), *command_words(body), *more])
+
+
+def log_grid(low: float, high: float, count: int) -> tuple[float, ...]:
+    """Return `count` log-spaced rates from `low` to `high`, checked."""
+    check("learning_rates", {"from": low, "to": high, "count": count})
+    if count == 1 and low != high:
+        raise InvalidSpec(
+            "A grid of one learning rate must start and end at it.", field="learning_rates"
+        )
+    if low >= high and count > 1:
+        raise InvalidSpec(f"A grid must rise; got {low:g} to {high:g}.", field="learning_rates")
+    return check_rates(spread(low, high, count))
+
+
+def count_seeds(count: int) -> tuple[int, ...]:
+    """Return the seeds 1 to `count`."""
+    check("seeds", count)
+    return tuple(range(1, count + 1))
+
+
+def check_rates(rates: Iterable[float]) -> tuple[float, ...]:
+    """Return the rates in rising order, or say which one cannot be used."""
+    found = tuple(rates)
+    check("learning_rates", found)
+    refuse_repeats(found, "learning rate", "learning_rates")
+    return tuple(sorted(float(rate) for rate in found))
+
+
+def check_seeds(seeds: Iterable[int]) -> tuple[int, ...]:
+    """Return the seeds as given, or say which one cannot be used."""
+    found = tuple(seeds)
+    check("seeds", found)
+    refuse_repeats(found, "seed", "seeds")
+    return found

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ib_core.errors import InvalidSpec
-from ib_core.sweep.values import RATE, InPart, read_learning_rates
+from ib_core.sweep.values import RATE, InPart, read_learning_rates, spread
 from ib_core.written import NumberKind, Unreadable, check_number, read_number, shown, written
 
 if TYPE_CHECKING:
@@ -81,9 +81,7 @@ class Search:
     @property
     def coarse(self) -> tuple[float, ...]:
         """The rates of the first round: about one a decade, both ends included."""
-        from ib_core.sweep.values import log_grid  # which reads what is written, as we do
-
-        return log_grid(self.low, self.high, max(2, round(math.log10(self.high / self.low)) + 1))
+        return spread(self.low, self.high, max(2, round(math.log10(self.high / self.low)) + 1))
 
     @property
     def longest(self) -> int:

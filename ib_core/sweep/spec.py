@@ -9,8 +9,8 @@ from ib_core.errors import InvalidSpec, lookup
 from ib_core.methods import METHODS, find_method
 from ib_core.sweep import request
 from ib_core.sweep.recording import Wish
+from ib_core.sweep.request import check_rates, check_seeds
 from ib_core.sweep.search import Search, searching
-from ib_core.sweep.values import check_rates, check_seeds
 from ib_core.tasks import TASKS, PaperTask, Task, find_task
 from ib_core.updates import SOLVABLE
 

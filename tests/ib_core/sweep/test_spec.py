@@ -1,11 +1,11 @@
 import pytest
 
 from ib_core.errors import IBError
+from ib_core.sweep import log_grid
 from ib_core.sweep.bodies import specs_of
 from ib_core.sweep.presets import PRESETS
 from ib_core.sweep.result import fingerprint
 from ib_core.sweep.spec import SweepSpec, TrialSpec
-from ib_core.sweep.values import log_grid
 
 
 def create(**changes):
