@@ -29,6 +29,9 @@ PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "etascope-installed"
 RUNNING = sys.version_info[:2]
 TRIES = 3
+#: What tests need: servers, tools, and other trackers' libraries, which write what we import. The
+#: long run has trainers and optimizers of others beside them.
+TESTED, LONG_TESTED = "server,dev,importers", ",callbacks,optimizers"
 UNSTEADY = 8  # more failures than this are no accident of a busy machine
 ENOUGH = 40  # failures after which a run ends: a broken page keeps each of its tests waiting long
 
@@ -47,7 +50,7 @@ def main(arguments: list[str]) -> int:
             os.chdir(ROOT)
             os.execv(VENV / "bin" / "etascope", ["etascope", "up", *rest])
         if command == "test":
-            install("server,dev")
+            install(TESTED + (LONG_TESTED if "--full" in rest else ""))
             return test(rest)
         print(__doc__.strip())
         return 0 if command in ("-h", "--help", "help") else 2

@@ -168,15 +168,15 @@ def test_venv_with_a_broken_python_is_made_anew(project: Project) -> None:
 
 def test_up_after_test_does_not_install_again(project: Project, run_py: ModuleType) -> None:
     stamp = project.root / ".venv" / "etascope-installed"
-    stamp.write_text(stamp.read_text().replace("server", "server,dev"))
+    stamp.write_text(stamp.read_text().replace("server", run_py.TESTED))
 
     project.run("up")
     assert project.pip_calls() == []
 
-    stamp.write_text(stamp.read_text().replace("server,dev", "server"))
+    stamp.write_text(stamp.read_text().replace(run_py.TESTED, "server"))
     project.run("test", "--version", PIP_FAILS="1")
     [call] = project.pip_calls()
-    assert call.endswith("-e .[server,dev]")
+    assert call.endswith(f"-e .[{run_py.TESTED}]")
 
 
 def test_old_python_can_read_run_py_and_is_refused_in_one_sentence(run_py: ModuleType) -> None:
