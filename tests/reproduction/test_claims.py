@@ -44,3 +44,15 @@ def test_an_implicit_output_layer_survives_rate_100_on_car(needs_data):
     )
     assert loss["ib_plus", 100.0] < 2
     assert loss["eb", 100.0] > 20
+
+
+def test_steps_that_look_at_the_loss_survive_any_rate_on_car(needs_data):
+    needs_data("uci/car")
+    rates = (5.0, 10.0, 100.0, 1000.0)
+    given = {"learning_rates": rates, "seeds": [1, 2, 3], "epochs": 10}
+    loss = means(SweepSpec.create("uci/car", methods=("ngn", "sps"), **given))
+    # Of a script that knows nothing of this code; three seeds scatter by a third.
+    expected = {"ngn": (0.17, 0.30, 0.40, 0.42), "sps": (0.15, 0.12, 0.13, 0.13)}
+    for method, known in expected.items():
+        found = [loss[method, lr] for lr in rates]
+        assert found == pytest.approx(known, rel=0.35)
