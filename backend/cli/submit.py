@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 Command = Callable[..., None]
+#: What people type as well.
+ALSO = {"learning_rates": ("--learning-rates", "--lr")}
 
 
 def with_settings(command: Command) -> Command:
@@ -70,7 +72,8 @@ def _parameter(name: str, setting: Setting) -> inspect.Parameter:
     elif name == "restart":
         taken = typer.Option(setting.flag, help=setting.help)
     else:
-        taken = typer.Option(setting.flag, help=setting.help, metavar=_metavar(setting))
+        flags = (setting.flag, *ALSO.get(name, ()))
+        taken = typer.Option(*flags, help=setting.help, metavar=_metavar(setting))
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
