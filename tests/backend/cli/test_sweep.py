@@ -52,7 +52,7 @@ def test_a_sweep_prints_answer_means_and_scorecard_and_writes_every_trial(tmp_pa
 
 def test_a_diverged_trial_is_a_row_with_its_outcome_and_an_empty_loss(tmp_path):
     file = tmp_path / "out.csv"
-    arguments = ["digits_autoencoder", "--lrs", "1000000", "--seeds", "1", "--epochs", "1"]
+    arguments = ["digits_autoencoder", "--lr", "1000000", "--seeds", "1", "--epochs", "1"]
     result = sweep(*arguments, "--methods", "eb", "--csv", file)
     assert result.exit_code == 0
     (row,) = rows_of(file)
