@@ -14,8 +14,8 @@ Here are exported files, which need no library, and the list of sources.
 
 import csv
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +48,15 @@ MEANINGS: dict[str, State] = {
 }
 IDS = ("id", "run_id", "ID", "Name", "name", "run")
 ERRORS = ("error", "failure", "exception")
+SUMMARIES = ("summary.", "summary_metrics.", "summaryMetrics.")
 SECONDS = ("seconds", "_runtime", "Runtime", "duration", "summary._runtime")
 
 
 def read_table(store: str, names: Names) -> Iterator[TrackedRun]:
     """Yield a run for every row of a CSV, JSON or Parquet file."""
     path = Path(store)
-    for number_, row in enumerate(_rows(path), start=1):
-        yield _run(path.stem, number_, dict(flat(row)), names)
+    for line, row in enumerate(_rows(path), start=1):
+        yield _run(path.stem, line, dict(flat(row)))
 
 
 def read_wandb(store: str, names: Names) -> Iterator[TrackedRun]:
@@ -65,30 +66,27 @@ def read_wandb(store: str, names: Names) -> Iterator[TrackedRun]:
     of rows with `_step`.
     """
     path = Path(store)
-    for number_, row in enumerate(_rows(path), start=1):
+    for line, row in enumerate(_rows(path), start=1):
         history = row.pop("history", None) if isinstance(row.get("history"), list) else None
         values = dict(flat(row))
-        for place in ("config.", "summary.", "summary_metrics.", "summaryMetrics."):
-            found = {k.removeprefix(place): v for k, v in values.items() if k.startswith(place)}
-            values = {**values, **found}
-        run = _run(path.stem, number_, values, names)
         loss = names.loss or "loss"
         points = [
             (float(one.get("_step", step)), value)
             for step, one in enumerate(history or [])
-            if isinstance(one, Mapping) and (value := _measured(one.get(loss))) is not None
+            if isinstance(one, Mapping) and (value := number(one.get(loss))) is not None
         ]
-        yield TrackedRun(
-            id=run.id,
-            state=run.state,
-            values=run.values,
-            task=str(values.get("project") or path.stem),
-            loss=run.loss,
+        yield replace(
+            _run(str(values.get("project") or path.stem), line, values),
+            values=values | _below("config.", values),
+            metrics={
+                name: value for place in SUMMARIES for name, value in _below(place, values).items()
+            },
             history=points,
-            error=run.error,
-            seconds=run.seconds,
-            about=run.about,
         )
+
+
+def _below(place: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {k.removeprefix(place): v for k, v in values.items() if k.startswith(place)}
 
 
 def _read_mlflow(store: str, names: Names) -> Iterable[TrackedRun]:
@@ -96,31 +94,19 @@ def _read_mlflow(store: str, names: Names) -> Iterable[TrackedRun]:
     return read_table(store, names) if exported else read_mlflow(store, names)
 
 
-def _run(task: str, line: int, values: dict[str, Any], names: Names) -> TrackedRun:
+def _run(task: str, line: int, values: dict[str, Any]) -> TrackedRun:
     said = next((str(values[name]).lower() for name in STATES if values.get(name)), "")
     identity = next((str(values[name]) for name in IDS if values.get(name)), f"row {line}")
     return TrackedRun(
         id=identity,
         state=MEANINGS.get(said, "finished"),
-        values={name: _plain(value) for name, value in values.items()},
+        values=values,
         task=task,
-        loss=_measured(values.get(names.loss or "loss")),
         error=next((str(values[name]) for name in ERRORS if values.get(name)), None)
         or (f"Its source says {said}." if said else None),
         seconds=next((number(values[name]) for name in SECONDS if values.get(name)), None),
         about={"line": line, "state": said, "name": values.get("Name") or values.get("name")},
     )
-
-
-def _plain(value: Any) -> Any:
-    """Return a value; W&B and MLflow write NaN and infinity as words."""
-    if isinstance(value, str) and value.strip().lower() in ("nan", "inf", "infinity", "-infinity"):
-        return float(value)
-    return value
-
-
-def _measured(value: Any) -> float | None:
-    return math.nan if isinstance(value, float) and math.isnan(value) else number(value)
 
 
 def _rows(path: Path) -> Iterable[dict[str, Any]]:

@@ -63,7 +63,8 @@ def _optuna_run(study: str, trial: Any) -> TrackedRun:
     return TrackedRun(
         id=f"{study}/{trial.number}",
         state="finished" if lost else state,
-        values={**trial.user_attrs, **trial.params},
+        values=trial.params,
+        metrics=trial.user_attrs,
         task=study,
         loss=float("nan") if lost else (trial.values[0] if trial.values else None),
         history=steps,
@@ -109,9 +110,9 @@ def _mlflow_run(client: Any, experiment: str, run: Any, names: Names) -> Tracked
     return TrackedRun(
         id=info.run_id,
         state=states.get(info.status, "running"),
-        values={**data.tags, **data.params, **data.metrics},
+        values={**data.tags, **data.params},
+        metrics=data.metrics,
         task=experiment,
-        loss=data.metrics.get("loss"),
         history=history,
         error=f"MLflow says {info.status}.",
         seconds=took,
@@ -144,7 +145,8 @@ def read_tensorboard(store: str, names: Names) -> Iterator[TrackedRun]:
         yield TrackedRun(
             id=where,
             state=state,
-            values={**last, **dict(_PAIRS.findall(where)), **settings},
+            values={**dict(_PAIRS.findall(where)), **settings},
+            metrics=last,
             task=root.name,
             loss=history[-1][1] if history else None,
             history=history,
@@ -195,9 +197,9 @@ def read_aim(store: str, names: Names) -> Iterator[TrackedRun]:
         yield TrackedRun(
             id=run.hash,
             state="running" if run.active else "finished",
-            values={**last, **settings, **_without_prefix(settings)},
+            values={**settings, **_without_prefix(settings)},
+            metrics=last,
             task=run.experiment or "aim",
-            loss=number(last.get("loss")),
             history=curves.get(names.loss or "loss", ()),
             seconds=number(run.duration),
             about={"name": run.name, "experiment": run.experiment},

@@ -12,8 +12,9 @@ from ib_core.errors import InvalidSpec
 State = Literal["finished", "failed", "running"]
 #: A name that begins with this is the value itself.
 LITERALLY = "="
-#: Where exports keep what a person named; tried in this order.
-PLACES = ("", "params.", "config.", "hparams.", "metrics.", "summary.", "tags.", "user_attrs_")
+#: Where exports keep what was set, and what came of it; tried in this order.
+SET = ("", "params.", "config.", "hparams.", "params_", "tags.", "user_attrs_")
+CAME = ("", "metrics.", "summary.", "summary_metrics.", "summaryMetrics.", "user_attrs_")
 MOST_POINTS = 1000
 Points = Sequence[tuple[float, float]]
 
@@ -52,7 +53,8 @@ class TrackedRun:
     Attributes:
         id: The tracker's own.
         state: As the source says.
-        values: Settings and last metrics by name, flat.
+        values: Settings by name, flat; of a source that does not tell them apart, all there is.
+        metrics: What was logged last, by name. A scheduler's `lr` is one, and not the run's rate.
         task: What the source calls what was tuned.
         loss: The source's own result, where it has one.
         history: Of the loss, as steps and values.
@@ -64,6 +66,7 @@ class TrackedRun:
     id: str
     state: State
     values: Mapping[str, Any]
+    metrics: Mapping[str, Any] = field(default_factory=dict)
     task: str = ""
     loss: float | None = None
     history: Points = ()
@@ -72,16 +75,23 @@ class TrackedRun:
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def value(self, name: str | None) -> Any:
-        """Return what the run has under a name, wherever its source keeps such things."""
+        """Return the setting of a name, wherever its source keeps such things."""
         if name is None:
             return None
         if name.startswith(LITERALLY):
             return name[len(LITERALLY) :]
-        for place in PLACES:
-            found = self.values.get(place + name)
-            if found is not None and found != "":
-                return found
-        return None
+        found = (*self._kept(name, SET), self.metrics.get(name), *self._kept(name, CAME))
+        return next((one for one in found if one is not None and one != ""), None)
+
+    def measured(self, name: str | None) -> float | None:
+        """Return the number under a name: of what came of the run, else of what was set."""
+        if name is None or name.startswith(LITERALLY):
+            return number(self.value(name))
+        found = (self.metrics.get(name), *self._kept(name, CAME), *self._kept(name, SET))
+        return next((one for one in map(number, found) if one is not None), None)
+
+    def _kept(self, name: str, places: Sequence[str]) -> Iterator[Any]:
+        return (self.values.get(place + name) for place in places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +122,7 @@ def rows_of(tracker: str, store: str, runs: Iterable[TrackedRun], names: Names) 
     times: Counter[tuple[Any, ...]] = Counter()
     known: set[str] = set()
     for run in runs:
-        known |= run.values.keys()
+        known |= run.values.keys() | run.metrics.keys()
         why = f"{run.id} is there twice" if run.id in seen else _objection(run, names)
         seen.add(run.id)
         if why is not None:
@@ -148,9 +158,10 @@ def _objection(run: TrackedRun, names: Names) -> str | None:
 
 def _loss(run: TrackedRun, names: Names) -> float | None:
     if names.loss is None:
-        return run.loss
-    found = number(run.value(names.loss))
-    return run.history[-1][1] if found is None and run.history else found
+        return run.measured("loss") if run.loss is None else run.loss
+    if run.history and number(run.metrics.get(names.loss)) is None:
+        return run.history[-1][1]
+    return run.measured(names.loss)
 
 
 def _row(tracker: str, store: str, run: TrackedRun, names: Names) -> dict[str, Any]:
@@ -160,7 +171,7 @@ def _row(tracker: str, store: str, run: TrackedRun, names: Names) -> dict[str, A
         "method": str(run.value(names.method) or "default")[:32],
         "lr": number(run.value(names.lr)),
         "train_loss": _written(loss),
-        "test_loss": _written(number(run.value(names.test_loss))),
+        "test_loss": _written(run.measured(names.test_loss)),
         "seconds": run.seconds,
         "source": {
             "tracker": tracker,
@@ -171,7 +182,7 @@ def _row(tracker: str, store: str, run: TrackedRun, names: Names) -> dict[str, A
     }
     for name in ("seed", "epochs", "batch_size"):
         given = number(run.value(getattr(names, name)))
-        if given is not None:
+        if given is not None and math.isfinite(given):
             row[name] = int(given)
     if run.state == "failed":
         row |= {"outcome": "failed", "error": run.error or f"{tracker} says that it failed."}

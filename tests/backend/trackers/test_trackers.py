@@ -15,6 +15,8 @@ from backend.trackers import Names, TrackedRun, read_tracker, rows_of
 from ib_core.errors import IBError
 from tests.backend.trackers.stores import MAKERS, Store
 
+quiet = pytest.mark.filterwarnings("ignore")  # of the libraries' own
+
 
 @pytest.fixture(params=MAKERS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
@@ -114,3 +116,54 @@ def test_a_name_that_no_run_has_is_told_with_the_names_they_have(tmp_path: Path)
         read_tracker("table", str(path), Names())
     assert error.value.hint is not None
     assert "rate" in error.value.hint
+
+
+def written(path: Path, rows: list[dict[str, Any]]) -> str:
+    path.write_text(json.dumps(rows))
+    return str(path)
+
+
+def test_a_rate_that_a_scheduler_logs_is_not_the_rate_of_the_run(tmp_path: Path) -> None:
+    run = {
+        "id": "a",
+        "name": "swift-1",
+        "config": {
+            "lr": {"value": 0.1},
+            "seed": 3,
+            "optimizer": "adam",
+            "loss": "mse",
+            "name": "n",
+        },
+        "summary": {"lr": 1e-6, "seed": 9, "loss": 0.5, "val": {"loss": 0.7}},
+    }
+    names = Names(method="optimizer", seed="seed", test_loss="val.loss", keep=("name",))
+    (row,) = read_tracker("wandb", written(tmp_path / "runs.json", [run]), names).rows
+    assert (row["lr"], row["seed"], row["method"]) == (0.1, 3, "adam")
+    assert (row["train_loss"], row["test_loss"]) == (0.5, 0.7)
+    assert row["source"]["run"] == "a"
+    named = read_tracker("wandb", str(tmp_path / "runs.json"), Names(loss="loss")).rows[0]
+    assert (named["lr"], named["train_loss"]) == (0.1, 0.5)
+    flat = {"id": "a", "metrics.lr": 1e-6, "params.lr": 0.1, "params.loss": "mse"}
+    exported = written(tmp_path / "m.json", [flat | {"metrics.loss": 0.5}])
+    for kind in ("mlflow", "table"):
+        (row,) = read_tracker(kind, exported, Names()).rows
+        assert (row["lr"], row["train_loss"]) == (0.1, 0.5)
+
+
+@quiet
+def test_mlflow_s_parameters_are_settings_and_its_metrics_are_losses(tmp_path: Path) -> None:
+    mlflow = pytest.importorskip("mlflow")
+    place = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    client = mlflow.MlflowClient(tracking_uri=place)
+    experiment = client.create_experiment("e", artifact_location=tmp_path.as_uri())
+    run = client.create_run(experiment).info.run_id
+    for name, value in (("lr", 0.1), ("loss", 7), ("epochs", 3)):
+        client.log_param(run, name, value)
+    for step, (rate, loss) in enumerate([(0.1, 2.0), (1e-6, 0.5)]):
+        client.log_metric(run, "lr", rate, step=step)
+        client.log_metric(run, "loss", loss, step=step)
+        client.log_metric(run, "epochs", step, step=step)
+    client.set_terminated(run)
+    (row,) = read_tracker("mlflow", place, Names(loss="loss", epochs="epochs")).rows
+    assert (row["lr"], row["train_loss"], row["epochs"]) == (0.1, 0.5, 3)
+    assert (row["initial_loss"], row["train_loss_by_epoch"]) == (2.0, "2.0;0.5")
