@@ -24,7 +24,8 @@ DATASETS = {
     "piano-midi.de": "music/piano_midi",
     **{name: f"uci/{name}" for name in UCI_NAMES},
 }
-#: A trial has diverged when its loss exceeds this many times its initial value.
+#: A trial has diverged when its loss exceeds this many times its initial value, if that is
+#: positive: of a log-likelihood that begins at -1 five times as much is an improvement.
 EXPLODED = 5.0
 MOST_PROBLEMS = 5
 LOSSES = ("train_loss", "test_loss")
@@ -189,7 +190,7 @@ def _state(
     if not given or cells.has("outcome"):  # our own export: the trial had not ended
         return None
     train = losses["train_loss"]
-    exploded = train is not None and initial is not None and train > EXPLODED * initial
+    exploded = train is not None and initial is not None and train > EXPLODED * initial > 0
     return TrialState.DIVERGED if not_finite(given) or exploded else TrialState.COMPLETED
 
 
