@@ -51,10 +51,10 @@ def read_optuna(store: str, names: Names) -> Iterator[TrackedRun]:
                 hint="Name a user attribute that holds one with --loss.",
             )
         for trial in study.get_trials(deepcopy=False):
-            yield _optuna_run(summary.study_name, trial)
+            yield _optuna_run(summary.study_name, trial, names)
 
 
-def _optuna_run(study: str, trial: Any) -> TrackedRun:
+def _optuna_run(study: str, trial: Any, names: Names) -> TrackedRun:
     state, name = _optuna_state(trial), trial.state.name
     steps = sorted(trial.intermediate_values.items())
     # Optuna calls a value that is not a number a failure, and forgets it: what was reported tells.
@@ -62,12 +62,13 @@ def _optuna_run(study: str, trial: Any) -> TrackedRun:
     at = f" at step {steps[-1][0]}" if steps else ""
     return TrackedRun(
         id=f"{study}/{trial.number}",
-        state="finished" if lost else state,
+        state="diverged" if lost else state,
         values=trial.params,
         metrics=trial.user_attrs,
         task=study,
         loss=float("nan") if lost else (trial.values[0] if trial.values else None),
-        history=steps,
+        # What was reported is the study's own value, which need not be the loss that was named.
+        history=steps if names.loss is None else (),
         error=f"Optuna pruned it{at}." if name == "PRUNED" else f"Optuna says {name}.",
         seconds=trial.duration.total_seconds() if trial.duration else None,
         about={"study": study, "state": name, "params": trial.params},

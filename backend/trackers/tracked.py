@@ -8,14 +8,15 @@ from typing import Any, Literal
 
 from ib_core.errors import InvalidSpec
 
-#: What a source says of a run: it has ended, it broke, it goes on.
-State = Literal["finished", "failed", "running"]
+#: What a source says of a run: it has ended, its loss was lost, it broke, it goes on.
+State = Literal["finished", "diverged", "failed", "running"]
 #: A name that begins with this is the value itself.
 LITERALLY = "="
 #: Where exports keep what was set, and what came of it; tried in this order.
 SET = ("", "params.", "config.", "hparams.", "params_", "tags.", "user_attrs_")
 CAME = ("", "metrics.", "summary.", "summary_metrics.", "summaryMetrics.", "user_attrs_")
 MOST_POINTS = 1000
+MOST_NAMES = 20
 Points = Sequence[tuple[float, float]]
 
 
@@ -114,15 +115,23 @@ def rows_of(tracker: str, store: str, runs: Iterable[TrackedRun], names: Names) 
     """Return the rows of runs; what cannot become a trial is named, never passed over.
 
     Raises:
-        InvalidSpec: There is not a single run to import.
+        InvalidSpec: There is not a single run to import, or none with a loss of the name given.
     """
     rows: list[dict[str, Any]] = []
     dropped: list[Dropped] = []
     seen: set[str] = set()
     times: Counter[tuple[Any, ...]] = Counter()
     known: set[str] = set()
+    numbers: set[str] = set()
+    with_loss = without = 0
     for run in runs:
-        known |= run.values.keys() | run.metrics.keys()
+        there = {**run.values, **run.metrics}
+        known |= there.keys()
+        numbers |= {name for name, value in there.items() if number(value) is not None}
+        if _loss(run, names) is not None:
+            with_loss += 1
+        elif run.state == "finished":
+            without += 1
         why = f"{run.id} is there twice" if run.id in seen else _objection(run, names)
         seen.add(run.id)
         if why is not None:
@@ -134,14 +143,23 @@ def rows_of(tracker: str, store: str, runs: Iterable[TrackedRun], names: Names) 
             times[same] += 1
             row["repeat"] = times[same]
         rows.append(row)
+    if names.loss is not None and without and not with_loss:
+        raise InvalidSpec(
+            f"No run of {store} has a loss called {names.loss!r}.",
+            field="loss",
+            hint=f"Its runs have numbers called: {_listed(numbers)}.",
+        )
     if not rows:
         first = f" The first: {dropped[0].why}." if dropped else ""
-        there = ", ".join(sorted(known)[:20]) or "nothing"
         raise InvalidSpec(
             f"No run of {store} can be imported; {len(dropped)} were left out.{first}",
-            hint=f"Its runs have: {there}.",
+            hint=f"Its runs have: {_listed(known)}.",
         )
     return Found(rows, dropped)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)[:MOST_NAMES]) or "nothing"
 
 
 def _objection(run: TrackedRun, names: Names) -> str | None:
@@ -184,7 +202,9 @@ def _row(tracker: str, store: str, run: TrackedRun, names: Names) -> dict[str, A
         given = number(run.value(getattr(names, name)))
         if given is not None and math.isfinite(given):
             row[name] = int(given)
-    if run.state == "failed":
+    if run.state == "diverged":
+        row["outcome"] = "diverged"
+    elif run.state == "failed":
         row |= {"outcome": "failed", "error": run.error or f"{tracker} says that it failed."}
     kept = {name: run.value(name) for name in names.keep}
     if settings := {name: value for name, value in kept.items() if value is not None}:
@@ -199,6 +219,7 @@ def _curve(history: Points) -> dict[str, Any]:
     kept = [*history[::stride]]
     if kept[-1] != history[-1]:
         kept.append(history[-1])
+    # Of step 0 alone: a resumed run's first loss is a good one, and five times that no divergence.
     first_step, first = kept[0]
     found: dict[str, Any] = {
         "train_loss_by_epoch": ";".join(str(_written(value)) for _, value in kept),

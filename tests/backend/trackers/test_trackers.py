@@ -167,3 +167,38 @@ def test_mlflow_s_parameters_are_settings_and_its_metrics_are_losses(tmp_path: P
     (row,) = read_tracker("mlflow", place, Names(loss="loss", epochs="epochs")).rows
     assert (row["lr"], row["train_loss"], row["epochs"]) == (0.1, 0.5, 3)
     assert (row["initial_loss"], row["train_loss_by_epoch"]) == (2.0, "2.0;0.5")
+
+
+@quiet
+def test_an_accuracy_that_optuna_was_told_is_never_a_loss(tmp_path: Path) -> None:
+    optuna = pytest.importorskip("optuna")
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    place = f"sqlite:///{tmp_path / 'study.db'}"
+    study = optuna.create_study(storage=place, study_name="acc", direction="maximize")
+
+    def objective(trial: Any) -> float:
+        trial.suggest_float("lr", 0.1, 0.1)
+        for step in range(3):
+            trial.report(0.3 * step, step)
+        trial.set_user_attr("final_loss", 0.25)
+        return 0.9
+
+    study.optimize(objective, n_trials=1)
+    (row,) = read_tracker("optuna", place, Names(loss="final_loss")).rows
+    assert row["train_loss"] == 0.25
+    assert not {"train_loss_by_epoch", "initial_loss"} & row.keys()
+    with pytest.raises(IBError, match="has a loss called 'final_los'") as error:
+        read_tracker("optuna", place, Names(loss="final_los"))
+    assert error.value.hint == "Its runs have numbers called: final_loss, lr."
+
+
+def test_a_misspelt_loss_is_told_though_failed_runs_could_be_imported() -> None:
+    runs = [
+        TrackedRun("a", "finished", {"lr": 0.1}, metrics={"loss": 0.5}),
+        TrackedRun("b", "failed", {"lr": 0.1}),
+    ]
+    with pytest.raises(IBError, match="No run of s has a loss called 'los'") as error:
+        rows_of("x", "s", runs, Names(loss="los"))
+    assert error.value.field == "loss"
+    assert len(rows_of("x", "s", runs, Names(loss="loss")).rows) == 2
+    assert len(rows_of("x", "s", runs[1:], Names(loss="loss")).rows) == 1, "it had none to log"
