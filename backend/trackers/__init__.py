@@ -14,7 +14,9 @@ Here are exported files, which need no library, and the list of sources.
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,18 +36,14 @@ from ib_core.errors import InvalidSpec, lookup
 
 #: Columns that say how a run ended, and what their words mean; any other word: it has ended.
 STATES = ("state", "status", "outcome", "State", "Status")
-MEANINGS: dict[str, State] = {
-    "running": "running",
-    "pending": "running",
-    "scheduled": "running",
-    "preempting": "running",
-    "queued": "running",
-    "failed": "failed",
-    "fail": "failed",
-    "crashed": "failed",
-    "killed": "failed",
-    "preempted": "failed",
+_WORDS: dict[State, str] = {
+    "running": "running waiting pending queued scheduled starting preempting paused in_progress",
+    "diverged": "diverged exploded",
+    "failed": "failed fail failure error errored crashed killed preempted pruned canceled "
+    "cancelled aborted interrupted timeout out_of_memory node_fail",
 }
+MEANINGS = {word: state for state, words in _WORDS.items() for word in words.split()}
+#: Columns that name a run, unless an import was told that they are something else.
 IDS = ("id", "run_id", "ID", "Name", "name", "run")
 ERRORS = ("error", "failure", "exception")
 SUMMARIES = ("summary.", "summary_metrics.", "summaryMetrics.")
@@ -56,7 +54,7 @@ def read_table(store: str, names: Names) -> Iterator[TrackedRun]:
     """Yield a run for every row of a CSV, JSON or Parquet file."""
     path = Path(store)
     for line, row in enumerate(_rows(path), start=1):
-        yield _run(path.stem, line, dict(flat(row)))
+        yield _run(path.stem, line, dict(flat(row)), names)
 
 
 def read_wandb(store: str, names: Names) -> Iterator[TrackedRun]:
@@ -71,12 +69,12 @@ def read_wandb(store: str, names: Names) -> Iterator[TrackedRun]:
         values = dict(flat(row))
         loss = names.loss or "loss"
         points = [
-            (float(one.get("_step", step)), value)
+            (step if (said := number(one.get("_step"))) is None else said, value)
             for step, one in enumerate(history or [])
             if isinstance(one, Mapping) and (value := number(one.get(loss))) is not None
         ]
         yield replace(
-            _run(str(values.get("project") or path.stem), line, values),
+            _run(str(values.get("project") or path.stem), line, values, names),
             values=values | _below("config.", values),
             metrics={
                 name: value for place in SUMMARIES for name, value in _below(place, values).items()
@@ -94,17 +92,22 @@ def _read_mlflow(store: str, names: Names) -> Iterable[TrackedRun]:
     return read_table(store, names) if exported else read_mlflow(store, names)
 
 
-def _run(task: str, line: int, values: dict[str, Any]) -> TrackedRun:
-    said = next((str(values[name]).lower() for name in STATES if values.get(name)), "")
-    identity = next((str(values[name]) for name in IDS if values.get(name)), f"row {line}")
+def _run(task: str, line: int, values: dict[str, Any], names: Names) -> TrackedRun:
+    told = names.told()
+
+    def first(columns: Sequence[str]) -> Any:
+        mine = (values.get(name) for name in columns if name not in told)
+        return next((one for one in mine if one not in (None, "") and one == one), None)  # no NaN
+
+    said = str(first(STATES) or "").strip().lower()
+    name, error = first(IDS), first(ERRORS)
     return TrackedRun(
-        id=identity,
-        state=MEANINGS.get(said, "finished"),
+        id="" if name is None else str(name),
+        state=MEANINGS.get(re.sub(r"[\s-]+", "_", said.rpartition(".")[2]), "finished"),
         values=values,
         task=task,
-        error=next((str(values[name]) for name in ERRORS if values.get(name)), None)
-        or (f"Its source says {said}." if said else None),
-        seconds=next((number(values[name]) for name in SECONDS if values.get(name)), None),
+        error=str(error) if error else (f"Its source says {said}." if said else None),
+        seconds=number(first(SECONDS)),
         about={"line": line, "state": said, "name": values.get("Name") or values.get("name")},
     )
 
@@ -117,7 +120,11 @@ def _rows(path: Path) -> Iterable[dict[str, Any]]:
     if path.suffix in (".json", ".jsonl"):
         return _json(path)
     with path.open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.DictReader(file))
+        reader = csv.DictReader(file)
+        twice = [name for name, times in Counter(reader.fieldnames).items() if times > 1 and name]
+        if twice:  # one would silently hide the other
+            raise InvalidSpec(f"{path} has several columns called {twice[0]!r}; rename one.")
+        return list(reader)
 
 
 def _parquet(path: Path) -> list[dict[str, Any]]:

@@ -46,13 +46,19 @@ class Names:
     batch_size: str | None = None
     keep: tuple[str, ...] = ()
 
+    def told(self) -> set[str]:
+        """Return the columns that are given a meaning, wherever a source may keep them."""
+        settings = (self.lr, self.method, self.seed, self.task, self.epochs, self.batch_size)
+        named = [name for name in (*settings, self.loss, self.test_loss, *self.keep) if name]
+        return {place + name for place in SET + CAME for name in named}
+
 
 @dataclass(frozen=True, slots=True)
 class TrackedRun:
     """One run as a tracker has it.
 
     Attributes:
-        id: The tracker's own.
+        id: The tracker's own, "" if it has none; a table may give one to several runs.
         state: As the source says.
         values: Settings by name, flat; of a source that does not tell them apart, all there is.
         metrics: What was logged last, by name. A scheduler's `lr` is one, and not the run's rate.
@@ -119,43 +125,61 @@ def rows_of(tracker: str, store: str, runs: Iterable[TrackedRun], names: Names) 
     """
     rows: list[dict[str, Any]] = []
     dropped: list[Dropped] = []
-    seen: set[str] = set()
+    seen: set[int] = set()
+    alike: Counter[int] = Counter()
     times: Counter[tuple[Any, ...]] = Counter()
-    known: set[str] = set()
-    numbers: set[str] = set()
-    with_loss = without = 0
+    what = _What()
     for run in runs:
-        there = {**run.values, **run.metrics}
-        known |= there.keys()
-        numbers |= {name for name, value in there.items() if number(value) is not None}
-        if _loss(run, names) is not None:
-            with_loss += 1
-        elif run.state == "finished":
-            without += 1
-        why = f"{run.id} is there twice" if run.id in seen else _objection(run, names)
-        seen.add(run.id)
+        what.add(run, _loss(run, names))
+        content = hash(repr((run.id, run.state, sorted(run.values.items()), run.metrics)))
+        twice = bool(run.id) and content in seen
+        seen.add(content)
+        why = f"{run.id} is there twice" if twice else _objection(run, names)
         if why is not None:
-            dropped.append(Dropped(run.id, why))
+            dropped.append(Dropped(run.id or f"row {run.about.get('line')}", why))
             continue
         row = _row(tracker, store, run, names)
+        # Its address is of its name and its row: whatever the order, none has another's.
+        same_row = hash(repr((run.id, {**row, "source": None})))
+        alike[same_row] += 1
+        if alike[same_row] > 1:
+            row["source"]["run"] += f" ({alike[same_row]})"
         if "seed" not in row:
             same = (row["task"], row["method"], row["lr"], str(row.get("options")))
             times[same] += 1
             row["repeat"] = times[same]
         rows.append(row)
-    if names.loss is not None and without and not with_loss:
+    if names.loss is not None and what.without_loss and not what.with_loss:
         raise InvalidSpec(
             f"No run of {store} has a loss called {names.loss!r}.",
             field="loss",
-            hint=f"Its runs have numbers called: {_listed(numbers)}.",
+            hint=f"Its runs have numbers called: {_listed(what.numbers)}.",
         )
     if not rows:
         first = f" The first: {dropped[0].why}." if dropped else ""
         raise InvalidSpec(
             f"No run of {store} can be imported; {len(dropped)} were left out.{first}",
-            hint=f"Its runs have: {_listed(known)}.",
+            hint=f"Its runs have: {_listed(what.names)}.",
         )
     return Found(rows, dropped)
+
+
+@dataclass(slots=True)
+class _What:
+    """What the runs of a store have, for who named something that they have not."""
+
+    names: set[str] = field(default_factory=set)
+    numbers: set[str] = field(default_factory=set)
+    with_loss: int = 0
+    without_loss: int = 0
+
+    def add(self, run: TrackedRun, loss: float | None) -> None:
+        self.with_loss += loss is not None
+        self.without_loss += loss is None and run.state == "finished"
+        for name, value in (*run.values.items(), *run.metrics.items()):
+            self.names.add(name)
+            if number(value) is not None:
+                self.numbers.add(name)
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -194,7 +218,7 @@ def _row(tracker: str, store: str, run: TrackedRun, names: Names) -> dict[str, A
         "source": {
             "tracker": tracker,
             "store": store[:500],
-            "run": run.id[:200],
+            "run": run.id[:200] or "unnamed",
             **{name: str(value)[:500] for name, value in run.about.items() if value},
         },
     }

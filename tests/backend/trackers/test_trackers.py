@@ -202,3 +202,94 @@ def test_a_misspelt_loss_is_told_though_failed_runs_could_be_imported() -> None:
     assert error.value.field == "loss"
     assert len(rows_of("x", "s", runs, Names(loss="loss")).rows) == 2
     assert len(rows_of("x", "s", runs[1:], Names(loss="loss")).rows) == 1, "it had none to log"
+
+
+def table(path: Path, text: str, **names: Any) -> list[dict[str, Any]]:
+    path.write_text(text)
+    found = read_tracker("table", str(path), Names(**names))
+    assert found.dropped == []
+    return found.rows
+
+
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        ("lr,run,loss", {"seed": "run"}),
+        ("lr,name,loss", {"method": "name"}),
+        ("lr,id,loss", {"task": "id"}),
+        ("lr,Name,loss", {"keep": ("Name",)}),
+        ("lr,x,run", {"loss": "run"}),
+    ],
+)
+def test_a_column_that_means_something_else_does_not_name_runs(
+    tmp_path: Path, api: TestClient, header: str, names: dict[str, Any]
+) -> None:
+    text = f"{header}\n0.1,1,0.5\n0.2,1,0.5\n0.1,2,0.5\n0.2,2,0.5\n"
+    rows = table(tmp_path / "runs.csv", text, **names)
+    assert send(api, rows, preview=True)["new"] == 4
+
+
+def test_rows_of_one_name_are_one_run_only_if_they_are_equal(
+    tmp_path: Path, api: TestClient
+) -> None:
+    lines = ["a,0.1,0.5,x", "a,0.1,nan,x", "a,0.1,nan,y", "b,0.1,0.5,x"]
+    path = tmp_path / "runs.csv"
+    header = "name,lr,loss,other\n"
+    rows = table(path, header + "\n".join(lines))
+    assert send(api, rows, name="N", reuse=True)["imported"] == 4
+    again = table(path, header + "\n".join(reversed(lines)))
+    assert send(api, again, name="N", reuse=True)["imported"] == 0, "their order names nobody"
+    path.write_text(header + "\n".join([*lines, lines[0]]))
+    found = read_tracker("table", str(path), Names())
+    assert [one.run for one in found.dropped] == ["a"]
+    assert len(found.rows) == 4
+
+
+def test_rows_without_a_name_are_known_again_wherever_they_stand(
+    tmp_path: Path, api: TestClient
+) -> None:
+    path = tmp_path / "runs.csv"
+    rows = table(path, "lr,loss\n0.1,nan\n0.1,nan\n0.1,0.5\n")
+    assert send(api, rows, name="N", reuse=True)["imported"] == 3
+    more = table(path, "lr,loss\n0.1,0.4\n0.1,0.5\n0.1,nan\n0.1,nan\n")
+    assert send(api, more, name="N", reuse=True)["imported"] == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "loss", "state"),
+    [
+        ("diverged", "", "diverged"),
+        ("Diverged", "0.5", "diverged"),
+        ("PRUNED", "0.5", "failed"),
+        ("TrialState.PRUNED", "0.5", "failed"),
+        ("canceled", "0.5", "failed"),
+        ("cancelled", "", "failed"),
+        ("error", "0.5", "failed"),
+        ("Out of memory", "", "failed"),
+        ("COMPLETE", "0.5", "completed"),
+        ("COMPLETE", "nan", "diverged"),
+        ("WAITING", "0.5", None),
+        ("running", "0.5", None),
+        ("queued", "0.5", None),
+    ],
+)
+def test_a_table_s_word_for_the_end_of_a_run_is_understood(
+    tmp_path: Path, api: TestClient, said: str, loss: str, state: str | None
+) -> None:
+    path = tmp_path / "runs.csv"
+    for column in ("outcome", "state", "Status"):
+        path.write_text(f"lr,loss,{column}\n0.1,{loss},{said}\n0.2,0.5,\n")
+        found = read_tracker("table", str(path), Names())
+        assert len(found.dropped) == (state is None)
+        (series,) = send(api, found.rows, preview=True)["series"]
+        ends = Counter(["completed", *([state] if state else [])])
+        assert {name: series[name] for name in ("completed", "diverged", "failed")} == {
+            name: ends[name] for name in ("completed", "diverged", "failed")
+        }
+
+
+def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "export.csv"
+    path.write_text("Name,lr,lr,loss\na,0.1,1e-6,0.5\n")
+    with pytest.raises(IBError, match="several columns called 'lr'"):
+        read_tracker("wandb", str(path), Names())
