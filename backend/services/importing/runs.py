@@ -43,6 +43,7 @@ class ImportedTrial:
     fingerprint: str
     curve: tuple[CurvePoint, ...] = ()
     record: dict[str, Any] | None = None  # which tracker it comes from
+    numbered: bool = True  # False: its seed is its place among its likes, to be given when stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +117,10 @@ def _trial(cells: Cells, accuracy_scale: float) -> ImportedTrial | None:
     if not source:
         return ImportedTrial(columns, _fingerprint(columns, curve), curve)
     # A tracker's run is itself whatever place among its likes an import gives it.
-    itself = columns if cells.has("seed") else columns | {"seed": None}
+    numbered = cells.has("seed")
+    itself = columns if numbered else columns | {"seed": None}
     address = _fingerprint(itself | {"source": source.get("run")}, curve)
-    return ImportedTrial(columns, address, curve, {"imported": source})
+    return ImportedTrial(columns, address, curve, {"imported": source}, numbered)
 
 
 def _settings(cells: Cells) -> dict[str, Any]:

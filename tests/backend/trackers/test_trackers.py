@@ -293,3 +293,39 @@ def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     path.write_text("Name,lr,lr,loss\na,0.1,1e-6,0.5\n")
     with pytest.raises(IBError, match="several columns called 'lr'"):
         read_tracker("wandb", str(path), Names())
+
+
+def lines_of(api: TestClient, study_id: int) -> list[tuple[float, int]]:
+    """The rates of a study's series with the number of their seeds, series by series."""
+    series = api.get(f"/api/studies/{study_id}/sensitivity").json()["series"]
+    return [(point["lr"], point["n"]) for line in series for point in line["points"]]
+
+
+def test_a_run_that_comes_later_is_one_more_seed_of_its_series(api: TestClient) -> None:
+    def rows(names: str, rate: float = 0.1) -> list[dict[str, Any]]:
+        losses = {"a": 0.1, "bb": 0.2, "ccc": 0.3, "d": 0.4}
+        runs = [
+            TrackedRun(name, "finished", {"lr": rate}, task="t", loss=losses[name])
+            for name in names.split()
+        ]
+        return rows_of("x", "s", runs, Names()).rows
+
+    first = send(api, rows("bb a"), name="N", reuse=True)
+    second = send(api, rows("ccc bb a"), name="N", reuse=True)
+    assert second["imported"] == 1
+    assert lines_of(api, first["study_id"]) == [(0.1, 3)]
+    other = send(api, rows("d ccc bb a"), name="Another study, where three are known")
+    assert lines_of(api, other["study_id"]) == [(0.1, 4)]
+    sweeps = [api.get(f"/api/sweeps/{one}").json() for one in second["sweep_ids"]]
+    assert [sweep["spec"]["seeds"] for sweep in sweeps] == [[1, 2], [3]]
+    third = send(api, rows("d ccc bb a") + rows("a bb", 0.2), name="N", reuse=True)
+    assert lines_of(api, third["study_id"]) == [(0.1, 4), (0.2, 2)]
+
+
+def test_runs_without_seeds_keep_clear_of_those_that_have_some(api: TestClient) -> None:
+    runs = [
+        TrackedRun(str(n), "finished", {"lr": 0.1, **({"seed": n} if n % 2 else {})}, loss=0.1 * n)
+        for n in range(1, 5)
+    ]
+    stored = send(api, rows_of("x", "s", runs, Names(seed="seed")).rows, name="N")
+    assert lines_of(api, stored["study_id"]) == [(0.1, 4)]
