@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from ib_core.errors import InvalidSpec
 #: As folders are often called: lr=0.1,seed=2 or lr=0.1_seed=2.
 _PAIRS = re.compile(r"([A-Za-z]\w*?)=([^,/\s]+?)(?=[,/\s]|_[A-Za-z]\w*=|$)")
 MLFLOW_PAGE = 1000
+#: Folders that are parts of the run around them.
+TRAINING, HELD_OUT = "train", ("validation", "val", "eval", "test")
 
 
 def needed(package: str) -> Any:
@@ -127,49 +130,130 @@ def _mlflow_run(client: Any, experiment: str, run: Any, names: Names) -> Tracked
 
 
 def read_tensorboard(store: str, names: Names) -> Iterator[TrackedRun]:
-    """Yield a run for every folder with event files; settings are its hparams, or in its name."""
-    accumulator = needed("tensorboard.backend.event_processing.event_accumulator")
+    """Yield a run for every folder with event files; settings are its hparams, or in its name.
+
+    Not every folder is a run. The one that torch's `add_hparams` makes says what its parent was;
+    Keras' `train` and `validation` are one run, and so are a run's folder and those of
+    `add_scalars` in it.
+    """
     root = Path(store)
-    folders = sorted({path.parent for path in root.rglob("*tfevents*")})
-    if not folders:
+    paths = {path.parent for path in root.rglob("*tfevents*")}
+    if not paths:
         raise InvalidSpec(f"There are no event files below {store}.")
-    for folder in folders:
-        events = accumulator.EventAccumulator(str(folder), size_guidance={"scalars": 0})
-        events.Reload()
-        tags = events.Tags()["scalars"]
-        settings, state = _hparams(events)
-        where = str(folder.relative_to(root))
-        last = {tag: events.Scalars(tag)[-1].value for tag in tags}
-        loss = names.loss or next((tag for tag in tags if "loss" in tag.lower()), "")
-        points = events.Scalars(loss) if loss in tags else []
-        history = [(point.step, point.value) for point in points]
-        yield TrackedRun(
-            id=where,
-            state=state,
-            values={**dict(_PAIRS.findall(where)), **settings},
-            metrics=last,
-            task=root.name,
-            loss=history[-1][1] if history else None,
-            history=history,
-            error="TensorBoard's session says FAILURE." if state == "failed" else None,
-            seconds=points[-1].wall_time - points[0].wall_time if points else None,
-            about={"folder": where, "tag": loss},
-        )
+    paths |= {path.parent for path in paths if path.name == TRAINING and path != root}
+    around: list[_Folder] = []  # those that the next one may belong to, the nearest last
+    for path in sorted(paths):
+        while around and around[-1].path not in path.parents:
+            yield from _tensorboard_runs(around.pop(), root, names)
+        folder = _folder(path)
+        if not (around and around[-1].takes(folder, root)):
+            around.append(folder)
+    while around:
+        yield from _tensorboard_runs(around.pop(), root, names)
+
+
+@dataclass(slots=True)
+class _Folder:
+    """What a folder's event files hold; values with their step and time, by tag."""
+
+    path: Path
+    scalars: dict[str, list[tuple[int, float, float]]]
+    settings: dict[str, Any]
+    state: State
+    notes: list["_Folder"] = field(default_factory=list)  # what `add_hparams` wrote below it
+
+    def takes(self, inner: "_Folder", root: Path) -> bool:
+        """Return whether another folder is part of this one's run, and take it in if so."""
+        name = inner.path.name
+        if inner.path.parent != self.path:
+            return False
+        if name == TRAINING:
+            self.scalars = inner.scalars | self.scalars
+            if not self.settings:
+                self.settings, self.state = inner.settings, inner.state
+        elif inner.settings:
+            once = all(len(points) == 1 for points in inner.scalars.values())
+            if self.settings or not self.scalars or not once:
+                return False
+            self.notes.append(inner)
+        elif _PAIRS.search(name) or (self.path == root and name not in HELD_OUT):
+            return False
+        else:
+            self.scalars |= {f"{name}/{tag}": points for tag, points in inner.scalars.items()}
+        return True
+
+
+def _folder(path: Path) -> _Folder:
+    accumulator = needed("tensorboard.backend.event_processing.event_accumulator")
+    array = needed("tensorboard.util.tensor_util").make_ndarray
+    everything = {"scalars": 0, "tensors": 0}
+    events = accumulator.EventAccumulator(str(path), size_guidance=everything)
+    events.Reload()
+    there = events.Tags()
+    scalars = {
+        tag: [(one.step, one.value, one.wall_time) for one in events.Scalars(tag)]
+        for tag in there["scalars"]
+    }
+    # As tf.summary, and so Keras and JAX, write them.
+    for tag in _plugin(events, "scalars").keys() & set(there["tensors"]):
+        scalars[tag] = [
+            (one.step, float(array(one.tensor_proto).reshape(-1)[-1]), one.wall_time)
+            for one in events.Tensors(tag)
+        ]
+    return _Folder(path, scalars, *_hparams(events))
+
+
+def _tensorboard_runs(folder: _Folder, root: Path, names: Names) -> Iterator[TrackedRun]:
+    notes = folder.notes
+    if notes and all(note.settings == notes[0].settings for note in notes):
+        folder.settings, folder.state = notes[-1].settings, notes[-1].state
+        noted = {tag: points for note in notes for tag, points in note.scalars.items()}
+        folder.scalars = folder.scalars | noted | folder.scalars
+        notes = []
+    for one in (folder, *notes):
+        yield _tensorboard_run(one, root, names)
+
+
+def _tensorboard_run(folder: _Folder, root: Path, names: Names) -> TrackedRun:
+    where = str(folder.path.relative_to(root))
+    losses = [tag for tag in folder.scalars if "loss" in tag.lower()]
+    trained = [tag for tag in losses if not re.search("val|test", tag.lower())]
+    loss = names.loss or next(iter([*trained, *losses]), "")
+    points = folder.scalars.get(loss, [])
+    # One alone is a result, which `add_hparams` writes at step 0, and no loss to begin with.
+    history = [(step, value) for step, value, _ in points] if len(points) > 1 else []
+    failed = folder.state == "failed"
+    return TrackedRun(
+        id=where,
+        state=folder.state,
+        values={**dict(_PAIRS.findall(where)), **folder.settings},
+        metrics={tag: found[-1][1] for tag, found in folder.scalars.items()},
+        task=root.name,
+        loss=points[-1][1] if points else None,
+        history=history,
+        error="TensorBoard's session says FAILURE." if failed else None,
+        seconds=points[-1][2] - points[0][2] if points else None,
+        about={"folder": where, "tag": loss},
+    )
+
+
+def _plugin(events: Any, name: str) -> dict[str, bytes]:
+    """Return what a plugin of TensorBoard wrote, by tag."""
+    try:
+        return dict(events.PluginTagToContent(name))
+    except KeyError:
+        return {}
 
 
 def _hparams(events: Any) -> tuple[dict[str, Any], State]:
     """Return what the plugin for hyperparameters wrote: settings, and how the session ended."""
-    try:
-        content = events.PluginTagToContent("hparams")
-    except KeyError:
-        return {}, "finished"
     messages = needed("tensorboard.plugins.hparams.plugin_data_pb2")
     settings: dict[str, Any] = {}
     state: State = "finished"
-    for data in content.values():
+    for data in _plugin(events, "hparams").values():
         found = messages.HParamsPluginData.FromString(data)
         for name, value in found.session_start_info.hparams.items():
-            settings[name] = getattr(value, value.WhichOneof("kind"))
+            settings[name] = getattr(value, value.WhichOneof("kind") or "string_value")
         if found.HasField("session_end_info"):
             ended: dict[int, State] = {2: "failed", 3: "running"}  # of api_pb2.Status
             state = ended.get(found.session_end_info.status, "finished")

@@ -15,8 +15,6 @@ from backend.trackers import Names, TrackedRun, read_tracker, rows_of
 from ib_core.errors import IBError
 from tests.backend.trackers.stores import MAKERS, Store
 
-quiet = pytest.mark.filterwarnings("ignore")  # of the libraries' own
-
 
 @pytest.fixture(params=MAKERS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
@@ -148,48 +146,6 @@ def test_a_rate_that_a_scheduler_logs_is_not_the_rate_of_the_run(tmp_path: Path)
     for kind in ("mlflow", "table"):
         (row,) = read_tracker(kind, exported, Names()).rows
         assert (row["lr"], row["train_loss"]) == (0.1, 0.5)
-
-
-@quiet
-def test_mlflow_s_parameters_are_settings_and_its_metrics_are_losses(tmp_path: Path) -> None:
-    mlflow = pytest.importorskip("mlflow")
-    place = f"sqlite:///{tmp_path / 'mlflow.db'}"
-    client = mlflow.MlflowClient(tracking_uri=place)
-    experiment = client.create_experiment("e", artifact_location=tmp_path.as_uri())
-    run = client.create_run(experiment).info.run_id
-    for name, value in (("lr", 0.1), ("loss", 7), ("epochs", 3)):
-        client.log_param(run, name, value)
-    for step, (rate, loss) in enumerate([(0.1, 2.0), (1e-6, 0.5)]):
-        client.log_metric(run, "lr", rate, step=step)
-        client.log_metric(run, "loss", loss, step=step)
-        client.log_metric(run, "epochs", step, step=step)
-    client.set_terminated(run)
-    (row,) = read_tracker("mlflow", place, Names(loss="loss", epochs="epochs")).rows
-    assert (row["lr"], row["train_loss"], row["epochs"]) == (0.1, 0.5, 3)
-    assert (row["initial_loss"], row["train_loss_by_epoch"]) == (2.0, "2.0;0.5")
-
-
-@quiet
-def test_an_accuracy_that_optuna_was_told_is_never_a_loss(tmp_path: Path) -> None:
-    optuna = pytest.importorskip("optuna")
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    place = f"sqlite:///{tmp_path / 'study.db'}"
-    study = optuna.create_study(storage=place, study_name="acc", direction="maximize")
-
-    def objective(trial: Any) -> float:
-        trial.suggest_float("lr", 0.1, 0.1)
-        for step in range(3):
-            trial.report(0.3 * step, step)
-        trial.set_user_attr("final_loss", 0.25)
-        return 0.9
-
-    study.optimize(objective, n_trials=1)
-    (row,) = read_tracker("optuna", place, Names(loss="final_loss")).rows
-    assert row["train_loss"] == 0.25
-    assert not {"train_loss_by_epoch", "initial_loss"} & row.keys()
-    with pytest.raises(IBError, match="has a loss called 'final_los'") as error:
-        read_tracker("optuna", place, Names(loss="final_los"))
-    assert error.value.hint == "Its runs have numbers called: final_loss, lr."
 
 
 def test_a_misspelt_loss_is_told_though_failed_runs_could_be_imported() -> None:
