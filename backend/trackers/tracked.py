@@ -131,7 +131,8 @@ def rows_of(tracker: str, store: str, runs: Iterable[TrackedRun], names: Names) 
     what = _What()
     for run in runs:
         what.add(run, _loss(run, names))
-        content = hash(repr((run.id, run.state, sorted(run.values.items()), run.metrics)))
+        logged = (sorted(run.metrics.items()), run.history)
+        content = hash(repr((run.id, run.state, sorted(run.values.items()), logged)))
         twice = bool(run.id) and content in seen
         seen.add(content)
         why = f"{run.id} is there twice" if twice else _objection(run, names)
