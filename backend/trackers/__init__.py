@@ -4,26 +4,28 @@
     found.rows       # one a run, for `POST /api/import`
     found.dropped    # which were left out, and why
 
-Here are the sources: exported files, and stores that only their own library reads. A run of any of
-them, and its row, with names looked up and outcomes as the source says, is in `tracked`.
-Libraries are imported when they are needed: `pip install 'etascope[importers]'`.
+| module | for |
+| --- | --- |
+| `stores` | stores that only their own library reads |
+| `tracked` | a run of any source, and its row: names looked up, outcomes as the source says |
+
+Here are exported files, which need no library, and the list of sources.
 """
 
 import csv
 import json
-import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from backend.trackers.stores import read_aim, read_mlflow, read_optuna, read_tensorboard
 from backend.trackers.tracked import (
     Dropped,
     Found,
     Names,
-    Points,
     State,
     TrackedRun,
     flat,
@@ -32,244 +34,27 @@ from backend.trackers.tracked import (
 )
 from ib_core.errors import InvalidSpec, lookup
 
-#: As folders are often called: lr=0.1,seed=2 or lr=0.1_seed=2.
-_PAIRS = re.compile(r"([A-Za-z]\w*?)=([^,/\s]+?)(?=[,/\s]|_[A-Za-z]\w*=|$)")
-MLFLOW_PAGE = 1000
-
-
-def needed(package: str) -> Any:
-    """Return a tracker's library.
-
-    Raises:
-        InvalidSpec: It is not installed.
-    """
-    try:
-        return import_module(package)
-    except ImportError as error:
-        name = package.split(".")[0]
-        raise InvalidSpec(
-            f"Reading this needs the package {name}, which cannot be imported: {error}.",
-            hint="pip install 'etascope[importers]'",
-        ) from None
-
-
-def read_optuna(store: str, names: Names) -> Iterator[TrackedRun]:
-    """Yield the trials of every study in a storage; pruned ones count as failed."""
-    optuna = needed("optuna")
-    try:
-        studies = optuna.get_all_study_summaries(storage=store)
-    except Exception as error:
-        raise InvalidSpec(f"Optuna cannot read {store}: {_first_line(error)}.") from None
-    for summary in studies:
-        study = optuna.load_study(study_name=summary.study_name, storage=store)
-        if names.loss is None and study.directions[0].name == "MAXIMIZE":
-            raise InvalidSpec(
-                f"The Optuna study {summary.study_name!r} maximises its value, which is no loss.",
-                field="loss",
-                hint="Name a user attribute that holds one with --loss.",
-            )
-        for trial in study.get_trials(deepcopy=False):
-            yield _optuna_run(summary.study_name, trial)
-
-
-def _optuna_run(study: str, trial: Any) -> TrackedRun:
-    state, name = _optuna_state(trial), trial.state.name
-    steps = sorted(trial.intermediate_values.items())
-    # Optuna calls a value that is not a number a failure, and forgets it: what was reported tells.
-    lost = name == "FAIL" and bool(steps) and math.isnan(steps[-1][1])
-    at = f" at step {steps[-1][0]}" if steps else ""
-    return TrackedRun(
-        id=f"{study}/{trial.number}",
-        state="finished" if lost else state,
-        values={**trial.user_attrs, **trial.params},
-        task=study,
-        loss=float("nan") if lost else (trial.values[0] if trial.values else None),
-        history=steps,
-        error=f"Optuna pruned it{at}." if name == "PRUNED" else f"Optuna says {name}.",
-        seconds=trial.duration.total_seconds() if trial.duration else None,
-        about={"study": study, "state": name, "params": trial.params},
-    )
-
-
-def _optuna_state(trial: Any) -> State:
-    states: dict[str, State] = {"COMPLETE": "finished", "FAIL": "failed", "PRUNED": "failed"}
-    return states.get(trial.state.name, "running")
-
-
-def read_mlflow(store: str, names: Names) -> Iterator[TrackedRun]:
-    """Yield the runs of every experiment of a tracking store, or of an exported file."""
-    if store.endswith((".csv", ".json", ".parquet")):
-        yield from read_table(store, names)
-        return
-    client = needed("mlflow").MlflowClient(tracking_uri=store)
-    try:
-        experiments = client.search_experiments()
-    except Exception as error:
-        raise InvalidSpec(f"MLflow cannot read {store}: {_first_line(error)}.") from None
-    for experiment in experiments:
-        token = None
-        while True:
-            ids = [experiment.experiment_id]
-            page = client.search_runs(ids, max_results=MLFLOW_PAGE, page_token=token)
-            for run in page:
-                yield _mlflow_run(client, experiment.name, run, names)
-            token = page.token
-            if not token:
-                break
-
-
-def _mlflow_run(client: Any, experiment: str, run: Any, names: Names) -> TrackedRun:
-    states: dict[str, State] = {"FINISHED": "finished", "FAILED": "failed", "KILLED": "failed"}
-    info, data = run.info, run.data
-    loss = names.loss or "loss"
-    history: Points = ()
-    if loss in data.metrics:
-        points = client.get_metric_history(info.run_id, loss)
-        history = [(one.step, one.value) for one in sorted(points, key=lambda one: one.step)]
-    took = (info.end_time - info.start_time) / 1000 if info.end_time and info.start_time else None
-    return TrackedRun(
-        id=info.run_id,
-        state=states.get(info.status, "running"),
-        values={**data.tags, **data.params, **data.metrics},
-        task=experiment,
-        loss=data.metrics.get("loss"),
-        history=history,
-        error=f"MLflow says {info.status}.",
-        seconds=took,
-        about={
-            "experiment": experiment,
-            "name": data.tags.get("mlflow.runName", ""),
-            "state": info.status,
-            "params": data.params,
-        },
-    )
-
-
-def read_tensorboard(store: str, names: Names) -> Iterator[TrackedRun]:
-    """Yield a run for every folder with event files; settings are its hparams, or in its name."""
-    accumulator = needed("tensorboard.backend.event_processing.event_accumulator")
-    root = Path(store)
-    folders = sorted({path.parent for path in root.rglob("*tfevents*")})
-    if not folders:
-        raise InvalidSpec(f"There are no event files below {store}.")
-    for folder in folders:
-        events = accumulator.EventAccumulator(str(folder), size_guidance={"scalars": 0})
-        events.Reload()
-        tags = events.Tags()["scalars"]
-        settings, state = _hparams(events)
-        where = str(folder.relative_to(root))
-        last = {tag: events.Scalars(tag)[-1].value for tag in tags}
-        loss = names.loss or next((tag for tag in tags if "loss" in tag.lower()), "")
-        points = events.Scalars(loss) if loss in tags else []
-        history = [(point.step, point.value) for point in points]
-        yield TrackedRun(
-            id=where,
-            state=state,
-            values={**last, **dict(_PAIRS.findall(where)), **settings},
-            task=root.name,
-            loss=history[-1][1] if history else None,
-            history=history,
-            error="TensorBoard's session says FAILURE." if state == "failed" else None,
-            seconds=points[-1].wall_time - points[0].wall_time if points else None,
-            about={"folder": where, "tag": loss},
-        )
-
-
-def _hparams(events: Any) -> tuple[dict[str, Any], State]:
-    """Return what the plugin for hyperparameters wrote: settings, and how the session ended."""
-    try:
-        content = events.PluginTagToContent("hparams")
-    except KeyError:
-        return {}, "finished"
-    messages = needed("tensorboard.plugins.hparams.plugin_data_pb2")
-    settings: dict[str, Any] = {}
-    state: State = "finished"
-    for data in content.values():
-        found = messages.HParamsPluginData.FromString(data)
-        for name, value in found.session_start_info.hparams.items():
-            settings[name] = getattr(value, value.WhichOneof("kind"))
-        if found.HasField("session_end_info"):
-            ended: dict[int, State] = {2: "failed", 3: "running"}  # of api_pb2.Status
-            state = ended.get(found.session_end_info.status, "finished")
-    return settings, state
-
-
-def read_aim(store: str, names: Names) -> Iterator[TrackedRun]:
-    """Yield the runs of an Aim repository; who never closed one has it running for ever."""
-    aim = needed("aim")
-
-    class Unindexed(aim.Repo):  # type: ignore[name-defined,misc]
-        # Of a run's own file, where Aim would read what its server has indexed so far.
-        def request_tree(self, name: str, sub: str | None = None, **how: Any) -> Any:
-            return super().request_tree(name, sub or self.reading, **how)
-
-    try:
-        repository = Unindexed(store)
-    except Exception as error:
-        raise InvalidSpec(f"Aim cannot read {store}: {_first_line(error)}.") from None
-    for name in sorted(repository.list_all_runs()):
-        repository.reading = name
-        run = aim.Run(name, repo=repository, read_only=True)
-        settings = dict(flat(run.meta_run_tree.collect().get("attrs", {})))
-        curves = dict(_aim_curves(run))
-        last = {label: curve[-1][1] for label, curve in curves.items()}
-        yield TrackedRun(
-            id=run.hash,
-            state="running" if run.active else "finished",
-            values={**last, **settings, **_without_prefix(settings)},
-            task=run.experiment or "aim",
-            loss=number(last.get("loss")),
-            history=curves.get(names.loss or "loss", ()),
-            seconds=number(run.duration),
-            about={"name": run.name, "experiment": run.experiment},
-        )
-
-
-def _aim_curves(run: Any) -> Iterator[tuple[str, Points]]:
-    """Yield a run's metrics; `loss[subset=val]` where one name is tracked in several contexts."""
-    metrics = list(run.metrics())
-    times = Counter(metric.name for metric in metrics)
-    for metric in metrics:
-        steps, (values, *_) = metric.data.numpy()  # in the order of steps, unlike `metric.values`
-        apart = metric.context.to_dict() if times[metric.name] > 1 else {}
-        words = ",".join(f"{name}={value}" for name, value in apart.items())
-        if len(steps):
-            points = list(zip(map(float, steps), map(float, values), strict=True))
-            yield f"{metric.name}[{words}]" if words else metric.name, points
-
-
-def _without_prefix(settings: dict[str, Any]) -> dict[str, Any]:
-    return {name.rsplit(".", 1)[-1]: value for name, value in settings.items()}
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")[:300]
-
-
 #: Columns that say how a run ended, and what their words mean; any other word: it has ended.
 STATES = ("state", "status", "outcome", "State", "Status")
-MEANINGS: dict[str, State] = {
-    "running": "running",
-    "pending": "running",
-    "scheduled": "running",
-    "preempting": "running",
-    "queued": "running",
-    "failed": "failed",
-    "fail": "failed",
-    "crashed": "failed",
-    "killed": "failed",
-    "preempted": "failed",
+_WORDS: dict[State, str] = {
+    "running": "running waiting pending queued scheduled starting preempting paused in_progress",
+    "diverged": "diverged exploded",
+    "failed": "failed fail failure error errored crashed killed preempted pruned canceled "
+    "cancelled aborted interrupted timeout out_of_memory node_fail",
 }
+MEANINGS = {word: state for state, words in _WORDS.items() for word in words.split()}
+#: Columns that name a run, unless an import was told that they are something else.
 IDS = ("id", "run_id", "ID", "Name", "name", "run")
 ERRORS = ("error", "failure", "exception")
+SUMMARIES = ("summary.", "summary_metrics.", "summaryMetrics.")
 SECONDS = ("seconds", "_runtime", "Runtime", "duration", "summary._runtime")
 
 
 def read_table(store: str, names: Names) -> Iterator[TrackedRun]:
     """Yield a run for every row of a CSV, JSON or Parquet file."""
     path = Path(store)
-    for number_, row in enumerate(_rows(path), start=1):
-        yield _run(path.stem, number_, dict(flat(row)), names)
+    for line, row in enumerate(_rows(path), start=1):
+        yield _run(path.stem, line, dict(flat(row)), names)
 
 
 def read_wandb(store: str, names: Names) -> Iterator[TrackedRun]:
@@ -279,57 +64,52 @@ def read_wandb(store: str, names: Names) -> Iterator[TrackedRun]:
     of rows with `_step`.
     """
     path = Path(store)
-    for number_, row in enumerate(_rows(path), start=1):
+    for line, row in enumerate(_rows(path), start=1):
         history = row.pop("history", None) if isinstance(row.get("history"), list) else None
         values = dict(flat(row))
-        for place in ("config.", "summary.", "summary_metrics.", "summaryMetrics."):
-            found = {k.removeprefix(place): v for k, v in values.items() if k.startswith(place)}
-            values = {**values, **found}
-        run = _run(path.stem, number_, values, names)
         loss = names.loss or "loss"
         points = [
-            (float(one.get("_step", step)), value)
+            (step if (said := number(one.get("_step"))) is None else said, value)
             for step, one in enumerate(history or [])
-            if isinstance(one, Mapping) and (value := _measured(one.get(loss))) is not None
+            if isinstance(one, Mapping) and (value := number(one.get(loss))) is not None
         ]
-        yield TrackedRun(
-            id=run.id,
-            state=run.state,
-            values=run.values,
-            task=str(values.get("project") or path.stem),
-            loss=run.loss,
+        yield replace(
+            _run(str(values.get("project") or path.stem), line, values, names),
+            values=values | _below("config.", values),
+            metrics={
+                name: value for place in SUMMARIES for name, value in _below(place, values).items()
+            },
             history=points,
-            error=run.error,
-            seconds=run.seconds,
-            about=run.about,
         )
 
 
+def _below(place: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {k.removeprefix(place): v for k, v in values.items() if k.startswith(place)}
+
+
+def _read_mlflow(store: str, names: Names) -> Iterable[TrackedRun]:
+    exported = store.endswith((".csv", ".json", ".parquet"))
+    return read_table(store, names) if exported else read_mlflow(store, names)
+
+
 def _run(task: str, line: int, values: dict[str, Any], names: Names) -> TrackedRun:
-    said = next((str(values[name]).lower() for name in STATES if values.get(name)), "")
-    identity = next((str(values[name]) for name in IDS if values.get(name)), f"row {line}")
+    told = names.told()
+
+    def first(columns: Sequence[str]) -> Any:
+        mine = (values.get(name) for name in columns if name not in told)
+        return next((one for one in mine if one not in (None, "") and one == one), None)  # no NaN
+
+    said = str(first(STATES) or "").strip().lower()
+    name, error = first(IDS), first(ERRORS)
     return TrackedRun(
-        id=identity,
-        state=MEANINGS.get(said, "finished"),
-        values={name: _plain(value) for name, value in values.items()},
+        id="" if name is None else str(name),
+        state=MEANINGS.get(re.sub(r"[\s-]+", "_", said.rpartition(".")[2]), "finished"),
+        values=values,
         task=task,
-        loss=_measured(values.get(names.loss or "loss")),
-        error=next((str(values[name]) for name in ERRORS if values.get(name)), None)
-        or (f"Its source says {said}." if said else None),
-        seconds=next((number(values[name]) for name in SECONDS if values.get(name)), None),
+        error=str(error) if error else (f"Its source says {said}." if said else None),
+        seconds=number(first(SECONDS)),
         about={"line": line, "state": said, "name": values.get("Name") or values.get("name")},
     )
-
-
-def _plain(value: Any) -> Any:
-    """Return a value; W&B and MLflow write NaN and infinity as words."""
-    if isinstance(value, str) and value.strip().lower() in ("nan", "inf", "infinity", "-infinity"):
-        return float(value)
-    return value
-
-
-def _measured(value: Any) -> float | None:
-    return math.nan if isinstance(value, float) and math.isnan(value) else number(value)
 
 
 def _rows(path: Path) -> Iterable[dict[str, Any]]:
@@ -340,7 +120,11 @@ def _rows(path: Path) -> Iterable[dict[str, Any]]:
     if path.suffix in (".json", ".jsonl"):
         return _json(path)
     with path.open(encoding="utf-8-sig", newline="") as file:
-        return list(csv.DictReader(file))
+        reader = csv.DictReader(file)
+        twice = [name for name, times in Counter(reader.fieldnames).items() if times > 1 and name]
+        if twice:  # one would silently hide the other
+            raise InvalidSpec(f"{path} has several columns called {twice[0]!r}; rename one.")
+        return list(reader)
 
 
 def _parquet(path: Path) -> list[dict[str, Any]]:
@@ -376,7 +160,7 @@ __all__ = ["READERS", "Dropped", "Found", "Names", "TrackedRun", "read_tracker",
 #: By the word that `etascope import` takes.
 READERS: dict[str, Callable[[str, Names], Iterable[TrackedRun]]] = {
     "optuna": read_optuna,
-    "mlflow": read_mlflow,
+    "mlflow": _read_mlflow,
     "wandb": read_wandb,
     "tensorboard": read_tensorboard,
     "aim": read_aim,

@@ -8,13 +8,15 @@ from typing import Any, Literal
 
 from ib_core.errors import InvalidSpec
 
-#: What a source says of a run: it has ended, it broke, it goes on.
-State = Literal["finished", "failed", "running"]
+#: What a source says of a run: it has ended, its loss was lost, it broke, it goes on.
+State = Literal["finished", "diverged", "failed", "running"]
 #: A name that begins with this is the value itself.
 LITERALLY = "="
-#: Where exports keep what a person named; tried in this order.
-PLACES = ("", "params.", "config.", "hparams.", "metrics.", "summary.", "tags.", "user_attrs_")
+#: Where exports keep what was set, and what came of it; tried in this order.
+SET = ("", "params.", "config.", "hparams.", "params_", "tags.", "user_attrs_")
+CAME = ("", "metrics.", "summary.", "summary_metrics.", "summaryMetrics.", "user_attrs_")
 MOST_POINTS = 1000
+MOST_NAMES = 20
 Points = Sequence[tuple[float, float]]
 
 
@@ -44,15 +46,22 @@ class Names:
     batch_size: str | None = None
     keep: tuple[str, ...] = ()
 
+    def told(self) -> set[str]:
+        """Return the columns that are given a meaning, wherever a source may keep them."""
+        settings = (self.lr, self.method, self.seed, self.task, self.epochs, self.batch_size)
+        named = [name for name in (*settings, self.loss, self.test_loss, *self.keep) if name]
+        return {place + name for place in SET + CAME for name in named}
+
 
 @dataclass(frozen=True, slots=True)
 class TrackedRun:
     """One run as a tracker has it.
 
     Attributes:
-        id: The tracker's own.
+        id: The tracker's own, "" if it has none; a table may give one to several runs.
         state: As the source says.
-        values: Settings and last metrics by name, flat.
+        values: Settings by name, flat; of a source that does not tell them apart, all there is.
+        metrics: What was logged last, by name. A scheduler's `lr` is one, and not the run's rate.
         task: What the source calls what was tuned.
         loss: The source's own result, where it has one.
         history: Of the loss, as steps and values.
@@ -64,6 +73,7 @@ class TrackedRun:
     id: str
     state: State
     values: Mapping[str, Any]
+    metrics: Mapping[str, Any] = field(default_factory=dict)
     task: str = ""
     loss: float | None = None
     history: Points = ()
@@ -72,16 +82,23 @@ class TrackedRun:
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def value(self, name: str | None) -> Any:
-        """Return what the run has under a name, wherever its source keeps such things."""
+        """Return the setting of a name, wherever its source keeps such things."""
         if name is None:
             return None
         if name.startswith(LITERALLY):
             return name[len(LITERALLY) :]
-        for place in PLACES:
-            found = self.values.get(place + name)
-            if found is not None and found != "":
-                return found
-        return None
+        found = (*self._kept(name, SET), self.metrics.get(name), *self._kept(name, CAME))
+        return next((one for one in found if one is not None and one != ""), None)
+
+    def measured(self, name: str | None) -> float | None:
+        """Return the number under a name: of what came of the run, else of what was set."""
+        if name is None or name.startswith(LITERALLY):
+            return number(self.value(name))
+        found = (self.metrics.get(name), *self._kept(name, CAME), *self._kept(name, SET))
+        return next((one for one in map(number, found) if one is not None), None)
+
+    def _kept(self, name: str, places: Sequence[str]) -> Iterator[Any]:
+        return (self.values.get(place + name) for place in places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,34 +121,70 @@ def rows_of(tracker: str, store: str, runs: Iterable[TrackedRun], names: Names) 
     """Return the rows of runs; what cannot become a trial is named, never passed over.
 
     Raises:
-        InvalidSpec: There is not a single run to import.
+        InvalidSpec: There is not a single run to import, or none with a loss of the name given.
     """
     rows: list[dict[str, Any]] = []
     dropped: list[Dropped] = []
-    seen: set[str] = set()
+    seen: set[int] = set()
+    alike: Counter[int] = Counter()
     times: Counter[tuple[Any, ...]] = Counter()
-    known: set[str] = set()
+    what = _What()
     for run in runs:
-        known |= run.values.keys()
-        why = f"{run.id} is there twice" if run.id in seen else _objection(run, names)
-        seen.add(run.id)
+        what.add(run, _loss(run, names))
+        logged = (sorted(run.metrics.items()), run.history)
+        content = hash(repr((run.id, run.state, sorted(run.values.items()), logged)))
+        twice = bool(run.id) and content in seen
+        seen.add(content)
+        why = f"{run.id} is there twice" if twice else _objection(run, names)
         if why is not None:
-            dropped.append(Dropped(run.id, why))
+            dropped.append(Dropped(run.id or f"row {run.about.get('line')}", why))
             continue
         row = _row(tracker, store, run, names)
+        # Its address is of its name and its row: whatever the order, none has another's.
+        same_row = hash(repr((run.id, {**row, "source": None})))
+        alike[same_row] += 1
+        if alike[same_row] > 1:
+            row["source"]["run"] += f" ({alike[same_row]})"
         if "seed" not in row:
             same = (row["task"], row["method"], row["lr"], str(row.get("options")))
             times[same] += 1
             row["repeat"] = times[same]
         rows.append(row)
+    if names.loss is not None and what.without_loss and not what.with_loss:
+        raise InvalidSpec(
+            f"No run of {store} has a loss called {names.loss!r}.",
+            field="loss",
+            hint=f"Its runs have numbers called: {_listed(what.numbers)}.",
+        )
     if not rows:
         first = f" The first: {dropped[0].why}." if dropped else ""
-        there = ", ".join(sorted(known)[:20]) or "nothing"
         raise InvalidSpec(
             f"No run of {store} can be imported; {len(dropped)} were left out.{first}",
-            hint=f"Its runs have: {there}.",
+            hint=f"Its runs have: {_listed(what.names)}.",
         )
     return Found(rows, dropped)
+
+
+@dataclass(slots=True)
+class _What:
+    """What the runs of a store have, for who named something that they have not."""
+
+    names: set[str] = field(default_factory=set)
+    numbers: set[str] = field(default_factory=set)
+    with_loss: int = 0
+    without_loss: int = 0
+
+    def add(self, run: TrackedRun, loss: float | None) -> None:
+        self.with_loss += loss is not None
+        self.without_loss += loss is None and run.state == "finished"
+        for name, value in (*run.values.items(), *run.metrics.items()):
+            self.names.add(name)
+            if number(value) is not None:
+                self.numbers.add(name)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)[:MOST_NAMES]) or "nothing"
 
 
 def _objection(run: TrackedRun, names: Names) -> str | None:
@@ -148,9 +201,10 @@ def _objection(run: TrackedRun, names: Names) -> str | None:
 
 def _loss(run: TrackedRun, names: Names) -> float | None:
     if names.loss is None:
-        return run.loss
-    found = number(run.value(names.loss))
-    return run.history[-1][1] if found is None and run.history else found
+        return run.measured("loss") if run.loss is None else run.loss
+    if run.history and number(run.metrics.get(names.loss)) is None:
+        return run.history[-1][1]
+    return run.measured(names.loss)
 
 
 def _row(tracker: str, store: str, run: TrackedRun, names: Names) -> dict[str, Any]:
@@ -160,20 +214,22 @@ def _row(tracker: str, store: str, run: TrackedRun, names: Names) -> dict[str, A
         "method": str(run.value(names.method) or "default")[:32],
         "lr": number(run.value(names.lr)),
         "train_loss": _written(loss),
-        "test_loss": _written(number(run.value(names.test_loss))),
+        "test_loss": _written(run.measured(names.test_loss)),
         "seconds": run.seconds,
         "source": {
             "tracker": tracker,
             "store": store[:500],
-            "run": run.id[:200],
+            "run": run.id[:200] or "unnamed",
             **{name: str(value)[:500] for name, value in run.about.items() if value},
         },
     }
     for name in ("seed", "epochs", "batch_size"):
         given = number(run.value(getattr(names, name)))
-        if given is not None:
+        if given is not None and math.isfinite(given):
             row[name] = int(given)
-    if run.state == "failed":
+    if run.state == "diverged":
+        row["outcome"] = "diverged"
+    elif run.state == "failed":
         row |= {"outcome": "failed", "error": run.error or f"{tracker} says that it failed."}
     kept = {name: run.value(name) for name in names.keep}
     if settings := {name: value for name, value in kept.items() if value is not None}:
@@ -188,6 +244,7 @@ def _curve(history: Points) -> dict[str, Any]:
     kept = [*history[::stride]]
     if kept[-1] != history[-1]:
         kept.append(history[-1])
+    # Of step 0 alone: a resumed run's first loss is a good one, and five times that no divergence.
     first_step, first = kept[0]
     found: dict[str, Any] = {
         "train_loss_by_epoch": ";".join(str(_written(value)) for _, value in kept),

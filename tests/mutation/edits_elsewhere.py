@@ -69,7 +69,7 @@ EDITS = (
     Edit(
         "a tracker's run is new again once another one has ended",
         "backend/services",
-        'itself = columns if cells.has("seed") else columns | {"seed": None}',
+        'itself = columns if numbered else columns | {"seed": None}',
         "itself = columns",
         ("test_a_run_that_has_ended_meanwhile_is_all_that_a_second_import_adds",),
     ),

@@ -13,7 +13,8 @@ shared by content like our own, one sweep a task.
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import count, filterfalse
 from typing import Any
 
 from sqlalchemy import Engine, select, update
@@ -24,6 +25,7 @@ from backend.errors import Conflict
 from backend.models import CurveRow, StudyRow, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import ImportedSeries, ImportPreview, ImportRead, StudyCreate, TrialState
 from backend.services import studies
+from backend.services.analysis import KEY_COLUMNS, Key, key_of
 from backend.services.importing.files import read_rows
 from backend.services.importing.runs import HELD_OUT, Imported, ImportedTrial, read_trials
 from backend.services.trials import chunks, curve_row, delete_orphans, ids_at
@@ -98,6 +100,8 @@ def store(
         payload = StudyCreate(name=name, tags=["imported"], notes=f"Imported from {source}.")
         study_id = studies.create(session, payload=payload, owner_id=owner_id).id
     studies.owner_of(session, study_id=study_id)  # raises if there is no such study
+    # First, because imports into one study then wait for each other: both give out seeds.
+    session.execute(update(StudyRow).where(StudyRow.id == study_id).values(updated_at=clock()))
     trials = {trial.fingerprint: trial for trial in found.trials}
     known = ids_at(session, trials)
     absent = [trial for address, trial in trials.items() if address not in known]
@@ -105,6 +109,8 @@ def store(
     ids = ids_at(session, trials) if absent else known
     _insert_curves(session, absent, ids)
     new = {*new, *(trial.fingerprint for trial in absent)}
+    if not all(trial.numbered for trial in found.trials):
+        _number(session, study_id, {ids[address]: trial for address, trial in trials.items()})
     held = _held(session, study_id, ids.values())
     by_task: defaultdict[str, list[ImportedTrial]] = defaultdict(list)
     for trial in trials.values():
@@ -121,7 +127,6 @@ def store(
     }
     sweep_ids = [_sweep(session, task, by_task[task], links, common) for task in by_task]
     sweep_ids = sorted({*sweep_ids, *held.values()})
-    session.execute(update(StudyRow).where(StudyRow.id == study_id).values(updated_at=clock()))
     return ImportRead(
         study_id=study_id,
         sweep_ids=sweep_ids,
@@ -130,6 +135,40 @@ def store(
         skipped=len(found.skipped),
         problems=found.skipped[:MOST_SHOWN],
     )
+
+
+def _number(session: Session, study_id: int, trials: Mapping[int, ImportedTrial]) -> None:
+    """Give runs without seeds the next free ones of their cells in the study: one series.
+
+    One that some study shows already keeps its own: a trial is the same wherever it is shown.
+    """
+    columns = (TrialRow.id, TrialRow.lr, TrialRow.seed, *KEY_COLUMNS)
+    members = (
+        select(SweepTrialRow.trial_id)
+        .join(SweepRow, SweepRow.id == SweepTrialRow.sweep_id)
+        .where(SweepRow.study_id == study_id, SweepRow.imported)
+    )
+    there = list(session.execute(select(*columns).where(TrialRow.id.in_(members))))
+    shown: set[int] = set()
+    for chunk in chunks(sorted(trials)):
+        there += session.execute(select(*columns).where(TrialRow.id.in_(chunk)))
+        linked = select(SweepTrialRow.trial_id).where(SweepTrialRow.trial_id.in_(chunk))
+        shown |= set(session.scalars(linked))
+    stored = {id_: seed for id_, _, seed, *_ in there}
+    cells = {id_: (lr, key_of(study_id, settings)) for id_, lr, _, *settings in there}
+    loose = [id_ for id_, trial in trials.items() if not trial.numbered and id_ not in shown]
+    taken: defaultdict[tuple[float, Key], set[int]] = defaultdict(set)
+    for id_ in stored.keys() - set(loose):
+        taken[cells[id_]].add(stored[id_])
+    free: dict[tuple[float, Key], Iterator[int]] = {
+        cell: filterfalse(seeds.__contains__, count(1)) for cell, seeds in taken.items()
+    }
+    given = {id_: next(free.setdefault(cells[id_], count(1))) for id_ in loose}
+    for id_, trial in trials.items():
+        trial.columns["seed"] = given.get(id_, stored[id_])
+    changed = [{"id": id_, "seed": seed} for id_, seed in given.items() if seed != stored[id_]]
+    if changed:
+        session.execute(update(TrialRow), changed)
 
 
 def _held(session: Session, study_id: int, trial_ids: Iterable[int]) -> dict[int, int]:

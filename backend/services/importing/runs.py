@@ -24,7 +24,8 @@ DATASETS = {
     "piano-midi.de": "music/piano_midi",
     **{name: f"uci/{name}" for name in UCI_NAMES},
 }
-#: A trial has diverged when its loss exceeds this many times its initial value.
+#: A trial has diverged when its loss exceeds this many times its initial value, if that is
+#: positive: of a log-likelihood that begins at -1 five times as much is an improvement.
 EXPLODED = 5.0
 MOST_PROBLEMS = 5
 LOSSES = ("train_loss", "test_loss")
@@ -42,6 +43,7 @@ class ImportedTrial:
     fingerprint: str
     curve: tuple[CurvePoint, ...] = ()
     record: dict[str, Any] | None = None  # which tracker it comes from
+    numbered: bool = True  # False: its seed is its place among its likes, to be given when stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +117,10 @@ def _trial(cells: Cells, accuracy_scale: float) -> ImportedTrial | None:
     if not source:
         return ImportedTrial(columns, _fingerprint(columns, curve), curve)
     # A tracker's run is itself whatever place among its likes an import gives it.
-    itself = columns if cells.has("seed") else columns | {"seed": None}
+    numbered = cells.has("seed")
+    itself = columns if numbered else columns | {"seed": None}
     address = _fingerprint(itself | {"source": source.get("run")}, curve)
-    return ImportedTrial(columns, address, curve, {"imported": source})
+    return ImportedTrial(columns, address, curve, {"imported": source}, numbered)
 
 
 def _settings(cells: Cells) -> dict[str, Any]:
@@ -189,7 +192,7 @@ def _state(
     if not given or cells.has("outcome"):  # our own export: the trial had not ended
         return None
     train = losses["train_loss"]
-    exploded = train is not None and initial is not None and train > EXPLODED * initial
+    exploded = train is not None and initial is not None and train > EXPLODED * initial > 0
     return TrialState.DIVERGED if not_finite(given) or exploded else TrialState.COMPLETED
 
 

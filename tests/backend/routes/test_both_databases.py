@@ -127,3 +127,20 @@ def test_cells_and_live_runs(api: TestClient, study: int) -> None:
     assert api.get("/api/publish", params={"study": study, "format": "zip"}).status_code == 200
     with reading() as session:
         assert maintenance.check(session) == []
+
+
+def test_runs_without_seeds_that_come_later_are_numbered_on(api: TestClient) -> None:
+    def send(*names: str) -> Any:
+        rows = [
+            {"task": "t", "method": "m", "lr": 0.1, "repeat": place, "train_loss": len(name)}
+            | {"source": {"run": name}}
+            for place, name in enumerate(names, start=1)
+        ]
+        content = json.dumps({"trials": rows})
+        return ok(api.post("/api/import", content=content, params={"name": "N", "reuse": True}))
+
+    study = send("bb", "a")["study_id"]
+    assert send("ccc", "bb", "a")["imported"] == 1
+    (line,) = ok(api.get(f"/api/studies/{study}/sensitivity"))["series"]
+    (point,) = line["points"]
+    assert [(dot["seed"], dot["value"]) for dot in point["seeds"]] == [(1, 2.0), (2, 1.0), (3, 3.0)]

@@ -61,6 +61,13 @@ def test_a_loss_five_times_its_start_has_diverged() -> None:
     assert high["train_loss"] == 10.1, "a finite loss stays"
 
 
+def test_a_loss_that_began_at_zero_or_below_is_not_judged_by_its_start() -> None:
+    header = "task,method,lr,seed,initial_loss,train_loss\n"
+    pairs = [(-1, -2), (-1, -6), (-1, 1), (0, 0.1), (0, 0)]
+    rows = "".join(f"x,eb,1,{i},{first},{last}\n" for i, (first, last) in enumerate(pairs))
+    assert {run["state"] for run in columns(header + rows)} == {"completed"}
+
+
 @pytest.mark.parametrize("loss", ["nan", "NaN", "inf", "-Infinity"])
 def test_a_loss_that_is_not_finite_is_a_divergence(loss: str) -> None:
     (run,) = columns(f"task,method,lr,train_loss\nx,eb,1,{loss}\n")
