@@ -1,7 +1,6 @@
 """How things look and how numbers are written, the same on every page and in every figure."""
 
 import math
-import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -9,7 +8,7 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 import plotly.io as pio
 
-from ib_core.methods import METHODS, OTHER_LOOKS, split_name
+from ib_core.methods import IMPORTED_LOOK, METHODS, method_look, series_look, split_name
 
 Scheme = Literal["light", "dark"]
 
@@ -43,9 +42,7 @@ METHOD_STYLE: dict[str, MethodStyle] = {
 METHOD_COLOUR: dict[str, str] = {name: style.colour for name, style in METHOD_STYLE.items()}
 
 #: Runs made elsewhere, by any method we have no style for.
-IMPORTED_STYLE = MethodStyle(
-    "Imported", "Imported", "#868E96", "dash", "pentagon", ink_light="#5C636A", ink_dark="#ADB5BD"
-)
+IMPORTED_STYLE = MethodStyle("Imported", "Imported", **asdict(IMPORTED_LOOK))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +105,6 @@ class SeriesStyle:
     size: float
 
 
-#: Symbols and dashes of further curves of one method in one picture (other studies, other rules).
-VARIANTS: tuple[tuple[str | None, str | None], ...] = (
-    (None, None),
-    ("triangle-up", "longdash"),
-    ("star", "dashdot"),
-    ("hexagon", "longdashdot"),
-    ("triangle-down", "dash"),
-    ("bowtie", "dot"),
-)
-
-
 #: Colours of what is neither a method nor in any order (Okabe and Ito's, then three of Tol's).
 CATEGORY_COLOURS = (
     *("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"),
@@ -138,8 +124,8 @@ def method_style(method: str, *, imported: bool = False) -> MethodStyle:
     if base in METHOD_STYLE:
         known = METHOD_STYLE[base]
         return known if base == method else replace(known, title=method, short=method)
-    look = OTHER_LOOKS[zlib.crc32(base.encode()) % len(OTHER_LOOKS)]
-    return MethodStyle(method, base.rpartition(":")[2].rpartition(".")[2], **asdict(look))
+    short = base.rpartition(":")[2].rpartition(".")[2]
+    return MethodStyle(method, short, **asdict(method_look(method)))
 
 
 def told_method(method: str, settings: Mapping[str, Any]) -> str:
@@ -167,16 +153,13 @@ def series_style(
         variant: 0 for a method's first curve in a picture, 1 for its second, ...
         tone: Its colour where colours tell something other than the method.
     """
-    base = method_style(method, imported=imported)
-    own = METHOD_STYLE.get(method, base)
-    marker, dash = VARIANTS[variant % len(VARIANTS)]
-    shape = marker or own.marker
+    look = series_look(method, clipped=clipped, imported=imported, variant=variant)
     return SeriesStyle(
-        colour=tone or base.colour,
-        ink=tone or base.ink(scheme),
-        dash=dash or own.dash,
+        colour=tone or look.colour,
+        ink=tone or (look.ink_dark if scheme == "dark" else look.ink_light),
+        dash=look.dash,
         width=1.4 if clipped else 2.6,
-        marker=f"{shape}-open" if clipped else shape,
+        marker=look.marker,
         size=9 if clipped else 9.5,
     )
 

@@ -64,5 +64,16 @@
     return filled.length ? JSON.stringify(Object.fromEntries(filled)) : "";
   }
 
-  Object.assign(window.etascope, { formChanged, gatherOptions });
+  /* Returns what an answer says of those fields: errors, texts they are about, what was understood;
+     then errors of choices. */
+  function tellOptions(answer, numberIds, choiceIds) {
+    const own = (answer && answer.own) || {};
+    const said = (ids, what) => ids.map((id) => (own[id.key] || {})[what] || null);
+    return [
+      said(numberIds, "error"), said(numberIds, "answers"), said(numberIds, "understood"),
+      said(choiceIds, "error"),
+    ];
+  }
+
+  Object.assign(window.etascope, { formChanged, gatherOptions, tellOptions });
 })();

@@ -1,6 +1,6 @@
 /* The one field for numbers: says at once what it understood, or why it did not.
 
-   `read` follows dashboard/written_numbers.py; both are held to the same table of cases. */
+   `read` follows ib_core/written.py; both are held to the same table of cases. */
 (function () {
   "use strict";
 
@@ -50,6 +50,12 @@
       return { wrong: `${kind.what} must be ${above ? "above 0" : kind.legal}; got ${shown(plain)}.` };
     }
     return { value: value === 0 ? 0 : value };
+  }
+
+  /* Returns the numbers of texts, each of its kind; null if one is wrong. */
+  function readAll(kinds, texts) {
+    const found = kinds.map((kind, index) => read(texts[index] || "", kind));
+    return found.some((one) => one.wrong) ? null : found.map((one) => one.value);
   }
 
   const written = (value) => (value === null || value === undefined ? "" : String(value));
@@ -158,5 +164,5 @@
   NumberField.dashRenderType = true; // asks Dash to say who changed the props
 
   window.etascope_fields = { NumberField };
-  Object.assign(window.etascope, { readNumber: read, writeNumber: written });
+  Object.assign(window.etascope, { readNumber: read, readAll, writeNumber: written });
 })();

@@ -313,8 +313,8 @@ LEGENDS: tuple[Choice, ...] = (
 KINDS = {"pdf": "PDF", "svg": "SVG", "png": "PNG"}
 #: One column of most papers, and the size of its captions.
 WIDTH_CM, FONT_PT = 8.5, 8.0
-WIDTHS = NumberKind("The width in cm", 4, 40)
-FONTS = NumberKind("The font size in points", 5, 24)
+WIDTHS = NumberKind("The width in cm", 4, 40, needed=True)
+FONTS = NumberKind("The font size in points", 5, 24, needed=True)
 
 
 def figure_dialog(page: str) -> Component:
@@ -328,12 +328,10 @@ def figure_dialog(page: str) -> Component:
             html.Div(
                 [
                     number_field(
-                        f"{page}-paper-width", WIDTHS, text=f"{WIDTH_CM:g}", label="Width (cm)",
-                        value=WIDTH_CM,
+                        f"{page}-paper-width", WIDTHS, text=f"{WIDTH_CM:g}", label="Width (cm)"
                     ),
                     number_field(
-                        f"{page}-paper-font", FONTS, text=f"{FONT_PT:g}", label="Font size (pt)",
-                        value=FONT_PT,
+                        f"{page}-paper-font", FONTS, text=f"{FONT_PT:g}", label="Font size (pt)"
                     ),
                 ],
                 className="pair",
@@ -379,14 +377,22 @@ def figure_from(page: str, graph: str, button: str) -> None:
         Input(button, "n_clicks"),
         prevent_initial_call=True,
     )
+    # The texts count: the last right number would be exported while another text is shown.
+    read = f"window.etascope.readAll({json.dumps([WIDTHS.as_props(), FONTS.as_props()])}, "
+    browser_callback(
+        f"function(...texts) {{ return Array({len(KINDS)}).fill(!{read}texts)); }}",
+        *(Output(f"{page}-paper-{kind}", "disabled") for kind in KINDS),
+        *(Input(f"{page}-paper-{part}", "text") for part in ("width", "font")),
+        prevent_initial_call=True,
+    )
     for kind in KINDS:
         browser_callback(
-            "function(clicks, width, font, legend, title) { if (clicks) { "
+            f"function(clicks, width, font, legend, title) {{ const found = {read}[width, font]); "
+            "if (clicks && found) { "
             f"window.etascope.exportPicture({name}, '{kind}', 'etascope-figure', "
-            "{width, font, legend, title}); } }",
+            "{width: found[0], font: found[1], legend, title}); } }",
             Input(f"{page}-paper-{kind}", "n_clicks"),
-            State(f"{page}-paper-width", "value"),
-            State(f"{page}-paper-font", "value"),
+            *(State(f"{page}-paper-{part}", "text") for part in ("width", "font")),
             State(f"{page}-paper-legend", "value"),
             State(f"{page}-paper-title", "checked"),
             prevent_initial_call=True,

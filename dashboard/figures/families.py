@@ -10,7 +10,6 @@ from plotly.colors import sample_colorscale
 from backend.schemas import ScorecardRow, SeriesRead
 from dashboard.theme import (
     CATEGORY_COLOURS,
-    VARIANTS,
     Scheme,
     SeriesStyle,
     method_style,
@@ -269,7 +268,7 @@ def styles(
             scheme,
             clipped=line.clip is not None,
             imported=line.imported,
-            variant=variant % len(VARIANTS),
+            variant=variant,
             tone=tone,
         )
     return found

@@ -31,7 +31,7 @@ from ib_core.methods.base import (
     Method,
     Schedule,
 )
-from ib_core.methods.catalogue import METHODS, place
+from ib_core.methods.catalogue import IMPORTED_LOOK, METHODS, method_look, place, series_look
 from ib_core.methods.names import find_method, method_of_class, split_name, torch_optimizers
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ib_core.methods.stack import StackOptimizer
 
 __all__ = [
+    "IMPORTED_LOOK",
     "METHODS",
     "OF_EVERY_METHOD",
     "OTHER_LOOKS",
@@ -57,9 +58,11 @@ __all__ = [
     "find_method",
     "in_one_pass",
     "make_optimizer",
+    "method_look",
     "method_of_class",
     "padding",
     "place",
+    "series_look",
     "split_name",
     "torch_optimizers",
 ]

@@ -4,7 +4,10 @@ Whatever lists methods takes them from `METHODS`, in its order: legends, tables,
 catalogue. Nothing here needs torch, so that a page may look a colour up.
 """
 
-from ib_core.methods.base import Look, Method
+import zlib
+from dataclasses import replace
+
+from ib_core.methods.base import OTHER_LOOKS, Look, Method
 from ib_core.options import choice, number, whole
 
 METHODS: dict[str, Method] = {
@@ -256,3 +259,52 @@ for _name, _method in METHODS.items():
 def place(method: str) -> int:
     """Return a method's place in legends and tables; those that nobody knows come last."""
     return list(METHODS).index(method) if method in METHODS else len(METHODS)
+
+
+# --- What curves look like: one method, one colour, dash and marker, wherever it is drawn
+
+
+#: Runs made elsewhere are grey; the rest is for methods without a look.
+IMPORTED_LOOK = Look("#868E96", "dash", "pentagon", ink_light="#5C636A", ink_dark="#ADB5BD")
+#: Symbols and dashes of further curves of one method in one picture (other studies, other rules).
+VARIANTS: tuple[tuple[str | None, str | None], ...] = (
+    (None, None),
+    ("triangle-up", "longdash"),
+    ("star", "dashdot"),
+    ("hexagon", "longdashdot"),
+    ("triangle-down", "dash"),
+    ("bowtie", "dot"),
+)
+
+
+def method_look(method: str) -> Look:
+    """Return a method's look; its options change nothing about it.
+
+    A method that is not in the list keeps one of the spare looks wherever it is drawn.
+    """
+    base = method.partition("(")[0]
+    if base in METHODS:
+        return METHODS[base].look
+    return OTHER_LOOKS[zlib.crc32(base.encode()) % len(OTHER_LOOKS)]
+
+
+def series_look(
+    method: str, *, clipped: bool = False, imported: bool = False, variant: int = 0
+) -> Look:
+    """Return the look of one curve among several.
+
+    Args:
+        method: Whose curve.
+        clipped: Clipped curves have open markers.
+        imported: Runs made elsewhere are grey; marker and dash still tell a known method.
+        variant: 0 for a method's first curve in a picture, 1 for its second, ...
+    """
+    own = method_look(method)
+    if imported:
+        known = method.partition("(")[0] in METHODS
+        shape = own if known else IMPORTED_LOOK
+        own = replace(IMPORTED_LOOK, dash=shape.dash, marker=shape.marker)
+    marker, dash = VARIANTS[variant % len(VARIANTS)]
+    marker = marker or own.marker
+    opened = f"{marker.removesuffix('-open')}-open" if clipped else marker
+    return replace(own, dash=dash or own.dash, marker=opened)

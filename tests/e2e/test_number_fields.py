@@ -1,17 +1,24 @@
 """Every number field, typed and pasted into as people do: understood, or refused aloud."""
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from dashboard.api_client import CATALOG
+from dashboard.components.browser_drawn import FONTS, WIDTHS
 from dashboard.pages.new_sweep.body import FIELDS, KINDS, TYPED
 from dashboard.pages.toy import SLIDERS as TOY
 from dashboard.pages.updates import SLIDERS as UPDATES
 from ib_core.written import NumberKind, Unreadable, read_number
 from tests.dashboard.number_cases import CASES, WRITTEN
+from tests.dashboard.own_answers import own_catalog
 from tests.e2e.accessibility import barriers
-from tests.e2e.conftest import Visit
+from tests.e2e.browser import insist, patient, settled, watch
+from tests.e2e.conftest import FakeSite, Visit
 from tests.e2e.test_new_sweep import show_more_options
 
 HOSTILE = ("1,5", "abc", "-500000", "16, 64", "nan", "1e999", "1e-1x", "2.5.1")
@@ -29,9 +36,19 @@ LISTS = {
     "momentum": ("0,9", "1.5"),
     "validation": ("0,2", "1"),
 }
+#: Texts for the options of a task of one's own, a whole number and a fraction.
+OWN_TEXTS = {
+    "width": ("abc", "2.5", "16, -64", "1e999", "true"),
+    "dropout": ("0,5", ",5", "1.5", "nan", "0.1 x"),
+}
 #: Fields that only a search for the edge has.
 OF_A_SEARCH = ("rate_within", "rate_most")
 RUN = "#new-submit"
+
+
+def at(id: str) -> str:
+    """Return the selector of an id; that of one of many alike fields is JSON."""
+    return f"[id='{id}']"
 
 
 @dataclass(frozen=True)
@@ -41,7 +58,7 @@ class Fields:
     page: Page
 
     def clear(self, id: str) -> None:
-        self.page.focus(f"#{id}")
+        self.page.focus(at(id))
         self.page.keyboard.press("Control+A")
         self.page.keyboard.press("Delete")
 
@@ -55,19 +72,35 @@ class Fields:
         self.page.keyboard.press("Control+V")
 
     def shown(self, id: str) -> str:
-        return self.page.input_value(f"#{id}")
+        return self.page.input_value(at(id))
 
     def said(self, id: str) -> str:
         """Return what stands beneath a field, as a screen reader is told to find it."""
-        described = self.page.get_attribute(f"#{id}", "aria-describedby")
-        return self.page.inner_text(f"#{described}")
+        described = self.page.get_attribute(at(id), "aria-describedby")
+        return self.page.inner_text(at(described or ""))
 
     def wrong(self, id: str) -> bool:
-        return self.page.get_attribute(f"#{id}", "aria-invalid") == "true"
+        return self.page.get_attribute(at(id), "aria-invalid") == "true"
 
     def value(self, id: str) -> object:
         """Return the number other parts of the page are told."""
         return self.page.evaluate("id => window.dash_component_api.getLayout(id).props.value", id)
+
+
+@pytest.fixture
+def fake_fields(fake_site: FakeSite, browser: Browser) -> Iterator[Fields]:
+    """Pages of a dashboard whose API knows a task of somebody's own."""
+    fake_site.api.catalog = own_catalog()
+    CATALOG.forget("catalog")
+    looks = {"viewport": {"width": 1280, "height": 900}}
+    context = patient(browser.new_context(base_url=fake_site.url, **looks))
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=fake_site.url)
+    page = context.new_page()
+    seen = watch(page, fake_site.url)
+    yield Fields(page)
+    context.close()
+    CATALOG.forget("catalog")
+    assert seen.complaints == []
 
 
 @pytest.fixture
@@ -219,3 +252,75 @@ def test_what_a_list_was_understood_as_is_never_said_of_another_text(
         "([id, late]) => window.dash_clientside.set_props(id, late)", [FIELDS["clip"], late]
     )
     assert note.inner_text() == ""
+
+
+def test_no_option_of_a_task_of_one_s_own_lets_a_wrong_text_run(fake_fields: Fields) -> None:
+    fields, page = fake_fields, fake_fields.page
+    page.goto("/new?task=my_file.py:task&methods=eb")
+    run = page.locator(RUN)
+    expect(run).to_be_enabled()
+    for place, (name, texts) in enumerate(OWN_TEXTS.items()):
+        id = f'{{"key":"{name}","kind":"own-number"}}'
+        for number, text in enumerate(texts):
+            enter = fields.paste if (number + place) % 2 else fields.type
+            enter(id, text)
+            expect(page.locator(at(id))).to_have_attribute("aria-invalid", "true")
+            expect(run).to_be_disabled()
+            expect(page.locator("#new-forecast")).to_have_text(f"Not ready: see {name}.")
+            assert fields.shown(id) == text
+            assert fields.said(id).endswith((f"got {text.split()[-1]}.", "for two."))
+            assert page.inner_text("#new-error") == ""
+            fields.clear(id)
+            expect(run).to_be_enabled()
+            assert fields.said(id) == ""
+    fields.type('{"key":"width","kind":"own-number"}', "1_6 64")
+    expect(page.locator(at('{"key":"width","kind":"own-number"}-note'))).to_have_text("= 16, 64")
+    expect(run).to_be_enabled()
+    assert barriers(page) == []
+
+
+def open_dialog(page: Page, name: str) -> None:
+    """Open the dialog that makes a page's picture ready for a paper."""
+    page.wait_for_function(
+        "id => document.querySelector(`#${id} .js-plotly-plot`)?._fullData?.length > 3",
+        arg=f"{name}-graph",
+    )
+    settled(page)
+    if name == "study":
+        item = page.get_by_role("menuitem", name="For a paper…")
+        insist(page.get_by_role("button", name="Export").click, item.is_visible, what="the menu")
+        item.click()
+    else:
+        page.get_by_role("button", name="Figure for a paper").click()
+    expect(page.get_by_role("dialog", name="Figure for a paper")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("name", "path"), [("study", "/studies/1"), ("compare", "/compare?studies=1,2")]
+)
+def test_no_figure_for_a_paper_is_made_while_a_number_of_it_is_wrong(
+    fake_fields: Fields, name: str, path: str
+) -> None:
+    fields, page = fake_fields, fake_fields.page
+    page.goto(path)
+    open_dialog(page, name)
+    buttons = [page.locator(f"#{name}-paper-{kind}") for kind in ("pdf", "svg", "png")]
+    for place, (part, kind) in enumerate({"width": WIDTHS, "font": FONTS}.items()):
+        id = f"{name}-paper-{part}"
+        before = fields.shown(id)
+        refuses(fields, id, kind, place)
+        for text in ("12,5", ""):
+            fields.type(id, text)
+            assert fields.said(id) == sentence(text, kind)
+            for button in buttons:
+                expect(button).to_be_disabled()
+        fields.type(id, before)
+        for button in buttons:
+            expect(button).to_be_enabled()
+    fields.type(f"{name}-paper-width", "12.5")
+    with page.expect_download() as download:
+        buttons[1].click()
+    svg = Path(download.value.path()).read_text("utf-8")
+    size = re.search(r'width="([\d.]+)pt"', svg)
+    assert size is not None
+    assert float(size.group(1)) == pytest.approx(12.5 / 2.54 * 72, abs=0.01)

@@ -9,6 +9,20 @@ from tests.e2e.illustrated import FOLLOWS_MS, Illustration
 
 LEFT, RIGHT = "toy-explicit", "toy-implicit"
 
+#: Which words of a slider lie over others: its name, its field, its mark, the numbers below it, and
+#: the bubble that a slider may show over its thumb.
+COVERED = """id => {
+  const parts = [".number-slider-label", ".number-field-input", ".slider-mark",
+    ".mantine-Slider-markLabel", ".mantine-Slider-label"];
+  const slider = document.getElementById(id).closest(".number-slider");
+  const seen = [...slider.querySelectorAll(parts)].filter((one) => one.checkVisibility());
+  const boxes = seen.map((one) => [one.textContent || one.id, one.getBoundingClientRect()]);
+  const meet = (a, b) =>
+    a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  return boxes.flatMap(([one, a], place) => boxes.slice(place + 1)
+    .filter(([, b]) => meet(a, b)).map(([other]) => [one, other]));
+}"""
+
 
 @pytest.fixture
 def toy(visit: Visit) -> Illustration:
@@ -140,6 +154,12 @@ def test_the_address_is_the_view_and_one_click_brings_the_paper_back(visit: Visi
     toy.until(lambda: toy.number("toy-rate") == 0.5, "the view before")
 
 
+def covered(toy: Illustration) -> list[list[str]]:
+    """Return the words of the rate's slider that lie over others while its thumb is held."""
+    found: list[list[str]] = toy.page.evaluate(COVERED, "toy-rate")
+    return found
+
+
 def test_a_slider_can_be_dragged_without_filling_the_history(toy: Illustration) -> None:
     track = toy.page.locator("#toy-rate-slider .mantine-Slider-track").bounding_box()
     assert track is not None
@@ -147,6 +167,7 @@ def test_a_slider_can_be_dragged_without_filling_the_history(toy: Illustration) 
     toy.page.mouse.move(track["x"] + 0.56 * track["width"], track["y"] + 3)
     toy.page.mouse.down()
     toy.page.mouse.move(track["x"] + 0.8 * track["width"], track["y"] + 3, steps=12)
+    assert covered(toy) == []
     toy.page.mouse.up()
     toy.until(lambda: f"lr={toy.number('toy-rate'):g}" in toy.address(), "the address")
     toy.until(lambda: toy.number("toy-rate") > 5, "the end of the way")
@@ -178,6 +199,9 @@ def test_a_phone_shows_the_rate_beside_the_picture(site: str, browser: Browser, 
         assert slider is not None
         assert 0 < slider["y"] < slider["y"] + slider["height"] <= picture["y"]
         assert picture["y"] + picture["height"] <= 844
+    page.locator("#toy-rate-slider [role=slider]").hover()
+    page.mouse.down()
+    assert covered(toy) == []
     page.close()
 
 

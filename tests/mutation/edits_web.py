@@ -174,6 +174,20 @@ LOOKS = (
         ("test_a_seed_that_diverged_is_a_cross_and_one_that_completed_a_ring",),
     ),
     Edit(
+        "on a published page a diverged trial looks completed",
+        "backend/services",
+        'one.trial_id, int(one.outcome == "diverged")]',
+        "one.trial_id, 0]",
+        ("test_a_diverged_trial_with_a_finite_loss_is_not_taken_for_a_completed_one",),
+    ),
+    Edit(
+        "0,5 typed for an option of one's own becomes 0 and 5",
+        "dashboard/pages",
+        "found[name] = read_numbers(typed, kind)",
+        "found[name] = chosen_in(typed)",
+        ("test_what_an_option_does_not_take_is_refused_at_its_field",),
+    ),
+    Edit(
         "training and test loss are swapped",
         "dashboard/figures",
         '("train", "solid"), ("test", "dash")',

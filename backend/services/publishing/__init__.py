@@ -1,7 +1,7 @@
 """Studies as files that need no server: one HTML page, or a zip of data, figures and commands.
 
 What is in them, curves, numbers, trials and how they were made, is gathered and drawn in
-`contents`; here it becomes files.
+`contents`; here it becomes words, tables and files.
 
 The page draws itself with a script of its own, some 10 kB in `templates/`: a general plotting
 library would be larger than all data, and this page has one kind of picture.
@@ -18,6 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from sqlalchemy import Engine
 
 from backend.db import reading
+from backend.schemas import NumberRead
 from backend.services import analysis, trials
 from backend.services.publishing.contents import (
     CITATION,
@@ -26,8 +27,6 @@ from backend.services.publishing.contents import (
     drawing,
     gather,
     svg,
-    table,
-    words,
 )
 from ib_core.written import inert
 
@@ -54,8 +53,8 @@ def html_page(contents: Contents) -> str:
     )
     found: str = environment.get_template("published.html").render(
         contents=contents,
-        table=table(contents),
-        words=words(contents),
+        table=_table(contents),
+        words=_words(contents),
         data=_inert(drawing(contents)),
         still=_pictures(contents)[0][1],
         citation=CITATION,
@@ -111,8 +110,43 @@ def _members(engine: Engine, contents: Contents) -> Iterator[tuple[str, str | by
     yield "README.txt", _readme(contents)
 
 
+def _words(contents: Contents) -> list[tuple[str, list[str]]]:
+    """Return what the studies say, by task: the answer, and whether best rates move."""
+    answers = next(iter(contents.answers.values())).answers
+    return [(one.title, [one.answer, *(move.text for move in one.moves)]) for one in answers]
+
+
+def _table(contents: Contents) -> dict[str, Any]:
+    """Return the robustness numbers in words: a row a series, a column a number."""
+    rows = next(iter(contents.answers.values())).rows
+    names = list(dict.fromkeys(name for row in rows for name in row.metrics))
+    titles = {name: row.metrics[name] for row in rows for name in row.metrics}
+    return {
+        "columns": [
+            {"title": titles[name].title or name, "definition": titles[name].definition}
+            for name in names
+        ],
+        "rows": [
+            {
+                "label": row.label,
+                "task": row.task,
+                "trials": row.trials,
+                "cells": [_cell(row.metrics.get(name)) for name in names],
+            }
+            for row in rows
+        ],
+    }
+
+
+def _cell(number: NumberRead | None) -> str:
+    """Return a number with how sure it is."""
+    if number is None:
+        return ""
+    return f"{number.text} ({number.interval})" if number.interval else number.text
+
+
 def _numbers(contents: Contents) -> str:
-    found, text = table(contents), io.StringIO()
+    found, text = _table(contents), io.StringIO()
     writer = csv.writer(text)
     writer.writerow(["task", "series", "trials", *(one["title"] for one in found["columns"])])
     for row in found["rows"]:

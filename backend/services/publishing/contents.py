@@ -1,23 +1,26 @@
 """What is published: curves, numbers, every trial, and how they were made.
 
-Curves as SVG: loss against learning rate, both on log axes, divergences along the top.
+Curves as SVG: loss against learning rate, both on log axes, divergences along the top. They look
+as they do on the dashboard's pages: a method has one colour, one dash and one marker.
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from backend.models import SweepRow
-from backend.schemas import CompareRead, Metric, NumberRead, RatePointRead, SeriesRead, StudyRead
+from backend.schemas import CompareRead, Metric, RatePointRead, SeriesRead, StudyRead
 from backend.services import analysis, studies
 from ib_core.errors import IBError
+from ib_core.methods import Look, series_look
 from ib_core.sweep.request import body_of, command_line
 
 METRICS: dict[Metric, str] = {"train_loss": "Training loss", "test_loss": "Test loss"}
@@ -51,6 +54,27 @@ class Contents:
     def title(self) -> str:
         """The study's name, or all of them."""
         return " against ".join(study.name for study in self.studies)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """How one curve is drawn.
+
+    Attributes:
+        colour: Of line and markers.
+        ink: The colour as text is readable in it.
+        dash: Strokes and gaps of the line.
+        width: Of the line.
+        marker: The path of an SVG around 0, 0.
+        open: Whether the marker is an outline.
+    """
+
+    colour: str
+    ink: str
+    dash: str
+    width: float
+    marker: str
+    open: bool
 
 
 def gather(session: Session, *, study_ids: Sequence[int]) -> Contents:
@@ -108,27 +132,35 @@ def drawing(contents: Contents) -> dict[str, Any]:
             {
                 "name": metric,
                 "title": METRICS[metric],
-                "series": [_curve(series) for series in answer.series],
+                "series": [
+                    _curve(series, look)
+                    for series, look in zip(answer.series, looks(answer.series), strict=True)
+                ],
             }
             for metric, answer in contents.answers.items()
         ],
     }
 
 
-def _curve(series: SeriesRead) -> dict[str, Any]:
+def _curve(series: SeriesRead, look: Drawn) -> dict[str, Any]:
     return {
         "label": series.label,
         "method": series.method,
         "task": series.task,
+        "look": asdict(look),
         "points": [
             {
                 "lr": point.lr,
                 "mean": _short(point.finite_mean),
+                "partial": point.mean is None,
                 "low": _short(point.low),
                 "high": _short(point.high),
                 "n": point.n,
                 "diverged": point.diverged,
-                "seeds": [[one.seed, _short(one.value), one.trial_id] for one in point.seeds],
+                "seeds": [
+                    [one.seed, _short(one.value), one.trial_id, int(one.outcome == "diverged")]
+                    for one in point.seeds
+                ],
             }
             for point in series.points
         ],
@@ -140,59 +172,96 @@ def _short(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.6g}")
 
 
-def words(contents: Contents) -> list[tuple[str, list[str]]]:
-    """Return what the studies say, by task: the answer, and whether best rates move."""
-    answers = next(iter(contents.answers.values())).answers
-    return [(one.title, [one.answer, *(move.text for move in one.moves)]) for one in answers]
+def looks(series: Sequence[SeriesRead]) -> list[Drawn]:
+    """Return how curves are drawn; no two alike in one picture, that of a task."""
+    seen: dict[tuple[str, Look], int] = {}
+    found = []
+    for one in series:
+        clipped = one.clip is not None
+        alike = one.task, series_look(one.method, clipped=clipped, imported=one.imported)
+        variant = seen[alike] = seen.get(alike, -1) + 1
+        look = series_look(one.method, clipped=clipped, imported=one.imported, variant=variant)
+        dash, width = DASHES[look.dash], 1.2 if clipped else 2.2
+        opened = look.marker.endswith("-open")
+        found.append(Drawn(look.colour, look.ink_light, dash, width, _marker(look.marker), opened))
+    return found
 
 
-def table(contents: Contents) -> dict[str, Any]:
-    """Return the robustness numbers in words: a row a series, a column a number."""
-    rows = next(iter(contents.answers.values())).rows
-    names = list(dict.fromkeys(name for row in rows for name in row.metrics))
-    titles = {name: row.metrics[name] for row in rows for name in row.metrics}
-    return {
-        "columns": [
-            {"title": titles[name].title or name, "definition": titles[name].definition}
-            for name in names
-        ],
-        "rows": [
-            {
-                "label": row.label,
-                "task": row.task,
-                "trials": row.trials,
-                "cells": [_cell(row.metrics.get(name)) for name in names],
-            }
-            for row in rows
-        ],
-    }
+#: Strokes and gaps of plotly's dashes, in pixels.
+DASHES = {
+    "solid": "", "dot": "2 3", "dash": "6 5", "longdash": "10 6", "dashdot": "6 3 2 3",
+    "longdashdot": "10 4 2 4",
+}  # fmt: skip
+_Corners = list[tuple[float, float]]
 
 
-def _cell(number: NumberRead | None) -> str:
-    """Return a number with how sure it is."""
-    if number is None:
-        return ""
-    return f"{number.text} ({number.interval})" if number.interval else number.text
+def _turned(corners: _Corners, degrees: float) -> _Corners:
+    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    return [(x * cos - y * sin, x * sin + y * cos) for x, y in corners]
+
+
+def _ring(count: int, radius: float, turn: float = 0.0, inner: float | None = None) -> _Corners:
+    """Return corners around a middle, the first on top; with `inner` those of a star."""
+    each = [radius] if inner is None else [radius, inner]
+    turns = [turn + 360 * place / count / len(each) for place in range(count * len(each))]
+    return [
+        _turned([(0.0, -each[place % len(each)])], angle)[0] for place, angle in enumerate(turns)
+    ]
+
+
+_CROSS = [(1.2, -0.4), (0.4, -0.4), (0.4, -1.2), (-0.4, -1.2), (-0.4, -0.4), (-1.2, -0.4)]
+_CROSS += [(-x, -y) for x, y in _CROSS]
+#: Plotly's symbols but the circle, around a middle; a circle has the radius 1.
+SHAPES: dict[str, _Corners] = {
+    "diamond": _ring(4, 1.3),
+    "square": _ring(4, 1.4, 45),
+    "triangle-up": _ring(3, 1.25),
+    "triangle-right": _ring(3, 1.25, 90),
+    "triangle-down": _ring(3, 1.25, 180),
+    "triangle-left": _ring(3, 1.25, 270),
+    "pentagon": _ring(5, 1.1),
+    "hexagon": _ring(6, 1.1),
+    "hexagon2": _ring(6, 1.1, 30),
+    "star": _ring(5, 1.5, inner=0.6),
+    "star-diamond": _ring(4, 1.5, inner=0.65),
+    "star-square": _ring(4, 1.5, 45, inner=0.65),
+    "cross": _CROSS,
+    "x": _turned(_CROSS, 45),
+    "bowtie": [(1.1, 1.1), (1.1, -1.1), (-1.1, 1.1), (-1.1, -1.1)],
+}
+RADIUS = 3.6
+
+
+def _marker(symbol: str) -> str:
+    corners = SHAPES.get(symbol.removesuffix("-open"))
+    if corners is None:
+        return f"M-{RADIUS} 0a{RADIUS} {RADIUS} 0 1 0 7.2 0a{RADIUS} {RADIUS} 0 1 0 -7.2 0Z"
+    return "M" + "L".join(f"{RADIUS * x:.1f} {RADIUS * y:.1f}" for x, y in corners) + "Z"
 
 
 WIDTH, HEIGHT = 720.0, 440.0
 LEFT, RIGHT, TOP, BOTTOM = 70.0, 20.0, 30.0, 50.0
-#: Told apart by people who see few colours, too (Okabe and Ito).
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#5b5b5b", "#8c510a")
+#: Height of a curve's lane above the picture, where what diverged is counted, and of all of them:
+#: more are closer together.
+LANE, LANES = 14.0, 56.0
+#: Width of a triangle with its count; where triangles are closer, only they are drawn.
+COUNT = 44.0
 
 
 def svg(series: Sequence[SeriesRead], *, title: str, value: str) -> str:
     """Return a picture of curves.
 
     Args:
-        series: What to draw; rates without a finite value are marked at the top.
+        series: What to draw; what diverged is counted above.
         title: Above it.
         value: What the upright axis measures.
     """
     rates = [point.lr for one in series for point in one.points]
     values = [one for each in series for point in each.points for one in _spread(point)]
+    lanes = [one for one in series if any(point.diverged for point in one.points)]
+    lane = min(LANE, LANES / max(len(lanes), 1))
     across = _Axis(rates or [1.0], LEFT, WIDTH - RIGHT)
-    up = _Axis(values or [1.0], HEIGHT - BOTTOM, TOP)
+    up = _Axis(values or [1.0], HEIGHT - BOTTOM, TOP + lane * len(lanes))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" '
         'font-family="sans-serif" font-size="12">',
@@ -200,8 +269,11 @@ def svg(series: Sequence[SeriesRead], *, title: str, value: str) -> str:
         f'<text x="{LEFT:g}" y="18" font-size="14">{escape(title[:90])}</text>',
         *_grid(across, up, value),
     ]
-    for number, one in enumerate(series):
-        parts += _polyline(one, COLOURS[number % len(COLOURS)], across, up, number)
+    for number, (one, look) in enumerate(zip(series, looks(series), strict=True)):
+        parts += [*_line(one, look, across, up), *_legend(one.label, look, number)]
+        if one in lanes:
+            y = TOP + lane * (lanes.index(one) + 0.5)
+            parts += _rail(one, look, across, y, counted=lane == LANE)
     return "\n".join([*parts, "</svg>\n"])
 
 
@@ -253,24 +325,58 @@ def _grid(across: _Axis, up: _Axis, value: str) -> list[str]:
     return parts
 
 
-def _polyline(one: SeriesRead, colour: str, across: _Axis, up: _Axis, number: int) -> list[str]:
-    drawn = [point for point in one.points if (point.finite_mean or 0) > 0]
-    places = [(across.place(p.lr), up.place(p.finite_mean or 1.0)) for p in drawn]
-    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    parts = [f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>']
-    if banded := [point for point in drawn if point.low and point.high and point.low > 0]:
+def _line(one: SeriesRead, look: Drawn, across: _Axis, up: _Axis) -> list[str]:
+    """Return band, line and markers; the line breaks where a seed's loss is not finite."""
+    path, broken, marks = "", True, []
+    for point in one.points:
+        if (mean := point.finite_mean or 0.0) <= 0:
+            broken = True
+            continue
+        x, y = across.place(point.lr), up.place(mean)
+        marks.append(_mark(look, x, y, opened=look.open or point.mean is None))
+        path += "" if point.mean is None else f"{'M' if broken else 'L'}{x:.1f} {y:.1f}"
+        broken = point.mean is None
+    parts = [
+        f'<path d="{path}" fill="none" stroke="{look.colour}" stroke-width="{look.width}" '
+        f'stroke-dasharray="{look.dash}"/>'
+    ]
+    if banded := [point for point in one.points if point.low and point.high and point.low > 0]:
         ring = [(across.place(p.lr), up.place(p.high or 1.0)) for p in banded]
         ring += [(across.place(p.lr), up.place(p.low or 1.0)) for p in reversed(banded)]
         area = " ".join(f"{x:.1f},{y:.1f}" for x, y in ring)
-        parts.append(f'<polygon points="{area}" fill="{colour}" fill-opacity="0.15"/>')
-    parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in places]
-    parts += [
-        f'<text x="{across.place(p.lr):.1f}" y="{TOP + 12 + 10 * (number % 4):g}" fill="{colour}" '
-        f'text-anchor="middle">×<title>{p.diverged} of {p.n} diverged</title></text>'
-        for p in one.points
-        if p.diverged
-    ]
-    y = HEIGHT - BOTTOM - 12 - 16 * number
-    parts.append(f'<path d="M{LEFT + 8:g} {y - 4:g}h18" stroke="{colour}" stroke-width="3"/>')
-    parts.append(f'<text x="{LEFT + 32:g}" y="{y:g}">{escape(one.label[:60])}</text>')
+        parts.append(f'<polygon points="{area}" fill="{look.colour}" fill-opacity="0.15"/>')
+    return parts + marks
+
+
+def _mark(look: Drawn, x: float, y: float, *, opened: bool) -> str:
+    fill = "white" if opened else look.colour
+    return (
+        f'<path d="{look.marker}" transform="translate({x:.1f} {y:.1f})" fill="{fill}" '
+        f'stroke="{look.ink}"/>'
+    )
+
+
+def _rail(one: SeriesRead, look: Drawn, across: _Axis, y: float, *, counted: bool) -> list[str]:
+    """Return a filled triangle where seeds diverged, as on the study's page, and how many did."""
+    lost = [point for point in one.points if point.diverged]
+    places = [across.place(point.lr) for point in lost]
+    room = counted and all(right - left >= COUNT for left, right in pairwise(places))
+    parts = []
+    for point, x in zip(lost, places, strict=True):
+        words = f"<title>{point.diverged} of {point.n} diverged</title>"
+        up = f'<path d="{_marker("triangle-up")}" transform="translate({x:.1f} {y:.1f})"'
+        parts.append(f'{up} fill="{look.colour}">{words}</path>')
+        if room:
+            count = f'font-size="10" fill="{look.ink}">{point.diverged}/{point.n}</text>'
+            parts.append(f'<text x="{x + 6:.1f}" y="{y + 3:.1f}" {count}')
     return parts
+
+
+def _legend(label: str, look: Drawn, number: int) -> list[str]:
+    y = HEIGHT - BOTTOM - 12 - 16 * number
+    return [
+        f'<path d="M{LEFT + 8:g} {y - 4:g}h24" stroke="{look.colour}" '
+        f'stroke-width="{look.width}" stroke-dasharray="{look.dash}"/>',
+        _mark(look, LEFT + 20, y - 4, opened=look.open),
+        f'<text x="{LEFT + 38:g}" y="{y:g}">{escape(label[:60])}</text>',
+    ]

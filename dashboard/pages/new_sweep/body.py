@@ -19,14 +19,14 @@ from ib_core.sweep.request import (
     read_body,
     typed_form,
 )
-from ib_core.written import NumberKind, ordinal, written
+from ib_core.written import NumberKind, Unreadable, ordinal, read_numbers, written
 
 
 class Refused(Exception):
     """A field of the form that cannot be sent.
 
     Attributes:
-        name: The form's name of the field.
+        name: The form's name of the field; `vary.NAME` is that of an option of the task's own.
     """
 
     def __init__(self, name: str, message: str) -> None:
@@ -123,7 +123,7 @@ LISTS = ("rate_list", "seeds", "clip", *(name for name in FAMILIES if name not i
 UNDERSTOOD = LISTS[1:]
 TYPED = (*KINDS, *LISTS)
 
-#: Components that can show an error beneath them.
+#: Components that can show an error beneath them; so can the fields of a task's own options.
 WITH_ERRORS = tuple(
     name for name in LABELS if name not in ("mode", "rates_mode", "restart", "vary")
 )
@@ -143,6 +143,13 @@ RATES = ("rate_from", "rate_to", "rate_count", "rate_within", "rate_most", "rate
 #: What each way to give rates in fields of their own has besides from and to.
 PARTS = {"grid": ("count",), "edge": ("within", "most")}
 DECIDED_BY_PRESET = ("task", "methods", "other_methods", *RATES)
+#: Before the name of a task's own option.
+OWN = "vary."
+
+
+def label_of(name: str) -> str:
+    """Return what stands above a field."""
+    return name.removeprefix(OWN) if name.startswith(OWN) else LABELS[name]
 
 
 def shown_at(
@@ -156,6 +163,8 @@ def shown_at(
         preset: Whether it runs a preset.
         falls: Whether the grid does not rise: then it is its end that is wrong.
     """
+    if (field or "").startswith(OWN):
+        return None if preset else field
     parts = (field or "").split(".")
     paths = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
     found = next((SHOWN_AT[path] for path in paths if path in SHOWN_AT), None)
@@ -195,14 +204,18 @@ def _renamed(message: str, path: str, label: str) -> str:
     return re.sub(rf"(?<![\w.]){re.escape(path)}(?:\.(\d+))?(?![\w]|\.\w)", words, message)
 
 
-def body_from(form: Mapping[str, Any]) -> dict[str, Any]:
+def body_from(form: Mapping[str, Any], options: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the body a filled form asks for; what is left empty is left out.
+
+    Args:
+        form: What its fields hold, by name.
+        options: The task's own, each with its JSON schema.
 
     Raises:
         Refused: If a text is not what its field needs.
     """
     preset = form["mode"] == "preset"
-    chosen = {"preset": form["preset"]} if preset else _chosen(form)
+    chosen = {"preset": form["preset"]} if preset else _chosen(form, options or {})
     decay = {name: form[name] for name in ("tau", "power") if form[name]}
     form = {**form, **{name: form[name] or None for name in CHOSEN}}
     options = {name: form[name] for name in (*OPTIONS, "restart")} | {"decay": decay}
@@ -214,7 +227,7 @@ def body_from(form: Mapping[str, Any]) -> dict[str, Any]:
         raise Refused(where or "task", error.message) from None
 
 
-def _chosen(form: Mapping[str, Any]) -> dict[str, Any]:
+def _chosen(form: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     mode = form["rates_mode"]
     if mode in PARTS:
         rates: Any = {part: form[f"rate_{part}"] for part in ("from", "to", *PARTS[mode])}
@@ -226,44 +239,96 @@ def _chosen(form: Mapping[str, Any]) -> dict[str, Any]:
         "task": form["task"],
         "methods": [*(form["methods"] or ()), *other],
         "learning_rates": rates,
-        "vary": read_own(form["vary"]),
+        "vary": read_own(form["vary"], options),
     }
 
 
-def read_own(text: str | None) -> dict[str, list[Any]]:
-    """Return the values that the fields of a task's own options hold, by name.
+def own_texts(text: str | None) -> dict[str, str]:
+    """Return what the fields of a task's own options hold, by name; empty ones are left out.
 
     Args:
-        text: JSON, as the browser gathers it: by name what was typed, a choice as JSON again.
+        text: JSON, as the browser gathers it: by name what was typed, or chosen, that as JSON.
     """
     try:
         given = json.loads(text or "{}")
     except ValueError:
         return {}
     texts = given.items() if isinstance(given, dict) else ()
-    found = {name: re.split(r"\s*[,;]\s*", one.strip(" ,;")) for name, one in texts if _said(one)}
-    return {name: [_value(one) for one in words] for name, words in found.items()}
+    return {name: one for name, one in texts if isinstance(one, str) and one.strip(" ,;")}
 
 
-def _said(text: Any) -> bool:
-    return isinstance(text, str) and bool(text.strip(" ,;"))
+def chosen_in(text: str) -> list[Any]:
+    """Return the values of a choice; a text that is none is left for the server to refuse."""
+    try:
+        found: list[Any] = json.loads(f"[{text}]")
+    except ValueError:
+        return [text]
+    return found
 
 
-def _value(text: str) -> Any:
-    """Return a number or choice; a text that is neither is left for the server to refuse."""
-    for read in (json.loads, float):
+def read_own(text: str | None, options: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the values that the fields of a task's own options hold, by name.
+
+    Numbers are read as in every list of the form.
+
+    Args:
+        text: See `own_texts`.
+        options: The JSON schema of each.
+
+    Raises:
+        Refused: At the field whose text is not what its option takes.
+    """
+    found: dict[str, list[Any]] = {}
+    for name, typed in own_texts(text).items():
+        schema = options.get(name, {})
         try:
-            value = read(text)
-        except ValueError:
-            continue
-        return value if isinstance(value, str | int | float | bool) else text
-    return text
+            if kind := _kind_of(name, schema):
+                found[name] = read_numbers(typed, kind)
+            else:
+                found[name] = chosen_in(typed) if "enum" in schema else [typed]
+        except Unreadable as error:
+            raise Refused(f"{OWN}{name}", str(error)) from None
+    return found
+
+
+def _kind_of(name: str, schema: Mapping[str, Any]) -> NumberKind | None:
+    whole = schema.get("type") == "integer"
+    if not whole and schema.get("type") != "number":
+        return None
+    return NumberKind(f"The value of {name}", schema["minimum"], schema["maximum"], whole=whole)
 
 
 def written_own(vary: Mapping[str, Sequence[Any]] | None) -> str:
     """Return what `read_own` reads as these values."""
-    texts = {name: ",".join(map(json.dumps, values)) for name, values in (vary or {}).items()}
+    texts = {name: ", ".join(map(_typed, values)) for name, values in (vary or {}).items()}
     return json.dumps(texts)
+
+
+def _typed(value: Any) -> str:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return written(value) if number else json.dumps(value)
+
+
+def own_answers(
+    text: str | None,
+    *,
+    read: Mapping[str, Sequence[Any]] | None = None,
+    wrong: tuple[str, str] | None = None,
+) -> dict[str, dict[str, str]]:
+    """Return what is said beneath the fields of a task's own options, and of which texts.
+
+    Args:
+        text: See `own_texts`.
+        read: What they were understood as.
+        wrong: The name of one, and what is wrong with it.
+    """
+    found = {name: {"answers": typed} for name, typed in own_texts(text).items()}
+    for name, values in (read or {}).items():
+        if name in found:
+            found[name]["understood"] = ", ".join(map(_typed, values))
+    if wrong is not None:
+        found.setdefault(wrong[0], {})["error"] = wrong[1]
+    return found
 
 
 def understood(body: Mapping[str, Any]) -> dict[str, str]:

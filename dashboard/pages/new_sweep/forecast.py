@@ -18,8 +18,8 @@ from dashboard.ids import NewSweep as ids
 from dashboard.pages.new_sweep import form as fields
 from dashboard.pages.new_sweep.body import (
     FIELDS,
-    LABELS,
     LISTS,
+    OWN,
     PARTS,
     TYPED,
     UNDERSTOOD,
@@ -28,6 +28,8 @@ from dashboard.pages.new_sweep.body import (
     body_from,
     grid_falls,
     in_the_forms_words,
+    label_of,
+    own_answers,
     shown_at,
     understood,
 )
@@ -78,8 +80,9 @@ browser_callback(
 async def forecast(filled: list[Any], narrow: bool) -> tuple[Any, ...]:
     """Ask the API what the form would mean, and show its errors at their fields."""
     form = dict(zip(FIELDS, filled, strict=True))
+    options = await _own_options(form)
     try:
-        body = body_from(form)
+        body = body_from(form, options)
         found = await ask(calls.forecast(SweepCreate.model_validate(body)))
     except Refused as error:
         return _refused(str(error), error.name, filled)
@@ -91,7 +94,8 @@ async def forecast(filled: list[Any], narrow: bool) -> tuple[Any, ...]:
         return _refused(in_the_forms_words(sentence(error)), where, filled)
     preview = rates_preview(found.learning_rates, narrow=bool(narrow))
     read = understood(body)
-    answered = {"form": filled, "ready": True}
+    own = own_answers(form["vary"], read=body.get("vary"))
+    answered = {"form": filled, "ready": True, "own": own}
     clean = [None] * len(WITH_ERRORS)
     told = (*_answers(filled), *(read[name] for name in UNDERSTOOD))
     return (_facts(found), preview, answered, None, *clean, *told)
@@ -100,9 +104,17 @@ async def forecast(filled: list[Any], narrow: bool) -> tuple[Any, ...]:
 def _refused(words: str, where: str | None, filled: list[Any]) -> tuple[Any, ...]:
     errors = [words if name == where else None for name in WITH_ERRORS]
     panel = None if where else _alert(words)
-    note = html.P(f"Not ready: see {LABELS[where]}.", className="muted") if where else None
+    note = html.P(f"Not ready: see {label_of(where)}.", className="muted") if where else None
     told = (*_answers(filled), *[None] * len(UNDERSTOOD))
-    return (note, None, {"form": filled, "ready": False}, panel, *errors, *told)
+    wrong = (where.removeprefix(OWN), words) if where and where.startswith(OWN) else None
+    own = own_answers(dict(zip(FIELDS, filled, strict=True))["vary"], wrong=wrong)
+    return (note, None, {"form": filled, "ready": False, "own": own}, panel, *errors, *told)
+
+
+async def _own_options(form: dict[str, Any]) -> dict[str, Any]:
+    """Return the schemas of the options that the form's task has for itself, if any are set."""
+    task = find_task(await get_catalog(), form["task"]) if form["vary"] else None
+    return dict(task.options.get("properties", {})) if task else {}
 
 
 def _answers(filled: list[Any]) -> list[str]:
@@ -190,6 +202,18 @@ browser_callback(
     State(shared.part("own-number", ALL), "id"),
     State(shared.part("own-choice", ALL), "id"),
 )
+# And what is said of them goes back to each.
+browser_callback(
+    "function(...given) { return window.etascope.tellOptions(...given); }",
+    Output(shared.part("own-number", ALL), "error"),
+    Output(shared.part("own-number", ALL), "answers"),
+    Output(shared.part("own-number", ALL), "understood"),
+    Output(shared.part("own-choice", ALL), "error"),
+    Input(ids.ANSWERED, "data"),
+    State(shared.part("own-number", ALL), "id"),
+    State(shared.part("own-choice", ALL), "id"),
+    prevent_initial_call=True,
+)
 
 
 @callback(
@@ -255,7 +279,7 @@ async def submit(clicks: int, *values: Any) -> tuple[Any, Any, Any]:
         return no_update, no_update, no_update
     form = dict(zip(FIELDS, filled, strict=True))
     try:
-        body = body_from(form)
+        body = body_from(form, await _own_options(form))
         sweep = SweepCreate.model_validate(body)
         if study_id is None:
             study = await _study_for(body, name)
@@ -264,7 +288,7 @@ async def submit(clicks: int, *values: Any) -> tuple[Any, Any, Any]:
             call = calls.submit(study_id, sweep, idempotency_key=f"form-{key}")
         study_id = (await ask(call)).study_id
     except Refused as error:
-        return no_update, _alert(f"{LABELS[error.name]}: {error}"), study_id
+        return no_update, _alert(f"{label_of(error.name)}: {error}"), study_id
     except Trouble as error:
         return no_update, _alert(in_the_forms_words(sentence(error))), study_id
     return f"/studies/{study_id}{await _picture(body)}", None, study_id

@@ -11,7 +11,15 @@ from dashboard import ids as shared
 from dashboard.components import card, method_swatch, number_field
 from dashboard.dash_blocks import Component, html
 from dashboard.ids import NewSweep as ids
-from dashboard.pages.new_sweep.body import FAMILIES, FIELDS, KINDS, LABELS, PARTS, read_own
+from dashboard.pages.new_sweep.body import (
+    FAMILIES,
+    FIELDS,
+    KINDS,
+    LABELS,
+    PARTS,
+    chosen_in,
+    own_texts,
+)
 from dashboard.theme import count, counted
 from ib_core.written import written
 
@@ -88,31 +96,30 @@ def own_fields(task: TaskRead | None, text: str | None) -> Component | None:
 
     Args:
         task: With the JSON schema that its worker announced.
-        text: What the fields hold, as `read_own` reads it.
+        text: What the fields hold, see `own_texts`.
     """
     options: Mapping[str, Any] = task.options.get("properties", {}) if task else {}
     if not options:
         return None
-    held = read_own(text)
-    fields = [_own_field(name, schema, held.get(name)) for name, schema in options.items()]
+    held = own_texts(text)
+    fields = [_own_field(name, schema, held.get(name, "")) for name, schema in options.items()]
     return html.Div(fields, className="fields", style={"marginTop": "12px"})
 
 
-def _own_field(name: str, schema: Mapping[str, Any], held: Sequence[Any] | None) -> Component:
+def _own_field(name: str, schema: Mapping[str, Any], held: str) -> Component:
     help = schema.get("description", "")
     if "enum" in schema:
         return dmc.MultiSelect(
             label=name,
             id=shared.part("own-choice", name),
             data=[{"value": json.dumps(one), "label": _plain(one)} for one in schema["enum"]],
-            value=[json.dumps(one) for one in held or ()],
+            value=[json.dumps(one) for one in chosen_in(held)],
             placeholder=f"{_plain(schema['default'])}, the default",
             description=help or None,
             clearable=True,
         )
     hint = f"{written(schema['default'])}, the default"
-    text = ", ".join(one if isinstance(one, str) else written(one) for one in held or ())
-    field = number_field(shared.part("own-number", name), None, text=text, label=name, hint=hint)
+    field = number_field(shared.part("own-number", name), None, text=held, label=name, hint=hint)
     return html.Div([field, html.Div(help, className="history-meta")]) if help else field
 
 

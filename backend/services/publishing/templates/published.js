@@ -2,8 +2,8 @@
 // Draws the curves from the data inside this page: nothing is fetched, and nothing is sent.
 (function () {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const colours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#5b5b5b", "#8c510a"];
-  const W = 720, H = 440, L = 70, R = 20, T = 30, B = 50;
+  const W = 720, H = 440, L = 70, R = 20, T = 30, B = 50, LANE = 14, LANES = 56, COUNT = 44;
+  const UP = "M0 -4.5L3.9 2.3L-3.9 2.3Z", CROSS = "M-3 -3L3 3M-3 3L3 -3";
   const by = (id) => document.getElementById(id);
   const hidden = new Set();
   let nearest = [];
@@ -17,9 +17,7 @@
   tasks.forEach((task) => option(by("task"), task, task));
 
   const metric = () => data.metrics[by("metric").value || 0];
-  const shown = () => metric().series
-    .map((series, i) => ({ series, colour: colours[i % colours.length] }))
-    .filter((one) => one.series.task === by("task").value);
+  const shown = () => metric().series.filter((one) => one.task === by("task").value);
 
   function axis(values, start, end, log) {
     const good = values.filter((v) => v !== null && isFinite(v) && (!log || v > 0));
@@ -49,15 +47,46 @@
     if (text !== undefined) one.textContent = text;
     return one;
   }
+  const outcome = (seed) => seed[3] ? "diverged" : "completed";
   const words = (v) => v === null ? "not finite" : String(Number(v.toPrecision(4)));
 
+  const at = (x, y) => `translate(${x} ${y})`;
+  const line = (look, d) => element("path", { class: "line", d, fill: "none", stroke: look.colour,
+    "stroke-width": look.width, "stroke-dasharray": look.dash });
+  const mark = (look, x, y, open) => element("path", { class: "mark", d: look.marker, transform: at(x, y),
+    fill: open || look.open ? "white" : look.colour, stroke: look.ink });
+
+  /* What diverged, counted above the picture: a filled triangle, and a count where there is room. */
+  function rail(svg, one, x, y, counted) {
+    const lost = one.points.filter((p) => p.diverged), places = lost.map((p) => x.place(p.lr));
+    const room = counted && places.every((place, i) => !i || place - places[i - 1] >= COUNT);
+    lost.forEach((p, i) => {
+      nearest.push({ x: places[i], y, label: one.label, p });
+      svg.append(element("path", { class: "lost", d: UP, transform: at(places[i], y), fill: one.look.colour }));
+      if (room) svg.append(element("text", { x: places[i] + 6, y: y + 3, "font-size": 10, fill: one.look.ink }, `${p.diverged}/${p.n}`));
+    });
+  }
+
+  /* Every seed: an open dot, or a thin cross if it diverged and is finite all the same. */
+  function seeds(svg, one, p, x, y) {
+    p.seeds.filter((s) => y.has(s[1])).forEach((s) => {
+      const place = [x.place(p.lr), y.place(s[1])];
+      svg.append(s[3]
+        ? element("path", { class: "seed diverged", d: CROSS, transform: at(...place), stroke: one.look.ink, "stroke-opacity": 0.75 })
+        : element("circle", { class: "seed", cx: place[0], cy: place[1], r: 2.5, fill: "none", stroke: one.look.ink, "stroke-opacity": 0.75 }));
+      nearest.push({ x: place[0], y: place[1], label: one.label, p, seed: s });
+    });
+  }
+
   function draw() {
-    const series = shown().filter((one) => !hidden.has(one.series.label));
-    const points = series.flatMap((one) => one.series.points);
+    const series = shown().filter((one) => !hidden.has(one.label));
+    const points = series.flatMap((one) => one.points);
     const logx = by("logx").checked, logy = by("logy").checked, dots = by("dots").checked;
     const values = points.flatMap((p) => [p.mean, p.low, p.high, ...(dots ? p.seeds.map((s) => s[1]) : [])]);
+    const lanes = series.filter((one) => one.points.some((p) => p.diverged));
     const x = axis(points.map((p) => p.lr), L, W - R, logx);
-    const y = axis(values, H - B, T, logy);
+    const lane = Math.min(LANE, LANES / Math.max(lanes.length, 1));
+    const y = axis(values, H - B, T + lane * lanes.length, logy);
     const svg = element("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "font-size": 12,
       "aria-label": `${metric().title} against learning rate` });
     x.ticks.forEach((t) => svg.append(element("path", { d: `M${x.place(t)} ${T}V${H - B}`, stroke: "#ddd" }),
@@ -67,19 +96,21 @@
     svg.append(element("text", { x: (L + W - R) / 2, y: H - 10, "text-anchor": "middle" }, "Learning rate"),
       element("text", { transform: `translate(16 ${(T + H - B) / 2}) rotate(-90)`, "text-anchor": "middle" }, metric().title));
     nearest = [];
-    series.forEach(({ series: one, colour }, number) => {
-      const good = one.points.filter((p) => y.has(p.mean));
-      const band = good.filter((p) => y.has(p.low) && y.has(p.high));
+    series.forEach((one) => {
+      const band = one.points.filter((p) => y.has(p.mean) && y.has(p.low) && y.has(p.high));
       const ring = [...band.map((p) => [p.lr, p.high]), ...band.slice().reverse().map((p) => [p.lr, p.low])];
-      svg.append(element("polygon", { points: ring.map(([a, b]) => `${x.place(a)},${y.place(b)}`).join(" "), fill: colour, "fill-opacity": 0.15 }),
-        element("polyline", { points: good.map((p) => `${x.place(p.lr)},${y.place(p.mean)}`).join(" "), fill: "none", stroke: colour, "stroke-width": 2 }));
-      one.points.forEach((p) => {
-        const at = y.has(p.mean) ? y.place(p.mean) : T;
-        nearest.push({ x: x.place(p.lr), y: at, label: one.label, p });
-        if (y.has(p.mean)) svg.append(element("circle", { cx: x.place(p.lr), cy: at, r: 3.5, fill: colour }));
-        if (p.diverged) svg.append(element("text", { x: x.place(p.lr), y: T + 12 + 10 * (number % 4), fill: colour, "text-anchor": "middle" }, "×"));
-        if (dots) p.seeds.filter((s) => y.has(s[1])).forEach((s) => svg.append(element("circle", { cx: x.place(p.lr), cy: y.place(s[1]), r: 1.8, fill: colour, "fill-opacity": 0.5 })));
+      const whole = (p) => Boolean(p) && y.has(p.mean) && !p.partial;
+      const path = one.points.map((p, i) => whole(p)
+        ? `${whole(one.points[i - 1]) ? "L" : "M"}${x.place(p.lr)} ${y.place(p.mean)}` : "").join("");
+      svg.append(element("polygon", { points: ring.map(([a, b]) => `${x.place(a)},${y.place(b)}`).join(" "), fill: one.look.colour, "fill-opacity": 0.15 }),
+        line(one.look, path));
+      if (lanes.includes(one)) rail(svg, one, x, T + lane * (lanes.indexOf(one) + 0.5), lane === LANE);
+      one.points.filter((p) => y.has(p.mean)).forEach((p) => {
+        const place = [x.place(p.lr), y.place(p.mean)];
+        svg.append(mark(one.look, ...place, p.partial));
+        nearest.push({ x: place[0], y: place[1], label: one.label, p });
       });
+      if (dots) one.points.forEach((p) => seeds(svg, one, p, x, y));
     });
     svg.addEventListener("pointermove", hover);
     by("picture").replaceChildren(svg);
@@ -91,17 +122,21 @@
     const far = (one) => Math.hypot(one.x - at[0], one.y - at[1]);
     const one = nearest.reduce((a, b) => !a || far(b) < far(a) ? b : a, null);
     if (!one || far(one) > 60) { by("hover").textContent = "\u00a0"; return; }
+    if (one.seed) {
+      by("hover").textContent = `${one.label} at ${words(one.p.lr)}, seed ${one.seed[0]}: ${words(one.seed[1])}, ${outcome(one.seed)}`;
+      return;
+    }
     const p = one.p, spread = p.low === null ? "" : ` (${words(p.low)} to ${words(p.high)})`;
     by("hover").textContent = `${one.label} at ${words(p.lr)}: ${words(p.mean)}${spread}, ${p.n} seeds` +
       (p.diverged ? `, ${p.diverged} of them diverged` : "");
   }
 
   function legend() {
-    by("legend").replaceChildren(...shown().map(({ series, colour }) => {
-      const button = document.createElement("button"), mark = document.createElement("i");
-      button.type = "button"; mark.style.background = colour;
+    by("legend").replaceChildren(...shown().map((series) => {
+      const button = document.createElement("button"), sample = element("svg", { viewBox: "-18 -6 36 12", "aria-hidden": "true" });
+      button.type = "button"; sample.append(line(series.look, "M-18 0H18"), mark(series.look, 0, 0));
       button.setAttribute("aria-pressed", String(!hidden.has(series.label)));
-      button.append(mark, series.label);
+      button.append(sample, series.label);
       button.addEventListener("click", () => {
         if (!hidden.delete(series.label)) hidden.add(series.label);
         legend(); draw();
@@ -112,9 +147,9 @@
 
   function save() {
     const cell = (v) => v === null ? "" : /[",\n]/.test(v) ? `"${String(v).replace(/"/g, '""')}"` : v;
-    const rows = [["value", "task", "series", "lr", "seed", "loss", "trial"]];
+    const rows = [["value", "task", "series", "lr", "seed", "loss", "outcome", "trial"]];
     data.metrics.forEach((m) => m.series.forEach((s) => s.points.forEach((p) => p.seeds.forEach((one) =>
-      rows.push([m.name, s.task, s.label, p.lr, one[0], one[1], one[2]])))));
+      rows.push([m.name, s.task, s.label, p.lr, one[0], one[1], outcome(one), one[2]])))));
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([rows.map((row) => row.map(cell).join(",")).join("\n")], { type: "text/csv" }));
     link.download = "trials.csv"; link.click();
