@@ -175,7 +175,8 @@ class Cell:
     ) -> bool:
         """Report how the cell ended; return whether it counted.
 
-        Without `outcome`, a loss that is not finite, or five times the first one, has diverged.
+        Without `outcome`, a loss that is not finite has diverged, and so has one that is five times
+        `initial_loss`, or without that the first one logged, if this is positive.
         """
         more = {"seconds": seconds, "error": error, "diverged_at_step": diverged_at_step}
         return self._end(result=result_of(losses, outcome, **more))

@@ -147,6 +147,37 @@ def test_a_loss_five_times_the_first_has_diverged_unless_its_program_says_otherw
         assert state(api, cell)["state"] == found
 
 
+@pytest.mark.parametrize(
+    ("logged", "told", "found"),
+    [
+        ([(1, 1.0), (2, 6.0)], {"train_loss": 6.0}, "diverged"),
+        ([(50, 1.0)], {"train_loss": 6.0}, "diverged"),
+        ([(1, None), (2, 1.0)], {"train_loss": 6.0}, "diverged"),  # a test loss came first
+        ([(1, 1.0)], {"train_loss": 4.0}, "completed"),
+        ([(1, 1.0)], {"train_loss": 6.0, "initial_loss": 2.0}, "completed"),
+        ([], {"train_loss": 6.0}, "completed"),
+        ([(0, -1.0)], {"train_loss": -2.0}, "completed"),
+        ([(0, 0.0)], {"train_loss": 1.0}, "completed"),
+        ([], {"train_loss": -2.0, "initial_loss": -1.0}, "completed"),
+    ],
+)
+def test_without_a_step_zero_a_loss_is_held_against_the_first_if_that_is_positive(
+    api: TestClient,
+    claim: Callable[[], dict[str, Any]],
+    tell: Callable[..., Any],
+    logged: list[tuple[int, float | None]],
+    told: dict[str, float],
+    found: str,
+) -> None:
+    cell = claim()
+    tell(cell, points=[{"step": step, "train_loss": loss} for step, loss in logged])
+    tell(cell, result=told)
+    stored = state(api, cell)
+    assert stored["state"] == found
+    start = dict(logged).get(0)  # what is stored as initial was measured before training
+    assert stored["initial_loss"] == told.get("initial_loss", start)
+
+
 def test_a_report_sent_again_changes_nothing(
     api: TestClient, claim: Callable[[], dict[str, Any]], tell: Callable[..., Any]
 ) -> None:
