@@ -39,6 +39,20 @@ EDITS = (
         ("test_a_late_report_of_a_lost_lease_changes_nothing",),
     ),
     Edit(
+        "a cell's lease can be guessed",
+        "backend/services",
+        "secret = literal(1 + secrets.randbelow(MOST_LEASES - 1), ShardRow.lease.type)",
+        "secret = literal(1, ShardRow.lease.type)",
+        ("test_a_cells_lease_cannot_be_guessed",),
+    ),
+    Edit(
+        "a likelihood that improves has exploded",
+        "backend/services",
+        "loss > EXPLODED * first > 0",
+        "loss > EXPLODED * first",
+        ("test_without_a_step_zero_a_loss_is_held_against_the_first_if_that_is_positive",),
+    ),
+    Edit(
         "points that are sent again are stored again",
         "backend/services",
         "new = report.points[count - report.start :]",
