@@ -53,6 +53,13 @@ EDITS = (
         ("test_without_a_step_zero_a_loss_is_held_against_the_first_if_that_is_positive",),
     ),
     Edit(
+        "a gate passes on half a grid",
+        "backend/cli",
+        "if not unfinished and (waiting := _still_trains(found)):",
+        "if unfinished and (waiting := _still_trains(found)):",
+        ("test_check_does_not_judge_a_study_that_still_trains",),
+    ),
+    Edit(
         "points that are sent again are stored again",
         "backend/services",
         "new = report.points[count - report.start :]",
