@@ -11,12 +11,13 @@ often it is sent.
 Requests about training that happens elsewhere: cells, live runs, imports, as values.
 """
 
+import contextlib
 import json
 import logging
 import os
 import socket
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -84,6 +85,7 @@ class Run:
         self._ended = threading.Event()
         self._sent: _Sent | None = None
         self._turn = threading.Lock()
+        self._before_end: list[Callable[[], None]] = []
         folder = spool or default_spool()
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"{run.key}.jsonl"
@@ -107,8 +109,15 @@ class Run:
             if point is not None:
                 self._write({"point": point.model_dump()})
 
+    def before_end(self, action: Callable[[], None]) -> None:
+        """Have something done when the run ends: what holds points back logs them then."""
+        self._before_end.append(action)
+
     def finish(self, *, outcome: str | None = None, **result: Any) -> None:
         """End the run; without losses the last ones logged count."""
+        while self._before_end and not self._ended.is_set():
+            with contextlib.suppress(ValueError):  # later steps were logged by hand
+                self._before_end.pop()()
         more = {name: result.pop(name, None) for name in ("seconds", "error", "diverged_at_step")}
         with self._turn:
             if self._ended.is_set():
