@@ -89,22 +89,27 @@ def agent(
 
 def sync(
     folder: Annotated[Path | None, typer.Argument(help="Where runs wait; default: yours.")] = None,
+    silent_hours: Annotated[
+        float, typer.Option(help="A run of another machine has ended after such a silence.", min=0)
+    ] = 24,
     server: Server = None,
     token: Token = None,
 ) -> None:
-    """Send runs that were logged while the service was away; nothing is stored twice."""
-    from backend.cli.submit import connect, sentences
-    from backend.client import send_file, spooled
+    """Send runs that were logged while the service was away; nothing is stored twice.
 
-    sent = kept = 0
+    One that cannot be sent is named and keeps no other waiting; the exit code is then 1.
+    """
+    from backend.cli.submit import connect, sentences
+    from backend.client import send_spooled
+
     with sentences(), connect(server, token) as client:
-        for path in spooled(folder):
-            if send_file(client, path):
-                sent += 1
-            else:
-                kept += 1
-    running = f"; {kept} are still being written" if kept else ""
-    typer.echo(f"{sent} runs sent{running}.")
+        found = send_spooled(client, folder, silent_seconds=3600 * silent_hours)
+    running = f"; {found.kept} are still being written" if found.kept else ""
+    typer.echo(f"{found.sent} runs sent{running}.")
+    for sentence in found.refused:
+        typer.echo(f"Not sent: {sentence}", err=True)
+    if found.refused:
+        raise typer.Exit(1)
 
 
 def _check_word(word: str) -> None:

@@ -60,6 +60,13 @@ EDITS = (
         ("test_check_does_not_judge_a_study_that_still_trains",),
     ),
     Edit(
+        "a run that is refused keeps all others waiting",
+        "backend/client",
+        "if error.status == 401:",
+        "if True:",
+        ("test_what_cannot_be_sent_is_named_and_keeps_no_other_waiting",),
+    ),
+    Edit(
         "points that are sent again are stored again",
         "backend/services",
         "new = report.points[count - report.start :]",

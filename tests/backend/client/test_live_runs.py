@@ -2,15 +2,20 @@
 
 import json
 import math
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from fastapi.testclient import TestClient
+from typer.testing import CliRunner
 
+from backend.cli import app as etascope
+from backend.cli import submit as cli_submit
 from backend.client import Client, spooled
 from backend.client import runs as live
 from backend.client.cells import FIRST_POINTS, Log
@@ -134,6 +139,87 @@ def test_a_program_that_was_killed_is_sent_as_failed_and_one_that_lives_is_left_
     assert client.sync_runs(tmp_path) == 1
     (trial,) = trials(api)
     assert (trial["state"], trial["error"]) == ("failed", "Its program ended without saying how.")
+
+
+def waiting_run(client: Client, line: Line, spool: Path, **changes: Any) -> Path:
+    """Return the file of a run that ended while the service was away."""
+    line.cut = True
+    with client.run(**MINE | changes, spool=spool) as run:
+        run.log(1, train_loss=0.5)
+    line.cut = False
+    return run.path
+
+
+def test_what_cannot_be_sent_is_named_and_keeps_no_other_waiting(
+    api: TestClient, line: Line, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = waiting_run(client, line, tmp_path, study=99)
+    others = {"empty": "", "list": "[1]\n", "text": "run\n", "old": '{"run": {"key": 1}}\n'}
+    for name, content in others.items():
+        (tmp_path / f"{name}.jsonl").write_text(content)
+    (tmp_path / "binary.jsonl").write_bytes(b"\xff\xfe\x00")
+    bad = list(spooled(tmp_path))
+    assert (refused in bad, len(bad)) == (True, 6)
+    waiting_run(client, line, tmp_path)  # the newest: all others are tried before it
+    monkeypatch.setattr(cli_submit, "connect", lambda _server, _token: client)
+    done = CliRunner().invoke(etascope, ["sync", str(tmp_path)])
+    assert (done.exit_code, done.stdout) == (1, "1 runs sent.\n")
+    assert [trial["state"] for trial in trials(api)] == ["completed"]
+    assert set(spooled(tmp_path)) == set(bad)
+    told = done.stderr.splitlines()
+    assert all(any(line.startswith(f"Not sent: {path}: ") for line in told) for path in bad)
+    assert len(told) == len(bad)  # a sentence each, and no traceback
+    assert f"{tmp_path / 'empty.jsonl'}: It is empty and can be deleted." in done.stderr
+    assert "There is no study 99" in done.stderr
+
+
+def test_a_token_that_nobody_knows_ends_the_sending_at_once(
+    line: Line, client: Client, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        waiting_run(client, line, tmp_path)
+
+    def refuse(_request: httpx.Request) -> httpx.Response:
+        line.sent += 1
+        error = {"code": "unauthenticated", "message": "Who are you?"}
+        return httpx.Response(401, json={"error": error})
+
+    line.sent = 0
+    transport = httpx.MockTransport(refuse)
+    stranger = Client(http=httpx.Client(transport=transport, base_url="http://127.0.0.1"))
+    with pytest.raises(Exception, match="Who are you"):
+        stranger.sync_runs(tmp_path)
+    assert line.sent == 1
+
+
+def test_of_another_machine_a_days_silence_tells_that_a_program_is_gone(
+    api: TestClient, client: Client, line: Line, tmp_path: Path
+) -> None:
+    path = waiting_run(client, line, tmp_path)
+    first, point, _end = path.read_text().splitlines()
+    path.write_text("\n".join([json.dumps(json.loads(first) | {"host": "far"}), point]) + "\n")
+    now = time.time()
+    os.utime(path, (now, now - 23 * 3600))
+    assert client.sync_runs(tmp_path) == 0
+    assert client.sync_runs(tmp_path, silent_seconds=22 * 3600) == 1
+    (trial,) = trials(api)
+    assert (trial["state"], trial["error"]) == ("failed", "Its program ended without saying how.")
+
+
+def test_a_run_that_another_machine_took_for_dead_still_ends_as_it_ended(
+    api: TestClient, client: Client, line: Line, tmp_path: Path
+) -> None:
+    line.cut = True
+    run = client.run(**MINE, spool=tmp_path)
+    run.log(1, train_loss=0.5)
+    line.cut = False
+    first, *rest = run.path.read_text().splitlines()
+    far = json.dumps(json.loads(first) | {"host": "far"})
+    run.path.write_text("\n".join([far, *rest]) + "\n")
+    assert client.sync_runs(tmp_path, silent_seconds=-1) == 1
+    assert [trial["state"] for trial in trials(api)] == ["failed"]
+    run.finish()
+    assert [trial["state"] for trial in trials(api)] == ["completed"]
 
 
 def test_a_long_log_is_thinned_and_keeps_where_it_broke() -> None:
