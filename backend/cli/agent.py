@@ -166,20 +166,29 @@ class _Job:
         from backend.client import agent_name
 
         name = f"{agent_name()}.{number}"
+        found = client.cells(sweep, agent=name, wait=wait, until=lambda: self.stopped)
         try:
-            for cell in client.cells(sweep, agent=name, wait=wait, until=lambda: self.stopped):
-                ending = _Command(cell, self).run()
-                self._count(ending)
-                if ending == "stopped" or self.stopped or not self._another():
-                    return
+            with contextlib.closing(found):
+                while not self.stopped and self._may_claim():
+                    cell = next(found, None)
+                    if cell is None:
+                        return self._claimed_none()
+                    self._count(_Command(cell, self).run())
         except Exception as error:
             self.fault = error
 
-    def _another(self) -> bool:
+    def _may_claim(self) -> bool:
+        """Return whether one more cell may be trained, and count it if so."""
+        with self._turn:
+            if self.left is None or self.left < 1:
+                return self.left is None
+            self.left -= 1
+            return True
+
+    def _claimed_none(self) -> None:
         with self._turn:
             if self.left is not None:
-                self.left -= 1
-            return self.left is None or self.left > 0
+                self.left += 1
 
     def _count(self, ending: str) -> None:
         with self._turn:
@@ -248,7 +257,10 @@ class _Command:
         while process.poll() is None:
             if not self._cell.wanted:
                 _end(process)
-                return "dropped"
+                if self._cell.fault is None:
+                    return "dropped"
+                self._trouble = f"The service refused its log: {self._cell.fault}"
+                return "ended"
             if self._job.stopped:
                 _end(process)
                 return "stopped"
@@ -301,6 +313,8 @@ class _Command:
         self._tail = [*self._tail, line[:1000]][-LAST_LINES:]
 
     def _report(self, ending: str, code: int, seconds: float) -> str:
+        from backend.client import ApiError
+
         if ending == "dropped":
             return ending
         if ending == "stopped":
@@ -316,13 +330,19 @@ class _Command:
             self._cell.fail(f"{trouble}\n{said}" if said else trouble)
             return "broken"
         known = {name: self._line.get(name) for name in ("initial_loss", *LOSSES)}
-        self._cell.finish(
-            outcome=self._line.get("outcome"),
-            error=str(self._line["error"])[:10_000] if self._line.get("error") else None,
-            seconds=seconds,
-            **known,
-        )
-        return "finished"
+        try:
+            counted = self._cell.finish(
+                outcome=self._line.get("outcome"),
+                error=str(self._line["error"])[:10_000] if self._line.get("error") else None,
+                seconds=seconds,
+                **known,
+            )
+        except ApiError as error:
+            if error.status >= 500:
+                raise
+            self._cell.fail(f"The service refused its result: {error}")
+            return "broken"
+        return "finished" if counted else "dropped"
 
 
 def _json_line(line: str) -> dict[str, Any] | None:

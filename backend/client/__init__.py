@@ -20,7 +20,7 @@ they are sent as values: ``await client.send(calls.queue())``. Both are here.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from types import TracebackType
@@ -263,7 +263,7 @@ class Client(calls.StudyCalls, AccountCalls, ElsewhereCalls):
         """Bring a file of runs made elsewhere into a study; `into` as `calls.import_runs` has."""
         return self.send(calls.import_runs(path.read_bytes(), filename=path.name, **into))
 
-    def cells(self, sweep_id: int, **options: Any) -> Iterator[Cell]:
+    def cells(self, sweep_id: int, **options: Any) -> Generator[Cell, None, None]:
         """Yield a sweep's cells for this program to train; see `backend.client.cells`."""
         return cells(self, sweep_id, **options)
 

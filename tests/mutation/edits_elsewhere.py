@@ -53,11 +53,11 @@ EDITS = (
         ("test_without_a_step_zero_a_loss_is_held_against_the_first_if_that_is_positive",),
     ),
     Edit(
-        "a gate passes on half a grid",
-        "backend/cli",
-        "if not unfinished and (waiting := _still_trains(found)):",
-        "if unfinished and (waiting := _still_trains(found)):",
-        ("test_check_does_not_judge_a_study_that_still_trains",),
+        "a cell whose result is refused is in nobody's hands",
+        "backend/client",
+        'if "result" in last or error.status >= 500:\n                raise',
+        "self.let_go()\n            raise",
+        ("test_a_cell_whose_report_is_refused_is_still_in_its_programs_hands",),
     ),
     Edit(
         "a run that is refused keeps all others waiting",
@@ -65,6 +65,13 @@ EDITS = (
         "if error.status == 401:",
         "if True:",
         ("test_what_cannot_be_sent_is_named_and_keeps_no_other_waiting",),
+    ),
+    Edit(
+        "a gate passes on half a grid",
+        "backend/cli",
+        "if not unfinished and (waiting := _still_trains(found)):",
+        "if unfinished and (waiting := _still_trains(found)):",
+        ("test_check_does_not_judge_a_study_that_still_trains",),
     ),
     Edit(
         "points that are sent again are stored again",

@@ -1,5 +1,6 @@
 """Live runs: on disk first, sent whenever the service is there, never stored twice."""
 
+import contextlib
 import json
 import math
 import os
@@ -16,10 +17,11 @@ from typer.testing import CliRunner
 
 from backend.cli import app as etascope
 from backend.cli import submit as cli_submit
-from backend.client import Client, spooled
+from backend.client import ApiError, Client, spooled
 from backend.client import runs as live
 from backend.client.cells import FIRST_POINTS, Log
 from tests.papers import ROOT
+from tests.servers import wait_for
 
 MINE = {"study": "Tuning", "task": "cifar", "method": "adamw", "lr": 0.1}
 
@@ -251,6 +253,7 @@ lr, seed, method = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 print("loading", method)
 if lr == 5.0: sys.exit("no such file")
 if lr == 7.0: time.sleep(60)
+if lr == 9.0: sys.exit(print('{"train_loss": NaN, "outcome": "completed"}'))
 w = 1.0
 for step in range(5):
     print(json.dumps({"step": step, "train_loss": w * w}), flush=True)
@@ -258,25 +261,32 @@ for step in range(5):
 """
 
 
-def agent(server: str, program: Path, sweep_id: int, *options: str) -> str:
-    """Return what `etascope agent` says at its end."""
+BODY = {"where": "agents", "task": "t", "methods": ["gd"], "seeds": 1}
+
+
+def line_of(server: str, program: Path, sweep_id: int, *options: str) -> list[str]:
     words = [sys.executable, str(program), "{lr}", "{seed}", "{method}"]
     start = [sys.executable, "-m", "backend.cli", "agent", str(sweep_id), "--server", server]
-    done = subprocess.run(
-        [*start, "--no-wait", *options, "--", *words],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=300,
-    )
+    return [*start, "--no-wait", *options, *([] if "--" in options else ["--", *words])]
+
+
+def agent(server: str, program: Path, sweep_id: int, *options: str) -> str:
+    """Return what `etascope agent` says at its end."""
+    line = line_of(server, program, sweep_id, *options)
+    done = subprocess.run(line, capture_output=True, text=True, cwd=ROOT, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_any_command_can_be_an_agent(server: str, tmp_path: Path) -> None:
-    program = tmp_path / "train.py"
-    program.write_text(TRAIN)
-    body = {"where": "agents", "task": "t", "methods": ["gd"], "seeds": 1}
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "train.py"
+    path.write_text(TRAIN)
+    return path
+
+
+def test_any_command_can_be_an_agent(server: str, program: Path) -> None:
+    body = BODY
     with Client(server) as client:
         sweep = client.submit("Commands", {**body, "learning_rates": [0.1, 3, 5]})
         said = agent(server, program, sweep.id, "--parallel", "2")
@@ -290,3 +300,89 @@ def test_any_command_can_be_an_agent(server: str, tmp_path: Path) -> None:
         said = agent(server, program, slow.id, "--time-limit", "0.5")
         assert said == "0 cells finished, 1 broke, 0 were taken back.\n"
         assert "longer than the 0.5 seconds" in " ".join(client.sweep(slow.id).messages)
+
+
+def test_a_result_that_is_refused_breaks_its_cell_and_no_other(server: str, program: Path) -> None:
+    with Client(server) as client:
+        sweep = client.submit("Commands", {**BODY, "learning_rates": [0.1, 9], "seeds": [2, 1]})
+        said = agent(server, program, sweep.id)
+        assert said == "2 cells finished, 2 broke, 0 were taken back.\n"
+        found = client.sweep(sweep.id)
+        assert (found.progress["completed"], found.progress["running"]) == (2, 0)
+        assert "A completed cell needs a finite train_loss" in " ".join(found.messages)
+
+
+def test_an_agent_trains_no_more_cells_than_it_was_asked_to(server: str, program: Path) -> None:
+    with Client(server) as client:
+        sweep = client.submit("Commands", {**BODY, "learning_rates": [0.1], "seeds": 6})
+        said = agent(server, program, sweep.id, "--cells", "2", "--parallel", "4")
+        assert said == "2 cells finished, 0 broke, 0 were taken back.\n"
+        progress = client.sweep(sweep.id).progress
+        assert (progress["completed"], progress["queued"]) == (2, 4)
+
+
+def test_a_command_may_write_its_log_to_a_file_and_read_the_sweeps_settings(
+    server: str, program: Path, tmp_path: Path
+) -> None:
+    program.write_text(
+        "import json, sys\n"
+        "log, width, trial = sys.argv[1:]\n"
+        "print(json.dumps({'train_loss': 99.0}))\n"  # not where its log is
+        "with open(log, 'a') as file:\n"
+        "    for step in range(3):\n"
+        "        loss = int(width) / (step + 1)\n"
+        "        print(json.dumps({'step': step, 'train_loss': loss}), file=file)\n"
+    )
+    body = {**BODY, "learning_rates": [0.1], "settings": {"width": 6}}
+    with Client(server) as client:
+        sweep = client.submit("Commands", body)
+        (trial,) = client.trials(sweep.id)
+        (tmp_path / f"{trial.id}.jsonl").write_text('{"step": 9, "train_loss": 77.0}\n')
+        words = [sys.executable, str(program), "{log}", "{settings.width}", "{trial}"]
+        place = str(tmp_path / "{trial}.jsonl")
+        agent(server, program, sweep.id, "--log-file", place, "--", *words)
+        (trial,) = client.trials(sweep.id)
+        assert (trial.state.value, trial.initial_loss, trial.train_loss) == ("completed", 6.0, 2.0)
+        assert [point.step for point in client.curve(trial.id).points] == [0, 1, 2]
+
+
+def test_an_agent_that_is_terminated_ends_its_commands_and_gives_their_cells_back(
+    server: str, program: Path, tmp_path: Path
+) -> None:
+    pid = tmp_path / "pid"
+    note = f"open({str(pid)!r}, 'w').write(str(os.getpid()))"
+    program.write_text(f"import os, time\n{note}\ntime.sleep(600)\n")
+    with Client(server) as client:
+        sweep = client.submit("Commands", {**BODY, "learning_rates": [0.1], "seeds": 2})
+        line = line_of(server, program, sweep.id)
+        running = subprocess.Popen(line, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        wait_for(lambda: pid.exists() and pid.read_text() != "", seconds=120, what="its command")
+        running.terminate()
+        said, _ = running.communicate(timeout=60)
+        assert (running.returncode, said) == (
+            130,
+            "0 cells finished, 0 broke, 1 were taken back.\n",
+        )
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid.read_text()), 0)
+        assert client.sweep(sweep.id).progress["queued"] == 2
+        with contextlib.closing(client.cells(sweep.id)) as cells:
+            assert next(cells).attempt == 1  # being terminated is no attempt
+
+
+def test_a_cell_whose_report_is_refused_is_still_in_its_programs_hands(server: str) -> None:
+    with Client(server) as client:
+        sweep = client.submit("Cells", {**BODY, "learning_rates": [0.1], "seeds": 2})
+        found = client.cells(sweep.id, wait=False)
+        cell = next(found)
+        with pytest.raises(ApiError, match="needs a finite train_loss"):
+            cell.finish(outcome="completed", train_loss=math.nan)
+        assert cell.finish(outcome="diverged", train_loss=math.nan)
+        assert not cell.finish(train_loss=1.0)
+        cell = next(found)
+        cell.log(1, train_loss=1.0)
+        cell._log.points *= 2  # steps that do not rise: the service refuses such a log
+        with pytest.raises(ApiError, match="rise"):
+            cell.finish(train_loss=1.0)
+        assert cell.fail("it broke")
+        assert "it broke" in " ".join(client.sweep(sweep.id).messages)
