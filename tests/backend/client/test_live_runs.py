@@ -212,7 +212,7 @@ def test_a_run_that_another_machine_took_for_dead_still_ends_as_it_ended(
     api: TestClient, client: Client, line: Line, tmp_path: Path
 ) -> None:
     line.cut = True
-    run = client.run(**MINE, spool=tmp_path)
+    run = client.run(**MINE, spool=tmp_path, flush_seconds=600)  # it says nothing in between
     run.log(1, train_loss=0.5)
     line.cut = False
     first, *rest = run.path.read_text().splitlines()
