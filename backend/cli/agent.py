@@ -89,22 +89,27 @@ def agent(
 
 def sync(
     folder: Annotated[Path | None, typer.Argument(help="Where runs wait; default: yours.")] = None,
+    silent_hours: Annotated[
+        float, typer.Option(help="A run of another machine has ended after such a silence.", min=0)
+    ] = 24,
     server: Server = None,
     token: Token = None,
 ) -> None:
-    """Send runs that were logged while the service was away; nothing is stored twice."""
-    from backend.cli.submit import connect, sentences
-    from backend.client import send_file, spooled
+    """Send runs that were logged while the service was away; nothing is stored twice.
 
-    sent = kept = 0
+    One that cannot be sent is named and keeps no other waiting; the exit code is then 1.
+    """
+    from backend.cli.submit import connect, sentences
+    from backend.client import send_spooled
+
     with sentences(), connect(server, token) as client:
-        for path in spooled(folder):
-            if send_file(client, path):
-                sent += 1
-            else:
-                kept += 1
-    running = f"; {kept} are still being written" if kept else ""
-    typer.echo(f"{sent} runs sent{running}.")
+        found = send_spooled(client, folder, silent_seconds=3600 * silent_hours)
+    running = f"; {found.kept} are still being written" if found.kept else ""
+    typer.echo(f"{found.sent} runs sent{running}.")
+    for sentence in found.refused:
+        typer.echo(f"Not sent: {sentence}", err=True)
+    if found.refused:
+        raise typer.Exit(1)
 
 
 def _check_word(word: str) -> None:
@@ -161,20 +166,29 @@ class _Job:
         from backend.client import agent_name
 
         name = f"{agent_name()}.{number}"
+        found = client.cells(sweep, agent=name, wait=wait, until=lambda: self.stopped)
         try:
-            for cell in client.cells(sweep, agent=name, wait=wait, until=lambda: self.stopped):
-                ending = _Command(cell, self).run()
-                self._count(ending)
-                if ending == "stopped" or self.stopped or not self._another():
-                    return
+            with contextlib.closing(found):
+                while not self.stopped and self._may_claim():
+                    cell = next(found, None)
+                    if cell is None:
+                        return self._claimed_none()
+                    self._count(_Command(cell, self).run())
         except Exception as error:
             self.fault = error
 
-    def _another(self) -> bool:
+    def _may_claim(self) -> bool:
+        """Return whether one more cell may be trained, and count it if so."""
+        with self._turn:
+            if self.left is None or self.left < 1:
+                return self.left is None
+            self.left -= 1
+            return True
+
+    def _claimed_none(self) -> None:
         with self._turn:
             if self.left is not None:
-                self.left -= 1
-            return self.left is None or self.left > 0
+                self.left += 1
 
     def _count(self, ending: str) -> None:
         with self._turn:
@@ -243,7 +257,10 @@ class _Command:
         while process.poll() is None:
             if not self._cell.wanted:
                 _end(process)
-                return "dropped"
+                if self._cell.fault is None:
+                    return "dropped"
+                self._trouble = f"The service refused its log: {self._cell.fault}"
+                return "ended"
             if self._job.stopped:
                 _end(process)
                 return "stopped"
@@ -296,6 +313,8 @@ class _Command:
         self._tail = [*self._tail, line[:1000]][-LAST_LINES:]
 
     def _report(self, ending: str, code: int, seconds: float) -> str:
+        from backend.client import ApiError
+
         if ending == "dropped":
             return ending
         if ending == "stopped":
@@ -311,13 +330,19 @@ class _Command:
             self._cell.fail(f"{trouble}\n{said}" if said else trouble)
             return "broken"
         known = {name: self._line.get(name) for name in ("initial_loss", *LOSSES)}
-        self._cell.finish(
-            outcome=self._line.get("outcome"),
-            error=str(self._line["error"])[:10_000] if self._line.get("error") else None,
-            seconds=seconds,
-            **known,
-        )
-        return "finished"
+        try:
+            counted = self._cell.finish(
+                outcome=self._line.get("outcome"),
+                error=str(self._line["error"])[:10_000] if self._line.get("error") else None,
+                seconds=seconds,
+                **known,
+            )
+        except ApiError as error:
+            if error.status >= 500:
+                raise
+            self._cell.fail(f"The service refused its result: {error}")
+            return "broken"
+        return "finished" if counted else "dropped"
 
 
 def _json_line(line: str) -> dict[str, Any] | None:

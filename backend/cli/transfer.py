@@ -10,7 +10,8 @@ from backend.cli.server import read_settings
 from ib_core.errors import InvalidSpec
 
 if TYPE_CHECKING:  # what `--help` need not wait for
-    from backend.schemas import ImportPreview, ImportRead, ScorecardRow
+    from backend.client import Client
+    from backend.schemas import ImportPreview, ImportRead, ScorecardRow, StudyRead
     from backend.trackers import Found
 
 TRACKERS = ("optuna", "mlflow", "wandb", "tensorboard", "aim", "table")
@@ -241,12 +242,16 @@ def check(
         ],
         typer.Option(help="Which losses are measured."),
     ] = "train_loss",
+    unfinished: Annotated[
+        bool, typer.Option("--unfinished", help="Judge by what is there while trials wait or run.")
+    ] = False,
     server: Running = None,
     token: Token = None,
 ) -> None:
     """Look whether a method's robustness is as good as asked; exit code 1 if it is not.
 
-    The numbers are those of the study's scorecard.
+    The numbers are those of the study's scorecard. A study that still trains is not judged; trials
+    that failed are in no number, and are named.
     """
     from backend.cli.submit import connect, sentences
 
@@ -255,16 +260,55 @@ def check(
     if not asked:
         raise InvalidSpec("Say what to ask for: --edge-at-least, --sensitivity-at-most, or both.")
     with sentences(), connect(server, token) as client:
+        found = client.study(study)
+        if not unfinished and (waiting := _still_trains(found)):
+            typer.echo(f"FAIL: {waiting}; judge it as it is with --unfinished.")
+            raise typer.Exit(1)
         rows = client.scorecard(study, metric=metric).rows
+        failed = _failed(client, found, method, task)
     mine = [row for row in rows if row.method == method and task in (None, row.task)]
     if not mine:
         there = ", ".join(sorted({row.method for row in rows})) or "none"
         raise InvalidSpec(f"Study {study} has no results of {method!r}; its methods: {there}.")
     verdicts = [_verdict(row, name, bound) for row in mine for name, bound in asked.items()]
-    for _, sentence in verdicts:
+    for sentence in [*_shortened(failed), *(sentence for _, sentence in verdicts)]:
         typer.echo(sentence)
     if not all(good for good, _ in verdicts):
         raise typer.Exit(1)
+
+
+def _still_trains(study: "StudyRead") -> str | None:
+    """Return what a study waits for; None if it has ended."""
+    left = sum(study.progress.get(state, 0) for state in ("queued", "running"))
+    if not left and study.state not in ("queued", "running"):  # a search between two rounds is
+        return None
+    trials = f"{left} of its {study.total} trials wait or run" if left else "its search goes on"
+    return f"study {study.id} has not ended: {trials}"
+
+
+def _failed(client: "Client", study: "StudyRead", method: str, task: str | None) -> list[str]:
+    """Return a line for every failed trial of a method; trials of two sweeps have one."""
+    if not study.progress.get("failed"):
+        return []
+    found = {
+        trial.id: trial
+        for sweep in study.sweep_ids
+        for trial in client.trials(sweep, method=method, state="failed")
+        if task in (None, trial.task)
+    }
+    return [
+        f"  trial {trial.id} on {trial.task}, rate {trial.lr:g}, seed {trial.seed}: "
+        f"{(trial.error or 'no reason given').strip().splitlines()[0][:200]}"
+        for trial in found.values()
+    ]
+
+
+def _shortened(failed: list[str]) -> list[str]:
+    if not failed:
+        return []
+    more = len(failed) - MOST_SHOWN
+    head = f"{len(failed)} failed trials are in no number:"
+    return [head, *failed[:MOST_SHOWN], *([f"  and {more} more"] if more > 0 else [])]
 
 
 def _verdict(row: "ScorecardRow", name: str, bound: float) -> tuple[bool, str]:

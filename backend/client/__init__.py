@@ -20,7 +20,7 @@ they are sent as values: ``await client.send(calls.queue())``. Both are here.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from types import TracebackType
@@ -44,7 +44,17 @@ from backend.client.requests import (
     read_answer,
     read_events,
 )
-from backend.client.runs import ElsewhereCalls, Run, default_spool, new_run, send_file, spooled
+from backend.client.runs import (
+    SILENT_SECONDS,
+    ElsewhereCalls,
+    Run,
+    default_spool,
+    log,
+    new_run,
+    send_file,
+    send_spooled,
+    spooled,
+)
 from backend.schemas import (
     DryRunRead,
     ImportRead,
@@ -72,6 +82,7 @@ __all__ = [
     "default_spool",
     "read_events",
     "send_file",
+    "send_spooled",
     "spooled",
 ]
 
@@ -252,7 +263,7 @@ class Client(calls.StudyCalls, AccountCalls, ElsewhereCalls):
         """Bring a file of runs made elsewhere into a study; `into` as `calls.import_runs` has."""
         return self.send(calls.import_runs(path.read_bytes(), filename=path.name, **into))
 
-    def cells(self, sweep_id: int, **options: Any) -> Iterator[Cell]:
+    def cells(self, sweep_id: int, **options: Any) -> Generator[Cell, None, None]:
         """Yield a sweep's cells for this program to train; see `backend.client.cells`."""
         return cells(self, sweep_id, **options)
 
@@ -283,9 +294,19 @@ class Client(calls.StudyCalls, AccountCalls, ElsewhereCalls):
         made = new_run(study=study, method=method, lr=lr, task=task, seed=seed, **settings)
         return Run(self, made, spool=spool, flush_seconds=flush_seconds)
 
-    def sync_runs(self, spool: Path | None = None) -> int:
-        """Send the runs that are still on disk; return how many."""
-        return sum(send_file(self, path) for path in spooled(spool))
+    def sync_runs(
+        self, spool: Path | None = None, *, silent_seconds: float = SILENT_SECONDS
+    ) -> int:
+        """Send the runs that are still on disk; return how many.
+
+        Args:
+            spool: Where they are.
+            silent_seconds: After such a silence a run of another machine has ended.
+        """
+        found = send_spooled(self, spool, silent_seconds=silent_seconds)
+        for sentence in found.refused:
+            log.warning("A run stays on disk, %s", sentence)
+        return found.sent
 
     def close(self) -> None:
         """Close all connections."""

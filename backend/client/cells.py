@@ -17,7 +17,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -41,6 +41,8 @@ T = TypeVar("T")
 FLUSH_SECONDS = 5.0
 #: How long a result waits for a service that is away before the program is told.
 PATIENCE_SECONDS = 600.0
+#: How long giving a cell back waits: the end of its lease would do the same.
+RELEASE_SECONDS = 10.0
 POLL_SECONDS = 2.0
 MOST_AT_ONCE = 1000
 #: After so many points every second is kept; after so many more every fourth, and so on.
@@ -144,6 +146,11 @@ class Cell:
         """Whether to go on: False once the sweep is cancelled or the cell is another's."""
         return self._wanted
 
+    @property
+    def fault(self) -> ApiError | None:
+        """Why the service refused what was logged; None if it did not."""
+        return self._fault
+
     def log(
         self, step: int, *, epoch: float = 0.0, flush: bool = False, **losses: float | None
     ) -> bool:
@@ -175,7 +182,11 @@ class Cell:
     ) -> bool:
         """Report how the cell ended; return whether it counted.
 
-        Without `outcome`, a loss that is not finite, or five times the first one, has diverged.
+        Without `outcome`, a loss that is not finite has diverged, and so has one that is five times
+        `initial_loss`, or without that the first one logged, if this is positive.
+
+        Raises:
+            ApiError: The service refuses the result; the cell is held still, for another word.
         """
         more = {"seconds": seconds, "error": error, "diverged_at_step": diverged_at_step}
         return self._end(result=result_of(losses, outcome, **more))
@@ -189,14 +200,26 @@ class Cell:
         return self._end(release=True)
 
     def _end(self, **last: Any) -> bool:
-        """Send what is left and the last word, however often it takes."""
+        """Send what is left and the last word, however often it takes; then it is over."""
         if self._ended.is_set():
             return False
-        self._ended.set()
-        if not self._wanted:
+        if not self._wanted and self._fault is None:
+            self.let_go()
             return False
-        answer = patiently(lambda: self._send(**last))
-        return answer is not None and answer.yours
+        patience = RELEASE_SECONDS if "release" in last else PATIENCE_SECONDS
+        try:
+            answer = patiently(lambda: self._send(**last), seconds=patience)
+        except ApiError as error:
+            if "result" in last or error.status >= 500:
+                raise
+            # If it is the log that is refused, that it broke is told without one.
+            answer = patiently(lambda: self._send(logged=False, **last), seconds=patience)
+        self.let_go()
+        return answer.yours
+
+    def let_go(self) -> None:
+        """Keep the lease no longer, whatever was reported."""
+        self._ended.set()
 
     def _beat(self) -> None:
         while not self._ended.wait(self._pause):
@@ -211,12 +234,13 @@ class Cell:
             if not self._wanted:
                 return
 
-    def _send(self, **last: Any) -> CellAnswer | None:
+    def _send(self, *, logged: bool = True, **last: Any) -> CellAnswer:
         """Send what has not been sent, and return the answer to its last piece."""
         with self._turn:
             while True:
-                piece = self._log.points[self._sent : self._sent + MOST_AT_ONCE]
-                more = self._sent + len(piece) < len(self._log.points)
+                points = self._log.points if logged else []
+                piece = points[self._sent : self._sent + MOST_AT_ONCE]
+                more = self._sent + len(piece) < len(points)
                 report = CellReport(
                     lease=self._claim.lease,
                     start=self._sent,
@@ -255,7 +279,7 @@ def cells(
     flush_seconds: float = FLUSH_SECONDS,
     poll_seconds: float = POLL_SECONDS,
     until: Callable[[], bool] = lambda: False,
-) -> Iterator[Cell]:
+) -> Generator[Cell, None, None]:
     """Yield a sweep's cells one by one until none is left.
 
     A cell that the loop leaves without having finished it goes back at once; one whose program
@@ -281,10 +305,12 @@ def cells(
         cell = Cell(client, claimed.cell, flush_seconds=flush_seconds)
         try:
             yield cell
+            _quietly(partial(cell.fail, "Its program went on without finishing it."))
         except GeneratorExit:
             _quietly(cell.give_back)
             raise
-        _quietly(partial(cell.fail, "Its program went on without finishing it."))
+        finally:
+            cell.let_go()
 
 
 def _quietly(action: Callable[[], object]) -> None:

@@ -11,12 +11,15 @@ often it is sent.
 Requests about training that happens elsewhere: cells, live runs, imports, as values.
 """
 
+import contextlib
 import json
 import logging
 import os
 import socket
 import threading
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -57,6 +60,8 @@ log = logging.getLogger("etascope.runs")
 
 #: How long the end of a run waits for a service that is away; what is left stays on disk.
 LAST_SECONDS = 10.0
+#: A file of another machine, whose processes nobody can ask for, has ended when silent so long.
+SILENT_SECONDS = 24 * 3600.0
 RUNNING = (TrialState.QUEUED, TrialState.RUNNING)
 
 
@@ -84,6 +89,7 @@ class Run:
         self._ended = threading.Event()
         self._sent: _Sent | None = None
         self._turn = threading.Lock()
+        self._before_end: list[Callable[[], None]] = []
         folder = spool or default_spool()
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"{run.key}.jsonl"
@@ -107,8 +113,15 @@ class Run:
             if point is not None:
                 self._write({"point": point.model_dump()})
 
+    def before_end(self, action: Callable[[], None]) -> None:
+        """Have something done when the run ends: what holds points back logs them then."""
+        self._before_end.append(action)
+
     def finish(self, *, outcome: str | None = None, **result: Any) -> None:
         """End the run; without losses the last ones logged count."""
+        while self._before_end and not self._ended.is_set():
+            with contextlib.suppress(ValueError):  # later steps were logged by hand
+                self._before_end.pop()()
         more = {name: result.pop(name, None) for name in ("seconds", "error", "diverged_at_step")}
         with self._turn:
             if self._ended.is_set():
@@ -119,9 +132,15 @@ class Run:
             self._file.close()
         self._thread.join()
         try:
-            patiently(lambda: send_file(self._client, self.path), seconds=LAST_SECONDS)
-        except (ServerAway, ApiError) as error:
+            patiently(lambda: self._deliver(found), seconds=LAST_SECONDS)
+        except (ServerAway, ApiError, OSError) as error:
             log.warning("The run stays in %s until `etascope sync`: %s", self.path, error)
+
+    def _deliver(self, result: CellResult) -> None:
+        if self.path.exists():
+            send_file(self._client, self.path)
+        else:  # another machine's `sync` has taken it for dead
+            _Sent(self._client, self._run).send(self._log.points, result)
 
     def _write(self, line: dict[str, Any]) -> None:
         self._file.write(json.dumps(line, allow_nan=False) + "\n")
@@ -194,15 +213,60 @@ def new_run(**settings: Any) -> RunCreate:
     try:
         return RunCreate.model_validate({"key": str(uuid4()), "agent": agent_name(), **given})
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}.") from None
+        raise ValueError(_first_fault(error)) from None
 
 
-def send_file(client: "Client", path: Path) -> bool:
-    """Send a run that is on disk, and delete it; False if its program still writes it."""
+@dataclass
+class Synced:
+    """What became of the runs on disk.
+
+    Attributes:
+        sent: How many were sent.
+        kept: How many are still being written.
+        refused: A sentence for each that could not be sent, with its file and the reason.
+    """
+
+    sent: int = 0
+    kept: int = 0
+    refused: list[str] = field(default_factory=list)
+
+
+def send_spooled(
+    client: "Client", folder: Path | None = None, *, silent_seconds: float = SILENT_SECONDS
+) -> Synced:
+    """Send the runs that are on disk; one that cannot be sent keeps no other waiting.
+
+    Raises:
+        ServerAway: Nobody answers.
+        ApiError: The service does not know who asks; it would refuse the others as well.
+    """
+    found = Synced()
+    for path in spooled(folder):
+        try:
+            sent = send_file(client, path, silent_seconds=silent_seconds)
+        except FileNotFoundError:
+            continue  # somebody else has sent it meanwhile
+        except ApiError as error:
+            if error.status == 401:
+                raise
+            found.refused.append(f"{path}: {error}")
+        except (OSError, ValueError) as error:
+            found.refused.append(f"{path}: {error}")
+        else:
+            found.sent += sent
+            found.kept += not sent
+    return found
+
+
+def send_file(client: "Client", path: Path, *, silent_seconds: float = SILENT_SECONDS) -> bool:
+    """Send a run that is on disk, and delete it; False if its program still writes it.
+
+    Raises:
+        ValueError: The file holds no run.
+    """
     run, points, result = _read(path)
     if result is None:
-        if not _is_dead(path):
+        if not _is_dead(path, silent_seconds):
             return False
         result = CellResult(outcome="failed", error="Its program ended without saying how.")
     _Sent(client, run).send(points, result)
@@ -212,37 +276,53 @@ def send_file(client: "Client", path: Path) -> bool:
 
 def spooled(folder: Path | None = None) -> Iterator[Path]:
     """Yield the runs that are on disk, the oldest first."""
-    found = list((folder or default_spool()).glob("*.jsonl"))
-    yield from sorted(found, key=lambda path: path.stat().st_mtime)
+    ages: dict[Path, float] = {}
+    for path in (folder or default_spool()).glob("*.jsonl"):
+        with contextlib.suppress(FileNotFoundError):
+            ages[path] = path.stat().st_mtime
+    yield from sorted(ages, key=lambda path: ages[path])
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     """Yield what was written whole; the last line of a killed program may not be."""
-    for line in path.read_text("utf-8").splitlines():
+    for line in path.read_text("utf-8", "replace").splitlines():
         try:
-            yield json.loads(line)
+            found = json.loads(line)
         except ValueError:
             return
+        if not isinstance(found, dict):
+            return
+        yield found
 
 
 def _read(path: Path) -> tuple[RunCreate, list[CellPoint], CellResult | None]:
     lines = list(_lines(path))
     if not lines or "run" not in lines[0]:
-        raise ValueError(f"{path} holds no run.")
-    run = RunCreate.model_validate(lines[0]["run"])
-    points = [CellPoint.model_validate(one["point"]) for one in lines if "point" in one]
-    ends = [CellResult.model_validate(one["result"]) for one in lines if "result" in one]
+        empty = path.stat().st_size == 0
+        raise ValueError("It is empty and can be deleted." if empty else "It holds no run.")
+    try:
+        run = RunCreate.model_validate(lines[0]["run"])
+        points = [CellPoint.model_validate(one["point"]) for one in lines if "point" in one]
+        ends = [CellResult.model_validate(one["result"]) for one in lines if "result" in one]
+    except ValidationError as error:
+        raise ValueError(f"It holds no run of ours: {_first_fault(error)}") from None
     return run, points, ends[-1] if ends else None
 
 
-def _is_dead(path: Path) -> bool:
-    """Return whether the program that wrote a run is gone; of other machines nobody knows."""
+def _first_fault(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}."
+
+
+def _is_dead(path: Path, silent_seconds: float) -> bool:
+    """Return whether the program that wrote a run is gone; of another machine silence tells."""
     first = next(_lines(path))
-    if first.get("host") != socket.gethostname():
-        return False
+    pid = first.get("pid")
+    if first.get("host") != socket.gethostname() or not isinstance(pid, int) or pid < 1:
+        return time.time() - path.stat().st_mtime > silent_seconds
     try:
-        os.kill(int(first["pid"]), 0)
-    except ProcessLookupError:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
         return True
     except PermissionError:
         return False

@@ -45,18 +45,32 @@ def _number(value: Any) -> float:
 
 
 class Steps:
-    """Logs a run's points; of two that come at one step, the first counts."""
+    """Logs a run's points: what a trainer says of one step in pieces is one of them.
+
+    A step is held back until it is told that no more comes, the next one is logged, or the run
+    ends. Of two values of one name the first counts.
+    """
 
     def __init__(self, run: "Run") -> None:
         self._run = run
-        self._last = -1
+        self._step, self._epoch = -1, 0.0
+        self._held: dict[str, float] = {}
+        run.before_end(self.flush)
 
     def log(self, step: int, epoch: float, logs: Mapping[str, Any]) -> None:
-        """Log what a trainer says at a step, if it is about losses and the step is new."""
+        """Keep what a trainer says at a step, if it is about losses and the step not yet sent."""
         losses = losses_of(logs)
-        if losses and step > self._last:
-            self._last = step
-            self._run.log(step, epoch=epoch, **losses)
+        if losses and step > self._step:
+            self.flush()
+            self._step, self._epoch, self._held = step, epoch, losses
+        elif step == self._step and self._held:
+            self._held = losses | self._held
+
+    def flush(self) -> None:
+        """Log the step that is held: whatever is said of it from now on is left out."""
+        held, self._held = self._held, {}
+        if held:
+            self._run.log(self._step, epoch=self._epoch, **held)
 
 
 def lightning_callback(run: "Run", *, every: int = 50) -> Any:
@@ -73,6 +87,10 @@ def lightning_callback(run: "Run", *, every: int = 50) -> Any:
     class EtascopeCallback(Callback):  # type: ignore[misc]
         """Logs to Etascope."""
 
+        def on_train_batch_start(self, *_said: Any) -> None:
+            """Let go of the batch before, validated by now if it ever is."""
+            steps.flush()
+
         def on_train_batch_end(
             self, trainer: Any, _module: Any, outputs: Any, _batch: Any, index: int
         ) -> None:
@@ -84,13 +102,13 @@ def lightning_callback(run: "Run", *, every: int = 50) -> Any:
         def on_validation_end(self, trainer: Any, _module: Any) -> None:
             """Log what validation measured."""
             if not trainer.sanity_checking:
-                steps.log(trainer.global_step + 1, trainer.current_epoch, trainer.callback_metrics)
+                steps.log(trainer.global_step, trainer.current_epoch, trainer.callback_metrics)
 
     return EtascopeCallback()
 
 
 def trainer_callback(run: "Run") -> Any:
-    """Return a callback for Hugging Face's Trainer: whatever it logs."""
+    """Return a callback for Hugging Face's Trainer: whatever it logs, evaluations included."""
     from transformers import TrainerCallback
 
     steps = Steps(run)
@@ -98,11 +116,20 @@ def trainer_callback(run: "Run") -> Any:
     class EtascopeCallback(TrainerCallback):  # type: ignore[misc]
         """Logs to Etascope."""
 
+        def on_train_begin(self, args: Any, *_said: Any, **_more: Any) -> None:
+            """Have a loss that is not finite logged as it is; by default the Trainer says 0."""
+            args.logging_nan_inf_filter = False
+
         def on_log(
             self, _args: Any, state: Any, _control: Any, logs: Any = None, **_more: Any
         ) -> None:
-            """Log what the trainer logs."""
-            steps.log(state.global_step, state.epoch or 0.0, logs or {})
+            """Log what the trainer logs, but for its summary: that is a mean over all steps."""
+            if "train_runtime" not in (logs or {}):
+                steps.log(state.global_step, state.epoch or 0.0, logs or {})
+
+        def on_step_begin(self, *_said: Any, **_more: Any) -> None:
+            """Let go of the step before, evaluated by now if it ever is."""
+            steps.flush()
 
     return EtascopeCallback()
 
@@ -119,5 +146,6 @@ def keras_callback(run: "Run") -> Any:
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             """Log an epoch."""
             steps.log(epoch + 1, epoch + 1.0, logs or {})
+            steps.flush()
 
     return EtascopeCallback()

@@ -54,7 +54,8 @@ class ShardRow(Base):
     seconds: Mapped[float]  # forecast
     memory_bytes: Mapped[int] = mapped_column(default=0)
     attempts: Mapped[int] = mapped_column(default=0)
-    lease: Mapped[int] = mapped_column(default=0)  # number of claims; fences off stale workers
+    # Number of claims, of a cell a secret of its holder; fences off who has lost it.
+    lease: Mapped[int] = mapped_column(default=0)
     worker: Mapped[str | None] = mapped_column(String(200))
     lease_until: Mapped[datetime | None]
     not_before: Mapped[datetime | None]

@@ -286,8 +286,8 @@ class CellResult(Input):
 
     outcome: OutcomeSaid | None = Field(
         None,
-        description="Null: diverged if the loss is not finite or five times the first one, "
-        "else completed.",
+        description="Null: diverged if the loss is not finite, or five times the initial one "
+        "(the first one logged, if none is known) where that is positive; else completed.",
     )
     initial_loss: Loss = Field(None, description="Null: of the point at step 0, if there is one.")
     train_loss: Loss = Field(None, description="Null: not finite. A completed cell needs one.")

@@ -42,7 +42,7 @@ MOST_POINTS = 10_000
 #: their next attempt.
 MOST_TRIED = 100
 LONGEST_METHOD = 32
-#: As imports are judged: a loss so many times the first one is no result of training.
+#: As imports are judged: a loss so many times a positive first one is no result of training.
 EXPLODED = 5.0
 LOSSES = COLUMNS[2:]
 
@@ -362,7 +362,9 @@ def _store_result(
     initial = result.initial_loss
     if initial is None and log.shape[1] and log[0, 0] == 0:
         initial = finite(float(log[2, 0]))
-    state = _judge(result, initial)
+    # Stored is what was measured before training; judged by is the first that there is.
+    logged = log[2][np.isfinite(log[2])][:1].tolist()
+    state = _judge(result, next(iter(logged), None) if initial is None else initial)
     # Asked for apart: SQLite's RETURNING and arithmetic on times differ from PostgreSQL's.
     began = session.scalar(select(TrialRow.started_at).where(TrialRow.id == trial_id))
     now = database_time(session)
@@ -382,7 +384,7 @@ def _store_result(
     session.execute(update(TrialRow).where(*mine).values(values))
 
 
-def _judge(result: CellResult, initial: float | None) -> TrialState:
+def _judge(result: CellResult, first: float | None) -> TrialState:
     """Return a cell's outcome as its program says, else as we would judge it."""
     loss = result.train_loss
     if result.outcome == "completed" and loss is None:
@@ -392,5 +394,6 @@ def _judge(result: CellResult, initial: float | None) -> TrialState:
         )
     if result.outcome is not None:
         return next(state for state, name in OUTCOMES.items() if name == result.outcome)
-    exploded = loss is not None and initial is not None and loss > EXPLODED * initial
+    # Five times a loss below zero is no explosion, and of zero nothing is known.
+    exploded = loss is not None and first is not None and loss > EXPLODED * first > 0
     return TrialState.DIVERGED if loss is None or exploded else TrialState.COMPLETED

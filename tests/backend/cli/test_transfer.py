@@ -14,10 +14,13 @@ from typer.testing import CliRunner, Result
 
 from backend.cli import app as etascope
 from backend.cli import submit as cli_submit
-from backend.cli.transfer import _verdict
+from backend.cli.transfer import _still_trains, _verdict
 from backend.client import Client
-from backend.schemas import NumberRead
+from backend.schemas import NumberRead, SweepState
 from backend.services import publishing
+from ib_core.sweep.result import Outcome
+from tests import factories
+from tests.backend.conftest import toy_result
 
 
 @pytest.fixture(autouse=True)
@@ -150,6 +153,48 @@ def test_a_number_keeps_to_its_bound_or_a_sentence_says_what_it_is(
     assert found is good
     assert sentence.startswith("ok" if good else "FAIL")
     assert f"{bound:g}" in sentence
+
+
+GATE = ("check", "--method", "ib", "--edge-at-least", "0.01", "--study")
+
+
+def test_check_does_not_judge_a_study_that_still_trains(
+    trained: int, submit: Callable[..., Any]
+) -> None:
+    assert run(*GATE, str(trained)).exit_code == 0
+    submit(learning_rates=[0.5])
+    refused = run(*GATE, str(trained))
+    assert (refused.exit_code, refused.output) == (
+        1,
+        f"FAIL: study {trained} has not ended: 4 of its 16 trials wait or run; "
+        "judge it as it is with --unfinished.\n",
+    )
+    assert run(*GATE, str(trained), "--unfinished").output.startswith("ok: the edge of")
+
+
+def test_check_does_not_judge_a_search_between_two_rounds(trained: int, api: TestClient) -> None:
+    study = Client(http=api).study(trained)
+    assert _still_trains(study) is None
+    between = study.model_copy(update={"state": SweepState.RUNNING})
+    assert "its search goes on" in str(_still_trains(between))
+
+
+def test_check_names_the_trials_that_failed(
+    study: int, submit: Callable[..., Any], train: Callable[..., None]
+) -> None:
+    submit()
+
+    def judge(trial: Any) -> Any:
+        if (trial.spec["lr"], trial.spec["seed"]) == (1.0, 1):
+            return factories.result(trial, outcome=Outcome.FAILED, error="out of memory\nmore")
+        return toy_result(trial)
+
+    train(judge)
+    found = run(*GATE, str(study))
+    head, line, verdict = found.output.splitlines()
+    assert head == "1 failed trials are in no number:"  # EB's is not asked for
+    assert line.endswith("on toy/quadratic, rate 1, seed 1: out of memory")
+    assert verdict.startswith("ok")
 
 
 def test_check_fails_a_pipeline_with_a_sentence(trained: int) -> None:

@@ -109,11 +109,12 @@ def test_cells_and_live_runs(api: TestClient, study: int) -> None:
     assert ok(api.post(place, json={"agent": "me"}))["cell"] is None
     points = [{"step": 0, "train_loss": 1.0}, {"step": 1, "train_loss": None}]
     for _ in range(2):
-        report = {"lease": 1, "points": points}
+        report = {"lease": one["lease"], "points": points}
         assert ok(api.post(f"{place}/{one['trial_id']}", json=report))["points"] == 2
-    done = {"lease": 1, "result": {"train_loss": 0.5}}
+    done = {"lease": one["lease"], "result": {"train_loss": 0.5}}
     assert ok(api.post(f"{place}/{one['trial_id']}", json=done))["state"] == "completed"
-    assert ok(api.post(f"{place}/{two['trial_id']}", json={"lease": 1, "fault": "x"}))["yours"]
+    fault = {"lease": two["lease"], "fault": "x"}
+    assert ok(api.post(f"{place}/{two['trial_id']}", json=fault))["yours"]
     ok(api.post(f"/api/sweeps/{sweep}/cancel"))
     ok(api.post(f"/api/sweeps/{sweep}/retry"))
     again = ok(api.post(place, json={"agent": "me"}))["cell"]

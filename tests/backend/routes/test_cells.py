@@ -147,6 +147,47 @@ def test_a_loss_five_times_the_first_has_diverged_unless_its_program_says_otherw
         assert state(api, cell)["state"] == found
 
 
+@pytest.mark.parametrize(
+    ("logged", "told", "found"),
+    [
+        ([(1, 1.0), (2, 6.0)], {"train_loss": 6.0}, "diverged"),
+        ([(50, 1.0)], {"train_loss": 6.0}, "diverged"),
+        ([(1, None), (2, 1.0)], {"train_loss": 6.0}, "diverged"),  # a test loss came first
+        ([(1, 1.0)], {"train_loss": 4.0}, "completed"),
+        ([(1, 1.0)], {"train_loss": 6.0, "initial_loss": 2.0}, "completed"),
+        ([], {"train_loss": 6.0}, "completed"),
+        ([(0, -1.0)], {"train_loss": -2.0}, "completed"),
+        ([(0, 0.0)], {"train_loss": 1.0}, "completed"),
+        ([], {"train_loss": -2.0, "initial_loss": -1.0}, "completed"),
+    ],
+)
+def test_without_a_step_zero_a_loss_is_held_against_the_first_if_that_is_positive(
+    api: TestClient,
+    claim: Callable[[], dict[str, Any]],
+    tell: Callable[..., Any],
+    logged: list[tuple[int, float | None]],
+    told: dict[str, float],
+    found: str,
+) -> None:
+    cell = claim()
+    tell(cell, points=[{"step": step, "train_loss": loss} for step, loss in logged])
+    tell(cell, result=told)
+    stored = state(api, cell)
+    assert stored["state"] == found
+    start = dict(logged).get(0)  # what is stored as initial was measured before training
+    assert stored["initial_loss"] == told.get("initial_loss", start)
+
+
+def test_a_cells_lease_cannot_be_guessed(
+    api: TestClient, claim: Callable[[], dict[str, Any]], tell: Callable[..., Any]
+) -> None:
+    cell = claim()
+    for guess in (1, 2, claim()["lease"]):
+        assert not tell(cell, lease=guess, result={"train_loss": 7.0})["yours"]
+    assert state(api, cell)["state"] == "running"
+    assert tell(cell, result={"train_loss": 0.1})["yours"]
+
+
 def test_a_report_sent_again_changes_nothing(
     api: TestClient, claim: Callable[[], dict[str, Any]], tell: Callable[..., Any]
 ) -> None:
@@ -176,7 +217,8 @@ def test_a_late_report_of_a_lost_lease_changes_nothing(
     assert state(api, lost)["state"] == "queued"
     won = claim()
     assert won["trial_id"] == lost["trial_id"]
-    assert (won["lease"], won["points"]) == (2, 0)  # what the lost one logged is gone
+    assert won["lease"] != lost["lease"]
+    assert won["points"] == 0  # what the lost one logged is gone
     assert not tell(lost, result={"train_loss": 7.0})["yours"]
     assert tell(won, result={"train_loss": 0.2})["yours"]
     assert not tell(lost, result={"train_loss": 7.0})["yours"]
