@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ib_core.sweep.machine import calibrate, choose_device
     from ib_core.sweep.on_gpu import Launches
     from ib_core.sweep.presets import PRESETS, Preset
-    from ib_core.sweep.recording import Recording, Wish, recording_answer
+    from ib_core.sweep.recording import Recording, Wish, explodes_above, recording_answer
     from ib_core.sweep.replay import (
         Agreement,
         Replayed,
@@ -128,6 +128,7 @@ __all__ = [
     "choose_device",
     "choose_way",
     "count_seeds",
+    "explodes_above",
     "fingerprint",
     "finite_or_none",
     "in_words",
@@ -177,7 +178,7 @@ _HOMES = {
     ),
     "search": "Search",
     "shard": "PlannedShard plan_shards",
-    "recording": "Recording Wish recording_answer",
+    "recording": "Recording Wish explodes_above recording_answer",
     "replay": "Agreement Replayed Story agreement layer_title replay_trial tell",
     "request": "PROFILES count_seeds log_grid",
     "spec": "Options SweepSpec TrialSpec read_options",

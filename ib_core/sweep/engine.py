@@ -12,7 +12,7 @@ from ib_core.methods import Member, build_optimizer, find_method
 from ib_core.sweep.machine import choose_device, environment
 from ib_core.sweep.on_gpu import ReplayedSteps, all_finite, graphs_wanted, look_every
 from ib_core.sweep.recorder import Recorder, first_bad_layer
-from ib_core.sweep.recording import EXPLODED
+from ib_core.sweep.recording import explodes_above
 from ib_core.sweep.result import (
     ENGINE_VERSION,
     SILENT,
@@ -286,7 +286,7 @@ class _StackRun:
         }
         for index, point in points.items():
             self.curves[index].append(point)
-            if point.train_loss > EXPLODED * self.curves[index][0].train_loss:
+            if point.train_loss > explodes_above(self.curves[index][0].train_loss):
                 self.divergences.setdefault(index, Divergence(self.step, "loss"))
         self.optimizer.averages.note(self.step, self.optimizer.restarts)
         self.observer.points(points)

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 #: Steps of which a recording holds rows.
 MOST_STEPS = 400
-#: A loss so many times the initial one has exploded (docs/method.md, section 6).
+#: A loss so many times a positive initial one has exploded (docs/method.md, section 6).
 EXPLODED = 5.0
 #: Steps before and behind the break that a replay keeps one by one.
 BEFORE, BEHIND = 150, 50
@@ -31,6 +31,14 @@ OF_ROW = ("step", "loss", "rate")
 OF_LAYER = ("weights", "gradients", "moves", "damping")
 #: How the bytes are laid out.
 VERSION = 1
+
+
+def explodes_above(initial: float) -> float:
+    """Return the loss above which a training that began at `initial` has exploded.
+
+    A multiple says that only of a positive one: a likelihood's -1 that becomes -2 has improved.
+    """
+    return EXPLODED * initial if initial > 0 else math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +178,8 @@ class Recording:
         That is the first loss that is not finite or above `EXPLODED` times the initial one, with at
         least half of the `FOLLOWING` ones as high: a single bad batch is no break.
         """
-        with np.errstate(invalid="ignore"):
-            high = ~(self.losses <= EXPLODED * self.losses[0]) if len(self.rows) else np.zeros(0)
+        bound = explodes_above(self.losses[0]) if len(self.rows) else math.inf
+        high = ~(np.isfinite(self.losses) & (self.losses <= bound))
         for row in np.flatnonzero(high):
             if not math.isfinite(self.losses[row]) or high[row : row + FOLLOWING].mean() >= 0.5:
                 return int(row)

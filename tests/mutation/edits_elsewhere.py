@@ -47,10 +47,13 @@ EDITS = (
     ),
     Edit(
         "a likelihood that improves has exploded",
-        "backend/services",
-        "loss > EXPLODED * first > 0",
-        "loss > EXPLODED * first",
-        ("test_without_a_step_zero_a_loss_is_held_against_the_first_if_that_is_positive",),
+        "ib_core/sweep",
+        "EXPLODED * initial if initial > 0 else math.inf",
+        "EXPLODED * initial",
+        (
+            "test_without_a_step_zero_a_loss_is_held_against_the_first_if_that_is_positive",
+            "test_a_loss_that_began_at_zero_or_below_is_not_judged_by_its_start",
+        ),
     ),
     Edit(
         "a cell whose result is refused is in nobody's hands",

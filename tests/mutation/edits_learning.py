@@ -266,8 +266,8 @@ SWEEP = (
     Edit(
         "a loss that explodes step by step counts as completed",
         "ib_core/sweep",
-        "EXPLODED * self.curves[index][0].train_loss",
-        "EXPLODED * self.curves[index][-1].train_loss",
+        "explodes_above(self.curves[index][0].train_loss)",
+        "explodes_above(self.curves[index][-1].train_loss)",
         ("test_an_exploded_but_finite_member_trains_to_its_end_and_keeps_its_losses",),
     ),
     Edit(

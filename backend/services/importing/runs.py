@@ -12,7 +12,7 @@ from backend.schemas import ImportProblem, TrialState
 from backend.services.importing.files import Cells, RawRow, not_finite
 from backend.services.trials import finite, readable
 from ib_core.datasets import UCI_NAMES
-from ib_core.sweep import CurvePoint
+from ib_core.sweep import CurvePoint, explodes_above
 from ib_core.tasks import TASKS
 
 METHODS = {"exact": "isgd", "exact_isgd": "isgd", "ib+": "ib_plus"}
@@ -24,9 +24,6 @@ DATASETS = {
     "piano-midi.de": "music/piano_midi",
     **{name: f"uci/{name}" for name in UCI_NAMES},
 }
-#: A trial has diverged when its loss exceeds this many times its initial value, if that is
-#: positive: of a log-likelihood that begins at -1 five times as much is an improvement.
-EXPLODED = 5.0
 MOST_PROBLEMS = 5
 LOSSES = ("train_loss", "test_loss")
 ACCURACIES = ("train_accuracy", "test_accuracy")
@@ -192,7 +189,7 @@ def _state(
     if not given or cells.has("outcome"):  # our own export: the trial had not ended
         return None
     train = losses["train_loss"]
-    exploded = train is not None and initial is not None and train > EXPLODED * initial > 0
+    exploded = train is not None and initial is not None and train > explodes_above(initial)
     return TrialState.DIVERGED if not_finite(given) or exploded else TrialState.COMPLETED
 
 

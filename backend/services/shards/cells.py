@@ -34,7 +34,7 @@ from backend.services.trials import (
 )
 from backend.settings import get_settings
 from ib_core.errors import InvalidSpec
-from ib_core.sweep import Search, count_seeds, log_grid
+from ib_core.sweep import Search, count_seeds, explodes_above, log_grid
 
 #: The client thins what it logs long before; a program that does not is told to.
 MOST_POINTS = 10_000
@@ -42,8 +42,6 @@ MOST_POINTS = 10_000
 #: their next attempt.
 MOST_TRIED = 100
 LONGEST_METHOD = 32
-#: As imports are judged: a loss so many times a positive first one is no result of training.
-EXPLODED = 5.0
 LOSSES = COLUMNS[2:]
 
 
@@ -394,6 +392,5 @@ def _judge(result: CellResult, first: float | None) -> TrialState:
         )
     if result.outcome is not None:
         return next(state for state, name in OUTCOMES.items() if name == result.outcome)
-    # Five times a loss below zero is no explosion, and of zero nothing is known.
-    exploded = loss is not None and first is not None and loss > EXPLODED * first > 0
+    exploded = loss is not None and first is not None and loss > explodes_above(first)
     return TrialState.DIVERGED if loss is None or exploded else TrialState.COMPLETED
