@@ -294,6 +294,16 @@ def test_what_a_lane_was_training_is_looked_for_among_its_trials(file: Path) -> 
     assert "exit code 5" in str(results[0].error)  # type: ignore[union-attr]
 
 
+def test_a_loss_below_zero_that_falls_has_not_exploded() -> None:
+    def likelihood(out: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(out, y) - 10.0
+
+    task = Task(lambda: nn.Linear(16, 3), rows, loss=likelihood)
+    for result in run_sweep(task, methods=["eb"], learning_rates=[0.1], seeds=2, epochs=3):
+        assert result.train_loss < result.initial_loss < 0
+        assert result.outcome == "completed"
+
+
 def test_results_are_a_table() -> None:
     task = Task(lambda: nn.Linear(16, 3), rows, loss=F.cross_entropy)
     found = run_sweep(task, [Method(torch.optim.SGD), "eb"], learning_rates=[0.1], seeds=1, lanes=1)

@@ -87,6 +87,8 @@ def test_one_bad_batch_is_no_break() -> None:
     losses = [2.0, 1.0, 40.0, *[1.0] * 30]
     assert recorded(losses).break_row() is None
     assert recorded([2.0, 1.0, 40.0, 60.0, 80.0]).break_row() == 2
+    assert recorded([-1.0, -2.0, -3.0]).break_row() is None
+    assert recorded([-1.0, -2.0, float("nan")]).break_row() == 2
 
 
 def test_what_diverged_between_batches_is_not_called_sound() -> None:
