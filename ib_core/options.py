@@ -5,7 +5,7 @@ reads a sweep, draws a form or writes a manifest asks these. Nothing here needs 
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from ib_core.written import NumberKind, Unreadable, check_number, read_number, s
 RESERVED = frozenset(
     [
         *("code", "method_code", "lr", "seed", "decay", "restart", "isgd_form", "inner_steps"),
-        "validation",
+        *("validation", "own"),
         *("schedule", "warmup", "tau", "power"),
     ]
 )
@@ -117,9 +117,18 @@ def _written(value: Value) -> str:
 
 
 def with_defaults(
-    options: Mapping[str, Option], factory: Callable[..., Any], what: str
+    options: Mapping[str, Option],
+    factory: Callable[..., Any],
+    what: str,
+    taken: Collection[str] = RESERVED,
 ) -> dict[str, Option]:
     """Return the options with the defaults of the function that takes them.
+
+    Args:
+        options: By name.
+        factory: The function.
+        what: Whose they are, for the sentence.
+        taken: Names that mean something else already.
 
     Raises:
         MisuseError: If the function takes no argument of that name, or there is no default.
@@ -132,7 +141,7 @@ def with_defaults(
                 f"The option {name!r} of {what} must be whole(...), number(...) or choice(...); "
                 f"got {type(option).__name__}."
             )
-        if name in RESERVED:
+        if name in taken:
             raise MisuseError(f"A sweep has a {name!r} of its own; call {what}'s option otherwise.")
         if parameters is not None and name not in parameters:
             raise MisuseError(f"{what} has an option {name!r} but its function takes none.")

@@ -32,7 +32,13 @@ from ib_core.methods.base import (
     Schedule,
 )
 from ib_core.methods.catalogue import METHODS, place
-from ib_core.methods.names import find_method, method_of_class, split_name, torch_optimizers
+from ib_core.methods.names import (
+    canonical_name,
+    find_method,
+    method_of_class,
+    split_name,
+    torch_optimizers,
+)
 
 if TYPE_CHECKING:
     from torch import nn
@@ -54,6 +60,7 @@ __all__ = [
     "Slots",
     "StackOptimizer",
     "build_optimizer",
+    "canonical_name",
     "find_method",
     "in_one_pass",
     "make_optimizer",
