@@ -223,7 +223,7 @@ def read_options(options: "Options | Mapping[str, Any] | None") -> Options:
     given = dict(options or {})
     own = {name: given.pop(name) for name in list(given) if name not in COMMON_OPTIONS}
     for name, value in own.items():
-        if not isinstance(value, str | int | float | bool):
+        if value is not None and not isinstance(value, str | int | float):
             lookup("option", name, COMMON_OPTIONS, field="options")
     if isinstance(given.get("decay"), Mapping):
         given["decay"] = Decay(**given["decay"])
