@@ -36,6 +36,7 @@ from ib_core.methods.names import (
     canonical_name,
     find_method,
     method_of_class,
+    optimizer_method,
     split_name,
     torch_optimizers,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "in_one_pass",
     "make_optimizer",
     "method_of_class",
+    "optimizer_method",
     "padding",
     "place",
     "split_name",

@@ -15,6 +15,7 @@ import hashlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ib_core.datasets import data_hash
@@ -204,6 +205,8 @@ class Task:
 
     #: Hash of the code that decides it; None where that is the engine's own version.
     code: str | None = None
+    #: Versions of the packages that code uses.
+    versions: Mapping[str, str] = MappingProxyType({})
     family: str
     activation: str
     output: str
