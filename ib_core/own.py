@@ -26,7 +26,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, TypeVar
 
-from ib_core.announced import code_of, found_among, local_files, packages_of, version_here
+from ib_core.announced import code_of as code_of
+from ib_core.announced import found_among, local_files, packages_of, version_here
 from ib_core.announced import manifest as manifest
 from ib_core.errors import THEIRS, IBError, InvalidSpec, MisuseError, UnknownName, said_where
 from ib_core.methods import METHODS, OWN_METHODS, Method, optimizer_method

@@ -300,8 +300,7 @@ def _named(given: Task | Method | str) -> str:
     registry: Mapping[str, Any] = OWN_TASKS if isinstance(given, Task) else OWN_METHODS
     if given.name and registry.get(given.name, given) is given:
         return given.name
-    from ib_core.announced import code_of
-    from ib_core.own import enter_method, enter_task
+    from ib_core.own import code_of, enter_method, enter_task
 
     made_by = given.model if isinstance(given, Task) else given.factory
     source = _source(made_by)
