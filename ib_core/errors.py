@@ -1,9 +1,11 @@
 """Errors that say what came and what would work."""
 
+import inspect
+import sysconfig
 import traceback
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -15,9 +17,11 @@ class IBError(Exception):
         code: Stable machine-readable name, used in the API's error shape.
         field: The input the message is about, when there is one.
         hint: What to do next, when the message does not already say it.
+        where: The user's file and line that it is about, where that is known.
     """
 
     code = "error"
+    where: str | None = None
 
     def __init__(self, message: str, *, field: str | None = None, hint: str | None = None) -> None:
         super().__init__(message)
@@ -72,24 +76,62 @@ def lookup(kind: str, name: str, registry: Mapping[str, T], *, field: str | None
         raise UnknownName(kind, name, registry, field=field) from None
 
 
-#: Folders of code that is not the user's: installed packages, Python's own, and this one.
-_NOT_THEIRS = ("site-packages", "dist-packages", "lib/python3", "ib_core", "<frozen")
+#: Files, and folders of packages, that a user brought along: theirs wherever they lie.
+THEIRS: set[Path] = set()
+#: Python's own folders, and those of this package.
+_HOME = Path(__file__).resolve().parent.parent
+_OURS = {
+    *(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")),
+    *(_HOME / name for name in ("ib_core", "backend", "worker", "dashboard")),
+}
 
 
-def said_where(error: BaseException) -> str:
-    """Return what an error says, with the file and line of the user's code it came from."""
+def is_installed(place: Path) -> bool:
+    """Return whether a file is Python's, this package's or another installed one's."""
+    folders = {*place.parents}
+    installed = not {"site-packages", "dist-packages"}.isdisjoint(place.parts)
+    return installed or not folders.isdisjoint(_OURS)
+
+
+def _is_theirs(place: str) -> bool:
+    if place.startswith("<frozen"):
+        return False
+    file = Path(place)
+    return not THEIRS.isdisjoint({file, *file.parents}) or not is_installed(file)
+
+
+def said_where(error: BaseException, made_by: Any = None) -> str:
+    """Return what an error says, with the file and line of the user's code it came from.
+
+    Args:
+        error: What was raised.
+        made_by: The function or class of the user's that made what raised it: where none of their
+            lines was running, as in an `nn.Sequential`, its first line is told.
+    """
     said = str(error).strip().splitlines()
     words = f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
     if isinstance(error, IBError):
         words = error.message
     if isinstance(error, SyntaxError) and error.filename:
         return f"{Path(error.filename).name}, line {error.lineno}: {error.msg}"
-    theirs = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not any(part in frame.filename for part in _NOT_THEIRS)
-    ]
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [frame for frame in frames if _is_theirs(frame.filename)]
     if not theirs:
-        return words
+        place = getattr(error, "where", None) or first_line(made_by)
+        return f"{place}: {words}" if place else words
     last = theirs[-1]
     return f"{Path(last.filename).name}, line {last.lineno}, in {last.name}: {words}"
+
+
+def first_line(made_by: Any) -> str | None:
+    """Return where a function or class of the user's begins; None if it is not theirs."""
+    made_by = getattr(made_by, "func", made_by)  # of a functools.partial
+    if not inspect.isroutine(made_by) and not inspect.isclass(made_by):
+        made_by = type(made_by)
+    try:
+        file, line = inspect.getfile(made_by), inspect.getsourcelines(made_by)[1]
+    except (TypeError, OSError):
+        return None
+    if not _is_theirs(file):
+        return None
+    return f"{Path(file).name}, line {line}, in {made_by.__name__}"

@@ -5,7 +5,8 @@ reads a sweep, draws a form or writes a manifest asks these. Nothing here needs 
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from ib_core.written import NumberKind, Unreadable, check_number, read_number, s
 RESERVED = frozenset(
     [
         *("code", "method_code", "lr", "seed", "decay", "restart", "isgd_form", "inner_steps"),
-        "validation",
+        *("validation", "own"),
         *("schedule", "warmup", "tau", "power"),
     ]
 )
@@ -36,6 +37,7 @@ class Option:
         high: The highest.
         choices: The values of a choice.
         default: What is taken where nobody says anything.
+        settled: Whether that is said, so that None is a value as any other.
         help: One sentence for forms and tables.
         later: Whether it came after trials without it: its default is not said, so that they keep
             their addresses.
@@ -48,6 +50,7 @@ class Option:
     default: Value = None
     help: str = ""
     later: bool = False
+    settled: bool = False
 
     def read(self, name: str, value: Any, *, typed: bool = False) -> Value:
         """Return the canonical value of what came, or say what would work.
@@ -99,14 +102,31 @@ def number(low: float, high: float, default: float | None = None, help: str = ""
     return Option("number", *_ends(low, high), default=default, help=help)
 
 
-def choice(*values: Value, default: Value = None, help: str = "", later: bool = False) -> Option:
+_UNSAID: Any = object()
+
+
+def choice(*values: Value, default: Value = _UNSAID, help: str = "", later: bool = False) -> Option:
     """Return an option that takes one of these values."""
-    if len(values) < 1 or len(set(map(str, values))) < len(values):
+    for one in values:
+        plain = one is None or isinstance(one, str | int | float)
+        if not plain or (isinstance(one, float) and not math.isfinite(one)):
+            raise MisuseError(
+                f"A choice is between texts, finite numbers, True, False and None; got {one!r}. "
+                "Give it a name, and let the function look up what is meant."
+            )
+    if len(values) < 1 or len({_written(one).lower() for one in values}) < len(values):
         raise MisuseError("A choice has at least one value, and each once.")
-    return Option("choice", choices=values, default=default, help=help, later=later)
+    settled = default is not _UNSAID
+    chosen = default if settled else None
+    return Option("choice", choices=values, default=chosen, help=help, later=later, settled=settled)
 
 
 def _ends(low: float, high: float) -> tuple[float, float]:
+    numbers = isinstance(low, int | float) and isinstance(high, int | float)
+    if not numbers or not math.isfinite(low) or not math.isfinite(high):
+        raise MisuseError(
+            f"An option's range has two finite ends, as number(0, 1e6); got {low!r} to {high!r}."
+        )
     if not low <= high:
         raise MisuseError(f"An option's range must rise; got {low} to {high}.")
     return low, high
@@ -117,9 +137,18 @@ def _written(value: Value) -> str:
 
 
 def with_defaults(
-    options: Mapping[str, Option], factory: Callable[..., Any], what: str
+    options: Mapping[str, Option],
+    factory: Callable[..., Any],
+    what: str,
+    taken: Collection[str] = RESERVED,
 ) -> dict[str, Option]:
     """Return the options with the defaults of the function that takes them.
+
+    Args:
+        options: By name.
+        factory: The function.
+        what: Whose they are, for the sentence.
+        taken: Names that mean something else already.
 
     Raises:
         MisuseError: If the function takes no argument of that name, or there is no default.
@@ -132,19 +161,20 @@ def with_defaults(
                 f"The option {name!r} of {what} must be whole(...), number(...) or choice(...); "
                 f"got {type(option).__name__}."
             )
-        if name in RESERVED:
+        if name in taken:
             raise MisuseError(f"A sweep has a {name!r} of its own; call {what}'s option otherwise.")
         if parameters is not None and name not in parameters:
             raise MisuseError(f"{what} has an option {name!r} but its function takes none.")
-        default = option.default
-        if default is None and parameters is not None:
+        default, settled = option.default, option.settled or option.default is not None
+        if not settled and parameters is not None:
             given = parameters[name].default
-            default = None if given is inspect.Parameter.empty else given
-        if default is None and option.kind == "choice":
+            settled = given is not inspect.Parameter.empty
+            default = given if settled else None
+        if not settled and option.kind == "choice":
             default = option.choices[0]
-        if default is None:
+        elif default is None and option.kind != "choice":
             raise MisuseError(f"Give the option {name!r} of {what} a default.")
-        found[name] = replace(option, default=option.read(name, default))
+        found[name] = replace(option, default=option.read(name, default), settled=True)
     return found
 
 

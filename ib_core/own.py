@@ -9,33 +9,31 @@ of the packages it uses.
 
 from __future__ import annotations
 
-import ast
+import builtins
 import hashlib
-import importlib.util
-import os
+import importlib
+import inspect
+import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
-from importlib.metadata import PackageNotFoundError, entry_points, packages_distributions
-from importlib.metadata import requires as requirements_of
-from importlib.metadata import version as version_of
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.metadata import entry_points
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import CodeType, ModuleType
+from typing import Any, TypeVar
 
-from ib_core.errors import IBError, InvalidSpec, MisuseError, UnknownName, said_where
-from ib_core.methods import (
-    METHODS,
-    OF_EVERY_METHOD,
-    OWN_METHODS,
-    Method,
-    find_method,
-    method_of_class,
-)
-from ib_core.options import options_schema
-from ib_core.tasks import OWN_TASKS, TASKS, Task, find_task
+from ib_core.announced import code_of as code_of
+from ib_core.announced import found_among, local_files, packages_of, version_here
+from ib_core.announced import manifest as manifest
+from ib_core.errors import THEIRS, IBError, InvalidSpec, MisuseError, UnknownName, said_where
+from ib_core.methods import METHODS, OWN_METHODS, Method, optimizer_method
+from ib_core.tasks import OWN_TASKS, TASKS, Task
+
+T = TypeVar("T")
 
 TASK_GROUP, METHOD_GROUP = "etascope.tasks", "etascope.methods"
 
@@ -60,7 +58,6 @@ class Found:
 
 
 _files: dict[str, tuple[Path, Found]] = {}
-_versions: dict[str, dict[str, str]] = {}
 
 
 def register_file(path: str | Path) -> Found:
@@ -78,8 +75,10 @@ def register_file(path: str | Path) -> Found:
         return found
     if not file.is_file():
         raise InvalidSpec(f"There is no file {path}.", field="task")
-    module, new = _run(file)
-    code, versions = code_of([file, *_beside(file, new)], new)
+    module, own, new = _run(file)
+    local = [*local_files(file, own.folders), *own.loaded(new)]
+    THEIRS.update((file, *local))
+    code, versions = code_of([file, *sorted(set(local) - {file})], new)
     found = _entered(module, name, code, versions)
     if not found.tasks and not found.methods:
         raise InvalidSpec(f"{name} holds neither a Task nor a Method.", field="task", hint=_EXAMPLE)
@@ -90,136 +89,204 @@ def register_file(path: str | Path) -> Found:
 _EXAMPLE = "`etascope new-task my_file.py` writes one to begin with."
 
 
-def _run(file: Path) -> tuple[ModuleType, set[str]]:
-    """Return the module a file makes, and the names of the modules it made Python load."""
-    name = f"etascope_own_{file.stem}"
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
+def _run(file: Path) -> tuple[ModuleType, Modules, set[str]]:
+    """Return the module a file makes, where its own are, and the names of those it loaded."""
+    if file.suffix != ".py":
         raise InvalidSpec(f"{file.name} is no Python file.", field="task")
-    module = importlib.util.module_from_spec(spec)
-    before = set(sys.modules)
-    sys.modules[name] = module
-    sys.path.insert(0, str(file.parent))
+    path, before = [*sys.path], {*sys.modules}
+    own = Modules(file)
     try:
-        spec.loader.exec_module(module)
+        return own.run(), own, {*sys.modules} - before
     except IBError as error:
+        own.forget()
         raise InvalidSpec(said_where(error), field="task") from error
     except (Exception, SystemExit) as error:
-        sys.modules.pop(name, None)
+        own.forget()
         raise InvalidSpec(f"{said_where(error)}.", field="task") from error
     finally:
-        sys.path.remove(str(file.parent))
-    return module, set(sys.modules) - before - {name}
+        sys.path[:] = path
 
 
-def _beside(file: Path, new: Iterable[str]) -> list[Path]:
-    """Return the files beside a file that it imported, however deep."""
-    found = set()
-    for name in [*new, *_imported([file])]:
-        place = getattr(sys.modules.get(name), "__file__", None)
-        installed = any(part in (place or "") for part in ("site-packages", "dist-packages"))
-        # Some modules, as torch.classes, name a file that is not there.
-        if place and not installed and Path(place).is_file():
-            found.add(Path(place).resolve())
-    return sorted(one for one in found - {file} if one.is_relative_to(file.parent))
+class Modules:
+    """The modules of one file: those in its folder, and in folders that it puts on Python's path.
 
-
-def _imported(files: Iterable[Path]) -> set[str]:
-    """Return the modules that files name in import statements."""
-    found: set[str] = set()
-    for file in files:
-        if file.suffix != ".py":
-            continue
-        for node in ast.walk(ast.parse(file.read_bytes())):
-            if isinstance(node, ast.Import):
-                found.update(alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                found.add(node.module)
-    return found
-
-
-def code_of(files: list[Path], loaded: Iterable[str] = ()) -> tuple[str, dict[str, str]]:
-    """Return the hash of files and of the versions of the packages they use, and those versions.
-
-    Args:
-        files: The module and those beside it, the module first.
-        loaded: Modules that were loaded by running it: import statements miss some. What a named
-            package needs itself is not counted, so that it does not matter who loaded it first.
+    They are kept under a name of the file's, so that two files may each have a `helpers.py`. Their
+    import statements look here first whenever they run: in the file, in `model()`, in `data()`.
+    Whoever else asks for one of them by its plain name, as a pickle does, finds it after all that
+    Python finds by itself.
     """
-    distributions = _distributions()
-    named = _packages(_imported(files), distributions)
-    named.add("torch")
-    needed = _needed(named | {"etascope"})
-    dynamic = _packages(loaded, distributions) - needed
-    versions = {name: _version(name) for name in sorted((named | dynamic) - {"etascope"})}
-    digest = hashlib.sha256()
-    for place, file in enumerate(files):
-        told = Path(os.path.relpath(file, files[0].parent)).as_posix() if place else "module"
-        digest.update(f"{told}\n".encode())
-        digest.update(hashlib.sha256(file.read_bytes()).digest())
-    digest.update(repr(sorted(versions.items())).encode())
-    return digest.hexdigest()[:16], versions
 
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        letters = (one if one.isalnum() else f"_{ord(one):x}" for one in file.stem)
+        self.root = f"etascope_own_{''.join(letters)}"
+        self.folders = [str(file.parent)]
+        self._path: set[str] | None = {*sys.path}
+        self._builtins = {**vars(builtins), "__import__": self._import, "__etascope__": self}
+        self.forget()
+        importlib.invalidate_caches()
+        package = sys.modules[self.root] = ModuleType(self.root)
+        package.__path__ = self.folders
+        sys.meta_path[:] = [self, *sys.meta_path, _ByPlainName(self)]
 
-@cache
-def _distributions() -> Mapping[str, list[str]]:
-    return packages_distributions()
+    def run(self) -> ModuleType:
+        """Return the file's own module."""
+        stem = self.file.stem
+        name = f"{self.root}.{stem if stem.isidentifier() else '__main__'}"
+        loader = _Loader(name, str(self.file), self._builtins)
+        spec = spec_from_loader(name, loader)
+        assert spec is not None
+        module = sys.modules[name] = module_from_spec(spec)
+        loader.exec_module(module)
+        self._look_for_folders()
+        self._path = None
+        return module
 
+    def _look_for_folders(self) -> None:
+        """Add the folders that the file has put on Python's path while it ran."""
+        if self._path is not None:
+            new = (str(Path(one).resolve()) for one in sys.path if one not in self._path)
+            self.folders += [one for one in new if one not in self.folders]
 
-def _packages(modules: Iterable[str], distributions: Mapping[str, list[str]]) -> set[str]:
-    """Return the installed packages that modules belong to, in canonical spelling."""
-    tops = {name.split(".")[0] for name in modules} - set(sys.stdlib_module_names)
-    return {_canonical(one) for top in tops for one in distributions.get(top, ())}
+    def forget(self) -> None:
+        """Leave nothing behind of a file that could not be run, or was read before."""
+        sys.meta_path[:] = [one for one in sys.meta_path if getattr(one, "root", "") != self.root]
+        for name in [one for one in sys.modules if f"{one}.".startswith(f"{self.root}.")]:
+            del sys.modules[name]
 
+    def loaded(self, new: Iterable[str]) -> list[Path]:
+        """Return the files of its own that were loaded by it; those with plain names are let go."""
+        found = []
+        for name in new:
+            place = getattr(sys.modules.get(name), "__file__", None)
+            top = name.partition(".")[0]
+            ours = top == self.root or found_among(top, self.folders)
+            within = any(Path(place or "/").is_relative_to(folder) for folder in self.folders)
+            # Some modules, as torch.classes, name a file that is not there.
+            if place and within and ours and Path(place).is_file():
+                found.append(Path(place).resolve())
+                if top != self.root:
+                    del sys.modules[name]
+        return found
 
-def _canonical(name: str) -> str:
-    return name.lower().replace("_", "-").replace(".", "-")
+    def has(self, top: str) -> bool:
+        """Return whether a module without dots is one of these."""
+        self._look_for_folders()
+        if f"{self.root}.{top}" in sys.modules:
+            return True
+        spec = found_among(top, [*self.folders, *sys.path])
+        if spec is None:
+            return False
+        folders = [Path(one).parent for one in spec.submodule_search_locations or ()]
+        homes = folders or [Path(spec.origin or "").parent]
+        loaded = getattr(sys.modules.get(top), "__file__", None)
+        return str(homes[0]) in self.folders and (loaded is None or loaded != spec.origin)
 
-
-def _needed(names: set[str]) -> set[str]:
-    """Return packages and all that they require."""
-    found: set[str] = set()
-    waiting = list(names)
-    while waiting:
-        name = waiting.pop()
-        if name in found:
-            continue
-        found.add(name)
+    def _import(
+        self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
+    ) -> ModuleType:
+        """Do what an import statement in one of these modules asks for."""
+        top = name.partition(".")[0]
+        if level or not self.has(top):
+            return builtins.__import__(name, globals, locals, fromlist, level)
         try:
-            lines = requirements_of(name) or []
-        except PackageNotFoundError:
-            continue
-        for line in lines:
-            bare = line.partition(";")[0]
-            for end in "[<>=!~ (":
-                bare = bare.partition(end)[0]
-            waiting.append(_canonical(bare))
-    return found
+            found = builtins.__import__(f"{self.root}.{name}", globals, locals, fromlist)
+        except ModuleNotFoundError as error:
+            error.msg = error.msg.replace(f"{self.root}.", "")
+            raise
+        return found if fromlist else sys.modules[f"{self.root}.{top}"]
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return one of these modules for Python's machinery."""
+        del target
+        spec = PathFinder.find_spec(name, path) if name.startswith(f"{self.root}.") else None
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Loader(name, spec.loader.path, self._builtins)
+        return spec
 
 
-def _version(name: str) -> str:
-    try:
-        return version_of(name).partition("+")[0]
-    except PackageNotFoundError:
-        return "?"
+class _ByPlainName:
+    """Finds a file's modules for those who have no import statement of its own."""
+
+    def __init__(self, own: Modules) -> None:
+        self.own, self.root = own, own.root
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return one of its modules, unless another file's code is asking."""
+        del path, target
+        frame = inspect.currentframe()
+        while frame is not None and "__etascope__" not in frame.f_builtins:
+            frame = frame.f_back
+        asking = self.own if frame is None else frame.f_builtins["__etascope__"]
+        if asking is not self.own or not self.own.has(name.partition(".")[0]):
+            return None
+        return spec_from_loader(name, _Same(importlib.import_module(f"{self.root}.{name}")))
+
+
+class _Loader(SourceFileLoader):
+    """Runs a file's own module with the import statement of its file, always from its source."""
+
+    def __init__(self, name: str, path: str, names: Mapping[str, Any]) -> None:
+        super().__init__(name, path)
+        self.names = names
+
+    def get_code(self, fullname: str) -> CodeType:
+        # Compiled files are told apart by their second and size, which an edit may leave as is.
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module)["__builtins__"] = self.names
+        super().exec_module(module)
+
+
+class _Same(Loader):
+    """Hands out a module that has been made."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module, self.spec = module, module.__spec__
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self.module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self.spec
 
 
 def _entered(module: ModuleType, prefix: str, code: str, versions: dict[str, str]) -> Found:
     found = Found(code=code, versions=versions)
     for attribute, value in vars(module).items():
         name = f"{prefix}:{attribute}"
-        if isinstance(value, Task) and value.name not in TASKS:
-            found.tasks[name] = enter_task(value, name, code, versions)
-        elif isinstance(value, Method) and value.name not in METHODS:
-            found.methods[name] = enter_method(value, name, code, versions)
+        if isinstance(value, Task) and TASKS.get(value.name) is not value:
+            task = _twin(value) if OWN_TASKS.get(value.name) is value else value
+            found.tasks[name] = enter_task(task, name, code, versions)
+        elif isinstance(value, Method) and METHODS.get(value.name) is not value:
+            if re.search(r"[\s,;()]", name):
+                raise InvalidSpec(
+                    f"A method is called by its file's name, which may hold no blanks, commas or "
+                    f"brackets; rename {prefix}, or keep {attribute} in another file.",
+                    field="methods",
+                )
+            method = _twin(value) if OWN_METHODS.get(value.name) is value else value
+            found.methods[name] = enter_method(method, name, code, versions)
     return found
+
+
+def _twin(value: T) -> T:
+    """Return another of what has a name already, here or in a package, and keeps it."""
+    twin: Any = copy(value)
+    twin.title = "" if twin.title == twin.name else twin.title
+    return twin  # type: ignore[no-any-return]
 
 
 def enter_task(task: Task, name: str, code: str, versions: Mapping[str, str]) -> Task:
     """Enter a task under a name, with the hash of its code."""
     task.title = task.title or name
-    task.name, task.code = name, code
-    OWN_TASKS[name], _versions[name] = task, dict(versions)
+    task.name, task.code, task.versions = name, code, dict(versions)
+    OWN_TASKS[name] = task
     return task
 
 
@@ -229,8 +296,8 @@ def enter_method(method: Method, name: str, code: str, versions: Mapping[str, st
         raise MisuseError(f"The method {name} has no optimizer: Method(torch.optim.AdamW), say.")
     method.title = method.title or name
     method.short = method.short or name.rpartition(":")[2]
-    method.name, method.code = name, code
-    OWN_METHODS[name], _versions[name] = method, dict(versions)
+    method.name, method.code, method.versions = name, code, dict(versions)
+    OWN_METHODS[name] = method
     return method
 
 
@@ -243,8 +310,12 @@ def register_class(name: str) -> Method:
     if name in OWN_METHODS:
         return OWN_METHODS[name]
     home, _, attribute = name.rpartition(".")
+    if not all(part.isidentifier() for part in name.split(".")) or not home:
+        raise InvalidSpec(
+            f"An installed optimizer is said as package.Class; got {name!r}.", field="methods"
+        )
     try:
-        kind = getattr(import_module(home), attribute)
+        kind = getattr(importlib.import_module(home), attribute)
     except ModuleNotFoundError as error:
         raise InvalidSpec(
             f"There is no package {error.name!r} on this machine for the method {name}.",
@@ -253,9 +324,9 @@ def register_class(name: str) -> Method:
         ) from None
     except AttributeError:
         raise InvalidSpec(f"{home} has no {attribute}.", field="methods") from None
-    versions = {one: _version(one) for one in sorted(_packages([home], _distributions()))}
+    versions = {one: version_here(one) for one in sorted(packages_of([home]))}
     code = hashlib.sha256(repr((name, sorted(versions.items()))).encode()).hexdigest()[:16]
-    return enter_method(method_of_class(kind, name), name, code, versions)
+    return enter_method(optimizer_method(kind, name), name, code, versions)
 
 
 def register_packages() -> Found:
@@ -269,8 +340,10 @@ def register_packages() -> Found:
         name = f"{package}:{point.name}"
         try:
             value = point.load()
-            code, used = code_of(_files_of(point.module))
-            versions = {**used, package: _version(package)}
+            files = _files_of(point.module)
+            THEIRS.update(files)
+            code, used = code_of(files)
+            versions = {**used, package: version_here(package)}
             if isinstance(value, Task):
                 found.tasks[name] = enter_task(value, name, code, versions)
             elif isinstance(value, Method):
@@ -325,42 +398,3 @@ def register_word(word: str, kind: str) -> str:
 
 def _bare(names: Iterable[str]) -> list[str]:
     return [name.rpartition(":")[2] for name in names]
-
-
-def manifest(name: str, kind: str = "task") -> dict[str, Any]:
-    """Return what others need to know about a task or method: JSON, with no code in it.
-
-    Args:
-        name: Of a task or method that is known here.
-        kind: `task` or `method`.
-    """
-    if kind == "method":
-        method = find_method(name)
-        return {
-            "kind": "method",
-            "name": method.name,
-            "title": method.title,
-            "summary": method.summary,
-            "options": options_schema({**method.options, **OF_EVERY_METHOD}),
-            "code": method.code,
-            "versions": _versions.get(method.name, {}),
-        }
-    task = find_task(name)
-    defaults = task.defaults("text")
-    return {
-        "kind": "task",
-        "name": task.name,
-        "title": task.title,
-        "summary": task.summary,
-        "options": options_schema(task.options),
-        "defaults": {
-            "epochs": defaults.epochs,
-            "batch_size": defaults.batch_size,
-            "learning_rates": list(defaults.learning_rates),
-            "seeds": defaults.seeds,
-        },
-        "code": task.code,
-        "data": task.data_hash(),
-        "linear_output": task.linear_output,
-        "versions": _versions.get(task.name, {}),
-    }

@@ -86,8 +86,9 @@ def _check_data(task: "Task") -> None:
         task.data_hash()
     except IBError:
         raise
-    except Exception as error:
-        raise InvalidSpec(f"{said_where(error)}.", field="task") from error
+    except (Exception, SystemExit) as error:
+        ended = ": it ended the process" if isinstance(error, SystemExit) else ""
+        raise InvalidSpec(f"{said_where(error)}{ended}.", field="task") from error
 
 
 def _check_writable(file: Path) -> None:

@@ -32,7 +32,14 @@ from ib_core.methods.base import (
     Schedule,
 )
 from ib_core.methods.catalogue import IMPORTED_LOOK, METHODS, method_look, place, series_look
-from ib_core.methods.names import find_method, method_of_class, split_name, torch_optimizers
+from ib_core.methods.names import (
+    canonical_name,
+    find_method,
+    method_of_class,
+    optimizer_method,
+    split_name,
+    torch_optimizers,
+)
 
 if TYPE_CHECKING:
     from torch import nn
@@ -55,11 +62,13 @@ __all__ = [
     "Slots",
     "StackOptimizer",
     "build_optimizer",
+    "canonical_name",
     "find_method",
     "in_one_pass",
     "make_optimizer",
     "method_look",
     "method_of_class",
+    "optimizer_method",
     "padding",
     "place",
     "series_look",

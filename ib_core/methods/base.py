@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from ib_core.errors import MisuseError
@@ -119,6 +120,10 @@ class Method:
 
     #: Hash of the code that decides it; None where that is the engine's own version.
     code: str | None = None
+    #: Versions of the packages that code uses.
+    versions: Mapping[str, str] = MappingProxyType({})
+    #: Whether its code is in this process, and not known by its manifest only.
+    here = True
 
     def __init__(
         self,

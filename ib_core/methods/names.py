@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
-from ib_core.errors import InvalidSpec, UnknownName
+from ib_core.errors import IBError, InvalidSpec, UnknownName
 from ib_core.methods.base import OF_EVERY_METHOD, OWN_METHODS, Method, split_schedule
 from ib_core.methods.catalogue import METHODS
 from ib_core.options import Option, Value, choice, number, read_options, whole
@@ -61,7 +61,40 @@ def _found(name: str, _count: int, _own: Method | None) -> Method:
         raise
     said = {name: value for name, value in values.items() if value != taken[name].default}
     schedule, rest = split_schedule(values)
-    return method.saying(rest, schedule, canonical_name(match["base"], said))
+    found = method.saying(rest, schedule, canonical_name(match["base"], said))
+    _refuse_unmakable(found)
+    return found
+
+
+def _refuse_unmakable(method: Method) -> None:
+    """Refuse options with which its optimizer cannot be made, in the optimizer's own words.
+
+    One that cannot be made of two small parameters with its defaults either may want others: that
+    is found out where it trains.
+    """
+    if method.factory is None or not method.here or (sentence := _unmakable(method)) is None:
+        return
+    if _unmakable(method.saying({}, method.schedule, method.name)) is None:
+        raise InvalidSpec(sentence, field="methods")
+
+
+def _unmakable(method: Method) -> str | None:
+    """Return why a method's optimizer cannot be made of a matrix and a vector; None if it can."""
+    import torch  # here, because whoever only names methods need not carry it
+
+    from ib_core.methods.own_stacks import make_optimizer
+
+    assert method.factory is not None
+    sentence: str | None = None
+    for shapes in (((2, 2), (2,)), ((2, 2),)):  # some move matrices only
+        params = [torch.nn.Parameter(torch.zeros(shape)) for shape in shapes]
+        try:
+            make_optimizer(method.factory, params, 1e-3, method.values, method.name)
+        except IBError as error:
+            sentence = sentence or f"{error.message.rstrip('.')}."
+        else:
+            return None
+    return sentence
 
 
 def split_name(name: str) -> tuple[str, dict[str, Value]]:
@@ -161,13 +194,42 @@ def method_of_class(kind: Callable[..., Any], name: str) -> Method:
     """
     refuse_closures(kind, name)
     options, spread = _options_of(kind)
+    tuples = {name: inspect.signature(kind).parameters[name].default for name, _ in spread.values()}
 
     def build(params: Any, lr: float, **values: Any) -> Any:
-        return kind(params, lr=lr, **_gathered(values, spread))
+        return kind(params, lr=lr, **_gathered(values, spread, tuples))
 
     method = Method(build, options, name=name, title=name)
     method.short = name.rpartition(".")[2]
     return method
+
+
+def optimizer_method(kind: Any, name: str) -> Method:
+    """Return what somebody named as a method.
+
+    Raises:
+        InvalidSpec: If no optimizer can be made with it.
+    """
+    from torch.optim import Optimizer  # here, because whoever only names methods need not carry it
+
+    if inspect.isclass(kind) and not issubclass(kind, Optimizer):
+        why = "it is a class of another kind"
+    elif not callable(kind):
+        why = f"it is a {type(kind).__name__}"
+    else:
+        try:
+            method = method_of_class(kind, name)
+        except (TypeError, ValueError):
+            why = "nobody can tell what it takes"
+        else:
+            if (said := _unmakable(method)) is None:
+                return method
+            why = said.removesuffix(".")
+    raise InvalidSpec(
+        f"{name} is no method: {why}. A method is an optimizer class of torch's kind, or a "
+        "function (params, lr, **options) that returns one.",
+        field="methods",
+    )
 
 
 def refuse_closures(kind: Any, name: str) -> None:
@@ -216,13 +278,16 @@ def _option(default: Any) -> Option | None:
     return None
 
 
-def _gathered(values: Mapping[str, Any], spread: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
-    """Return arguments, parts of tuples put together again."""
+def _gathered(
+    values: Mapping[str, Any],
+    spread: Mapping[str, tuple[str, int]],
+    tuples: Mapping[str, tuple[Any, ...]],
+) -> dict[str, Any]:
+    """Return arguments, parts of tuples put where they stand in the signature's defaults."""
     plain = {name: value for name, value in values.items() if name not in spread}
-    parts: dict[str, dict[int, Any]] = {}
+    parts: dict[str, list[Any]] = {}
     for name, value in values.items():
         if name in spread:
             whole_name, place = spread[name]
-            parts.setdefault(whole_name, {})[place] = value
-    tuples = {name: tuple(found[i] for i in sorted(found)) for name, found in parts.items()}
-    return {**plain, **tuples}
+            parts.setdefault(whole_name, list(tuples[whole_name]))[place] = value
+    return {**plain, **{name: tuple(found) for name, found in parts.items()}}

@@ -119,6 +119,9 @@ def expand(body: Mapping[str, Any], *, most: int, typed: bool = False) -> list[B
     of_methods = {name: _listed(settings.pop(name)) for name in OF_METHODS if name in settings}
     axes = {path: value for path, value in _paths(settings) if isinstance(value, list)}
     _add_varied(settings, axes, of_methods, typed)
+    if "options.momentum" in axes and _of_names_alone("options.momentum", settings):
+        of_methods["momentum"] = axes.pop("options.momentum")
+        settings["options"] = {k: v for k, v in settings["options"].items() if k != "momentum"}
     if of_methods:
         methods = settings.get("methods", USUAL_METHODS)
         settings["methods"] = _with_options(methods, of_methods)
@@ -194,7 +197,7 @@ def _add_varied(
         path = name if name in SETTINGS else f"options.{name}"
         if name in task.options:
             axes[f"options.{name}"] = _of_option(task.options[name], name, values, typed)
-        elif name in OF_METHODS or path not in SETTINGS:
+        elif name in OF_METHODS or path not in SETTINGS or _of_names_alone(path, settings):
             option = _of_a_method(name, settings.get("methods", USUAL_METHODS), task)
             of_methods[name] = _of_option(option, name, values, typed)
         elif SETTINGS[path].listed or name == "clip":
@@ -205,6 +208,13 @@ def _add_varied(
                 axes[path] = found
         else:
             raise InvalidSpec(f"{name} cannot vary; say it by itself.", field=f"vary.{name}")
+
+
+def _of_names_alone(path: str, settings: Body) -> bool:
+    """Return whether it is momentum, and all methods that have one say it in their names."""
+    methods = map(find_method, settings.get("methods", USUAL_METHODS))
+    having = [one for one in methods if "momentum" in one.options]
+    return path == "options.momentum" and bool(having) and all(one.factory for one in having)
 
 
 def _of_option(option: Option, name: str, values: Sequence[Any], typed: bool) -> list[Any]:

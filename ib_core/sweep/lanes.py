@@ -156,7 +156,7 @@ def _work(pipe: Connection, device: str, lanes: int, guarded: bool) -> None:
                 pipe.send(("done",))
             except (Exception, SystemExit) as error:
                 if guarded:
-                    pipe.send(("failed", _told(error), not isinstance(error, IBError)))
+                    pipe.send(("failed", _told(error, content[0]), not isinstance(error, IBError)))
                 else:
                     pipe.send(("raised", error))
     except (EOFError, OSError):
@@ -166,10 +166,10 @@ def _work(pipe: Connection, device: str, lanes: int, guarded: bool) -> None:
         os._exit(0)
 
 
-def _told(error: BaseException) -> str:
-    if isinstance(error, SystemExit):
-        return f"{said_where(error)}: it ended the process it trained in."
-    return said_where(error)
+def _told(error: BaseException, trial: TrialSpec) -> str:
+    said = said_where(error, getattr(find_task(trial.task), "model", None))
+    ended = ": it ended the process it trained in." if isinstance(error, SystemExit) else ""
+    return f"{said}{ended}"
 
 
 class Work:

@@ -147,7 +147,7 @@ def body_of(spec: Mapping[str, Any]) -> dict[str, Any]:
     own = {
         name: [value]
         for name, value in options.items()
-        if name not in given and name not in ("code", "method_code") and value is not None
+        if name not in given and name not in ("code", "method_code")
     }
     return read_body({**kept, "options": given, "vary": own or None})
 

@@ -15,6 +15,7 @@ from typing import IO, Any
 from ib_core.errors import said_where
 from ib_core.sweep.recording import Recording, recording_answer
 from ib_core.sweep.spec import Options, TrialSpec
+from ib_core.tasks import OWN_TASKS
 
 #: Bumped by every change that moves a number. Only trials of one version may share a plot.
 ENGINE_VERSION = "1"
@@ -128,7 +129,7 @@ def failed_result(trial: TrialSpec, data_hash: str, error: BaseException) -> Tri
         curve=(),
         fingerprint=fingerprint(trial, data_hash),
         record={"engine": ENGINE_VERSION, "data": data_hash},
-        error=said_where(error),
+        error=said_where(error, getattr(OWN_TASKS.get(trial.task), "model", None)),
     )
 
 

@@ -6,7 +6,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from ib_core.errors import InvalidSpec, lookup
-from ib_core.methods import METHODS, find_method
+from ib_core.methods import METHODS, canonical_name, find_method, split_name
 from ib_core.sweep import request
 from ib_core.sweep.recording import Wish
 from ib_core.sweep.request import check_rates, check_seeds
@@ -157,9 +157,11 @@ class SweepSpec:
         found = find_task(task)
         request.check("profile", profile)
         defaults = found.defaults(profile)
+        read = read_options(options)
+        request.check("options.momentum", read.momentum)
         spec = cls(
             task=task,
-            methods=tuple(find_method(method).name for method in methods),
+            methods=tuple(_with_momentum(method, read.momentum) for method in methods),
             learning_rates=check_rates(learning_rates),
             seeds=check_seeds(seeds),
             epochs=defaults.epochs if epochs is None else epochs,
@@ -170,7 +172,7 @@ class SweepSpec:
             profile=profile,
             activation=activation,
             device=device,
-            options=read_options(options),
+            options=read,
             record=tuple(record),
         )
         if search is not None:
@@ -221,7 +223,7 @@ def read_options(options: "Options | Mapping[str, Any] | None") -> Options:
     given = dict(options or {})
     own = {name: given.pop(name) for name in list(given) if name not in COMMON_OPTIONS}
     for name, value in own.items():
-        if not isinstance(value, str | int | float | bool):
+        if value is not None and not isinstance(value, str | int | float):
             lookup("option", name, COMMON_OPTIONS, field="options")
     if isinstance(given.get("decay"), Mapping):
         given["decay"] = Decay(**given["decay"])
@@ -244,6 +246,20 @@ def _of_task(options: Options, task: Task) -> Options:
         if option.later and values.get(name) == option.default:
             del values[name]
     return replace(options, **sizes, own=tuple(sorted({**values, **codes}.items())))
+
+
+def _with_momentum(method: str, momentum: float | None) -> str:
+    """Return a method's name; an optimizer of anybody's that has a momentum says the sweep's."""
+    found = find_method(method)
+    if momentum is None or found.factory is None or "momentum" not in found.options:
+        return found.name
+    base, said = split_name(found.name)
+    if said.setdefault("momentum", momentum) != momentum:
+        raise InvalidSpec(
+            f"{method} says a momentum of its own; leave it out there, or leave momentum out.",
+            field="options.momentum",
+        )
+    return find_method(canonical_name(base, said)).name
 
 
 def _options_of(method: str, options: Options) -> Options:
@@ -345,6 +361,13 @@ def _check_options(spec: "SweepSpec", task: Task) -> None:
 
 def _check_together(spec: "SweepSpec") -> None:
     """Refuse options that another setting rules out."""
+    having = [method for method in spec.methods if "momentum" in find_method(method).options]
+    if spec.options.momentum is not None and not having:
+        raise InvalidSpec(
+            f"None of the methods has a momentum ({', '.join(spec.methods)}); leave it out.",
+            field="options.momentum",
+            hint="The methods momentum, ngn_m, momo, ib_momentum and torch.optim.SGD have one.",
+        )
     if spec.options.validation is not None and spec.profile == "authors":
         raise InvalidSpec(
             "The authors trained on all rows; leave validation out, or the profile authors.",

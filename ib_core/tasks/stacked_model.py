@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Subset, default_collate
 
-from ib_core.errors import MisuseError
+from ib_core.errors import MisuseError, first_line
 from ib_core.layers import ImplicitLayer
 from ib_core.tasks.task import IN_MEMORY_BYTES, Footprint
 
@@ -187,9 +187,11 @@ def one_number(loss: Tensor, task: Task, members: int) -> Tensor:
     """Return a loss, or refuse one that is not a number a member."""
     if not isinstance(loss, Tensor) or loss.dim() != members:
         got = tuple(loss.shape[members:]) if isinstance(loss, Tensor) else type(loss).__name__
-        raise MisuseError(
+        error = MisuseError(
             f"The loss of {task.name} must return one number, the mean over rows; got {got}."
         )
+        error.where = first_line(task.loss)
+        raise error
     return loss
 
 

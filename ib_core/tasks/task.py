@@ -15,11 +15,12 @@ import hashlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ib_core.datasets import data_hash
 from ib_core.errors import MisuseError
-from ib_core.options import Option, read_options, with_defaults
+from ib_core.options import RESERVED, Option, read_options, with_defaults
 
 if TYPE_CHECKING:
     import torch
@@ -204,6 +205,8 @@ class Task:
 
     #: Hash of the code that decides it; None where that is the engine's own version.
     code: str | None = None
+    #: Versions of the packages that code uses.
+    versions: Mapping[str, str] = MappingProxyType({})
     family: str
     activation: str
     output: str
@@ -248,7 +251,9 @@ class Task:
                 f"got {type(data).__name__}."
             )
         self.model, self.loss, self.metric, self._data = model, loss, metric, data
-        self.options: Mapping[str, Option] = with_defaults(options or {}, model, "the task")
+        # A sweep's momentum is its methods'; a model's would never be told of it.
+        taken = {*RESERVED, "momentum"}
+        self.options: Mapping[str, Option] = with_defaults(options or {}, model, "the task", taken)
         self.text = Defaults(epochs, batch_size, tuple(map(float, learning_rates)), seeds)
         self._output_loss = output_loss
         self.name, self.summary, self.source, self.dataset = name, summary, source, dataset

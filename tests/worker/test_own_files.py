@@ -17,7 +17,7 @@ from backend.services.submission import Submission
 from backend.services.workers import Worker
 from backend.settings import get_settings
 from ib_core import own
-from ib_core.announced import offer_key
+from ib_core.announced import _distributions, offer_key
 from ib_core.errors import InvalidSpec
 from ib_core.methods import OWN_METHODS
 from ib_core.tasks import OWN_TASKS
@@ -211,7 +211,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     command = [sys.executable, "-m", "pip", *words, str(target), str(tmp_path / "source")]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
     monkeypatch.syspath_prepend(str(target))
-    own._distributions.cache_clear()
+    _distributions.cache_clear()
     before = os.environ.get("PYTHONPATH", "")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(target), before))))
     return target / "tiny_tasks"

@@ -93,6 +93,18 @@ def test_missing_data_says_where_it_was_looked_for_and_how_to_get_it(monkeypatch
     assert "etascope data fetch uci/zoo" in str(result.exception)
 
 
+def test_data_that_end_the_command_are_a_sentence(monkeypatch, tmp_path):
+    monkeypatch.setattr("ib_core.own._files", {})
+    (tmp_path / "leaves.py").write_text(
+        "import sys, torch\nfrom ib_core import Task\n"
+        "def data():\n    sys.exit('no data')\n"
+        "task = Task(lambda: torch.nn.Linear(1, 1), data, loss=torch.nn.functional.mse_loss)\n"
+    )
+    result = sweep(f"{tmp_path}/leaves.py:task", "--methods", "eb")
+    assert isinstance(result.exception, IBError)
+    assert "leaves.py, line 4, in data: SystemExit: no data" in str(result.exception)
+
+
 def command(*arguments):
     return [sys.executable, "-m", "backend.cli", "sweep", *map(str, arguments)]
 

@@ -33,7 +33,7 @@ def test_a_sweep_is_every_combination_once():
 def test_settings_a_method_ignores_do_not_change_its_address():
     plain, odd = (
         create(methods=("eb",), batch_rule=rule, options=options).expand()[0]
-        for rule, options in (("own", {}), ("share", {"isgd_form": "authors", "momentum": 0.5}))
+        for rule, options in (("own", {}), ("share", {"isgd_form": "authors"}))
     )
     assert fingerprint(plain, "d") == fingerprint(odd, "d")
 
@@ -100,6 +100,7 @@ def test_a_trial_survives_its_json_form():
         ({"options": {"depth": 2}, "task": "music/procedural", "batch_size": 1}, "fixed depth"),
         ({"options": {"restart": True}}, "Restarts need mu > 0"),
         ({"options": {"momentum": 1.0}}, "Momentum must be a number from 0 to 0.9999; got 1"),
+        ({"options": {"momentum": 0.5}}, "None of the methods has a momentum"),
         (
             {"options": {"decay": {"tau": 1.0, "power": 0.1}}},
             "above 0.5, at most 1; got 0.1",
