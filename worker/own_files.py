@@ -97,7 +97,7 @@ def load(words: Iterable[str], probed: Sequence[Manifest] | None = None) -> list
             log.warning("Left out: %s", sentence)
     told = [_told(name, "task") for name in tasks] + [_told(name, "method") for name in methods]
     if probed is None:
-        return [{**one, **_measured(one)} for one in told]
+        return [_sendable({**one, **_measured(one)}) for one in told]
     known = {offer_key(one): one for one in probed}
     return [known.get(offer_key(one), one) for one in told]
 
@@ -135,6 +135,18 @@ def _measured(told: Manifest) -> Manifest:
     return {"footprint": asdict(task.footprint(values)), "implicit": solvable}
 
 
+def _sendable(told: Manifest) -> Manifest:
+    """Return a manifest that others can be told; one that is no JSON is refused."""
+    try:
+        json.dumps(told, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidSpec(
+            f"{told['name']} cannot be told to others ({error}): its options' limits and defaults "
+            "have to be finite numbers or words."
+        ) from None
+    return told
+
+
 def torch_methods() -> list[Manifest]:
     """Return the manifests of torch's own optimizers, so that nobody else need carry torch."""
     from ib_core.methods import find_method, torch_optimizers
@@ -156,7 +168,7 @@ def _answer(path: str, words: Sequence[str]) -> None:
         said = {"error": error.message, "hint": error.hint}
     except Exception as error:  # a fault of ours, or of what the file did to Python
         said = {"error": f"{', '.join(words)} could not be read: {type(error).__name__}: {error}"}
-    Path(path).write_text(json.dumps(said), encoding="utf-8")
+    Path(path).write_text(json.dumps(said, allow_nan=False), encoding="utf-8")
 
 
 if __name__ == "__main__":

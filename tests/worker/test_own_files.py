@@ -162,6 +162,14 @@ def test_a_file_that_cannot_be_used_is_refused_in_a_process_of_its_own(
     assert words in caught.value.message
 
 
+@pytest.mark.parametrize("told", ["float('inf')", "{1, 2}"])
+def test_what_cannot_be_told_to_others_is_refused_by_its_name(tmp_path: Path, told: str) -> None:
+    file = decent(tmp_path)
+    file.write_text(f"{file.read_text()}\ntask.summary = {told}\n")
+    with pytest.raises(InvalidSpec, match=r"my_file\.py:task cannot be told to others"):
+        probe([str(file)])
+
+
 def test_a_file_that_never_ends_is_given_up(tmp_path: Path) -> None:
     file = tmp_path / "bad.py"
     file.write_text("while True: pass")
