@@ -110,11 +110,19 @@ class Heartbeat:
         """The keys of what this process brings along."""
         return self.worker.offers
 
-    def bring(self, manifests: Sequence[dict[str, Any]]) -> None:
-        """Announce with the next beat, which is now, what this process brings along."""
-        if not manifests:
+    def bring(
+        self, manifests: Sequence[dict[str, Any]], left_out: Mapping[str, str] | None = None
+    ) -> None:
+        """Announce with the next beat, which is now, what this process brings along.
+
+        Args:
+            manifests: Of what it brings.
+            left_out: What it should have brought, by name, and why it does not.
+        """
+        if not manifests and not left_out:
             return
         self._manifests = [*self._manifests, *manifests]
+        self.worker = replace(self.worker, left_out=dict(left_out or {}))
         self._tell_keys()
         self._known = False
         self._beat_or_complain()
