@@ -101,8 +101,12 @@ def race(
     """
     from ib_core.bench.races import Ratio
 
-    race = {"trials": {name: one.as_dict() for name, one in trials.items()}, "needs": list(needs)}
-    race |= {"threads": threads, "options": {"device": device, "baseline": baseline, **limits}}
+    race = {
+        "trials": {name: one.as_dict() for name, one in trials.items()},
+        "needs": list(needs),
+        "threads": threads,
+        "options": {"device": device, "baseline": baseline, **limits},
+    }
     memory = shares(threads) if device == "cpu" else None
     try:
         found = _answered({"words": list(words), "shares": memory, "race": race}, seconds=most)

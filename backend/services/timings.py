@@ -173,7 +173,7 @@ def of_study(session: Session, *, study_id: int) -> TimingsRead:
     networks = _networks(_keys(session, study_id))
     untold = {address: set(methods) for address, (_, methods) in networks.items()}
     newest = select(TimingRow).where(TimingRow.network_hash.in_(untold))
-    rows = []
+    rows: list[TimingRow] = []
     for row in session.scalars(newest.order_by(TimingRow.id.desc())):
         if untold[row.network_hash] & set(row.methods):
             untold[row.network_hash] -= set(row.methods)
