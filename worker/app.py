@@ -26,9 +26,8 @@ from backend.queue import KEY_PREFIX, RUN_REPLAY, RUN_SHARD, RUN_TIMING, Reaper
 from backend.services.shards import CPU
 from backend.services.workers import Worker, local_namespace
 from backend.settings import Settings, get_settings
-from ib_core.errors import IBError
 from worker.device import Devices, choose, describe, limit_threads, pin, prepare_planning, warm_up
-from worker.own_files import Manifest, load, torch_methods
+from worker.own_files import Manifest, load_probed, torch_methods
 from worker.reporter import Heartbeat, StopFlag
 
 log = logging.getLogger(__name__)
@@ -114,17 +113,13 @@ class TrainingProcess:
         """Import what training needs, and what this worker brings along."""
         try:
             warm_up(self._devices)
-            self.heartbeat.bring([*self._load(), *torch_methods()])
+            found, left_out = load_probed(self._own, self._probed)
+            for sentence in left_out.values():
+                log.error("%s", sentence)
+            self.heartbeat.bring([*found, *torch_methods()], left_out)
         finally:
             self._loaded.set()
         prepare_planning()
-
-    def _load(self) -> list[Manifest]:
-        try:
-            return load(self._own, self._probed)
-        except IBError as error:
-            log.error("Nothing is brought along: %s", error.message)
-            return []
 
     def run(self, shard_id: int) -> None:
         """Train a shard; a signal to end gives it back first.
@@ -146,7 +141,9 @@ class TrainingProcess:
         """Measure what steps cost; whoever stops it leaves the race to another worker."""
         from worker.training import measure  # brings torch, too
 
-        measure(timing_id, worker=self.heartbeat.worker, stopping=self.stopping)
+        self._loaded.wait(LOADING_SECONDS)
+        worker = self.heartbeat.worker
+        measure(timing_id, worker=worker, stopping=self.stopping, own=self._own)
 
     def replay(self, trial_id: int) -> None:
         """Train a trial again alone; a signal to end leaves it to another worker."""

@@ -9,7 +9,7 @@ from celery.platforms import SecurityWarning
 from backend.services.shards import special_queues
 from backend.settings import configure_logs, get_settings
 from ib_core.announced import offer_key
-from worker.device import choose
+from worker.device import choose, shares
 from worker.own_files import probe
 
 
@@ -33,7 +33,8 @@ def serve(*, processes: int | None = None, own: Sequence[str] = ()) -> None:
     devices = choose(settings, processes=processes)
     from worker import app as application
 
-    probed = probe(own)
+    # On a GPU nothing is limited: its memory is not the machine's.
+    probed = probe(own, shares=shares(devices.threads) if devices.kind == "cpu" else None)
     keys = [offer_key(manifest) for manifest in probed]
     queues = [*devices.queues, *special_queues(keys, devices.queues)]
     application.use(devices, own, probed)

@@ -15,6 +15,8 @@ from dataclasses import replace
 from multiprocessing.sharedctypes import RawValue
 from typing import Any, TypeVar
 
+from sqlalchemy.orm import Session
+
 from backend.db import PASSING_FAULTS, reading, reason, transaction
 from backend.services import offers, shards, workers
 from backend.services.shards import Claim
@@ -108,13 +110,20 @@ class Heartbeat:
         """The keys of what this process brings along."""
         return self.worker.offers
 
-    def bring(self, manifests: Sequence[dict[str, Any]]) -> None:
-        """Announce with the next beat, which is now, what this process brings along."""
-        if not manifests:
+    def bring(
+        self, manifests: Sequence[dict[str, Any]], left_out: Mapping[str, str] | None = None
+    ) -> None:
+        """Announce with the next beat, which is now, what this process brings along.
+
+        Args:
+            manifests: Of what it brings.
+            left_out: What it should have brought, by name, and why it does not.
+        """
+        if not manifests and not left_out:
             return
         self._manifests = [*self._manifests, *manifests]
-        keys = [offer_key(one) for one in self._manifests if one["code"] is not None]
-        self.worker = replace(self.worker, offers=tuple(keys))
+        self.worker = replace(self.worker, left_out=dict(left_out or {}))
+        self._tell_keys()
         self._known = False
         self._beat_or_complain()
 
@@ -157,7 +166,32 @@ class Heartbeat:
         except PASSING_FAULTS as error:
             log.warning("No heartbeat from %s: %s", self.worker.name, reason(error))
             return False
+        except Exception:  # whatever it is: without beats every other sweep's leases would end
+            log.exception("No heartbeat from %s.", self.worker.name)
+            self._leave_out_unsound()
+            return False
         return True
+
+    def _leave_out_unsound(self) -> None:
+        """Take back what cannot be written down, so that no later beat has to carry it."""
+        for manifest in self._manifests if not self._known else ():
+            try:
+                with transaction() as session:
+                    self._announce(session, [manifest])
+            except PASSING_FAULTS:
+                return  # a later beat finds out
+            except Exception as error:
+                log.error("%s is not brought along: %s", manifest["name"], reason(error))
+                self._manifests = [one for one in self._manifests if one is not manifest]
+                self._tell_keys()
+
+    def _tell_keys(self) -> None:
+        keys = [offer_key(one) for one in self._manifests if one["code"] is not None]
+        self.worker = replace(self.worker, offers=tuple(keys))
+
+    def _announce(self, session: Session, manifests: Sequence[dict[str, Any]]) -> None:
+        worker = self.worker
+        offers.announce(session, worker=worker.name, host=worker.host, manifests=manifests)
 
     def beat(self) -> None:
         """Beat once for the process, and once for its shard."""
@@ -169,9 +203,7 @@ class Heartbeat:
             if not self._known or not workers.beat(
                 session, name=name, shard_id=shard_id, stopping=stopping
             ):
-                offers.announce(
-                    session, worker=name, host=self.worker.host, manifests=self._manifests
-                )
+                self._announce(session, self._manifests)
                 workers.register(session, worker=self.worker)
                 workers.beat(session, name=name, shard_id=shard_id, stopping=stopping)
         self._known = True

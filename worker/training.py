@@ -5,7 +5,7 @@ Divergence is a result; whatever else goes wrong is told.
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TypeVar
@@ -21,6 +21,7 @@ from backend.services.timings import BASELINE, TimingClaim
 from backend.services.workers import Worker
 from backend.settings import get_settings, process_about
 from ib_core.bench import race_methods
+from ib_core.bench.races import Ratio
 from ib_core.errors import IBError, said_where
 from ib_core.sweep import (
     Guard,
@@ -34,7 +35,8 @@ from ib_core.sweep import (
     replay_trial,
     run_trials,
 )
-from worker.device import processors
+from worker.device import shares
+from worker.own_files import race
 from worker.reporter import (
     STOPPING_SECONDS,
     Heartbeat,
@@ -124,8 +126,7 @@ def guard(threads: int) -> Guard:
     Args:
         threads: Of this process, which tell how many others there are to share memory with.
     """
-    shares = max(1, processors() // max(1, threads))
-    return Guard(stall=get_settings().stall_seconds, shares=shares)
+    return Guard(stall=get_settings().stall_seconds, shares=shares(threads))
 
 
 def engine_device(asked: str, kind: str) -> str:
@@ -268,11 +269,24 @@ def _end_replay(claim: ReplayClaim, stopping: StopFlag, write: Callable[[Session
         log.warning("The replay of trial %d was taken back before it ended.", claim.trial_id)
 
 
-def measure(timing_id: int, *, worker: Worker, stopping: StopFlag) -> None:
-    """Claim a race, run it and store its ratios; a second delivery finds nothing to claim."""
+#: What a race of users' code may take besides: its process has to start and to read the files.
+STARTING_SECONDS = 60.0
+
+
+def measure(timing_id: int, *, worker: Worker, stopping: StopFlag, own: Sequence[str] = ()) -> None:
+    """Claim a race, run it and store its ratios; a second delivery finds nothing to claim.
+
+    Args:
+        timing_id: Which.
+        worker: Who runs it.
+        stopping: Whether it is to stop.
+        own: What the worker brings along: users' code races in a process that reads it again.
+    """
     claim = write_until_it_works(
         stopping,
-        lambda session: timings.claim(session, timing_id=timing_id, worker=worker.name),
+        lambda session: timings.claim(
+            session, timing_id=timing_id, worker=worker.name, offers=worker.offers
+        ),
         what=f"claim timing {timing_id}",
     )
     if claim is None:
@@ -281,8 +295,8 @@ def measure(timing_id: int, *, worker: Worker, stopping: StopFlag) -> None:
     log.info("Timing %d: %d methods.", timing_id, len(claim.trials))
     device = engine_device(claim.device, worker.device)
     try:
-        found = race_methods(claim.trials, baseline=BASELINE, device=device)
-    except Exception as error:
+        found = _race(claim, device, worker, own)
+    except (Exception, SystemExit) as error:
         log.exception("Timing %d failed.", timing_id)
         _fail_timing(claim, explain(error), stopping)
         return
@@ -295,6 +309,22 @@ def measure(timing_id: int, *, worker: Worker, stopping: StopFlag) -> None:
 
     if not write_until_it_works(stopping, store, what=f"end timing {timing_id}"):
         log.warning("Timing %d was taken back before it ended.", timing_id)
+
+
+def _race(
+    claim: TimingClaim, device: str, worker: Worker, own: Sequence[str]
+) -> Mapping[str, Ratio]:
+    if not any(map(is_own, claim.trials.values())):
+        return race_methods(claim.trials, baseline=BASELINE, device=device)
+    return race(
+        own,
+        claim.trials,
+        needs=claim.needs,
+        device=device,
+        baseline=BASELINE,
+        threads=worker.threads,
+        most=min(get_settings().stall_seconds + STARTING_SECONDS, timings.LEASE_SECONDS),
+    )
 
 
 def _fail_timing(claim: TimingClaim, error: str, stopping: StopFlag) -> None:

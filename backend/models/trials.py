@@ -305,3 +305,4 @@ class TimingRow(Base):
     error: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[CreatedAt]
     finished_at: Mapped[datetime | None]
+    needs: Mapped[str | None] = mapped_column(Text)  # keys of offers its worker must have

@@ -135,7 +135,8 @@ def create_study(
 @router.get("/{study_id}", responses=errors(404))
 def get_study(study_id: StudyId, session: ReadDep, _: CallerDep) -> StudyRead:
     """Return a study with its state and progress."""
-    return studies.get(session, study_id=study_id)
+    found = studies.get(session, study_id=study_id)
+    return found.model_copy(update={"ways": analysis.ways(session, study_id=study_id)})
 
 
 @router.patch("/{study_id}", responses=errors(400, 404, 413))

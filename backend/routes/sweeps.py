@@ -206,7 +206,8 @@ def measure_steps(
             session, study_id=study_id, device=payload.device, owner_id=caller.user_id
         )
         accounts.audit(session, by=caller, action="study.time", study_id=study_id, timings=new)
-    if new and not announce_errands(queue.announce_timings):
+    told = not new or announce_errands(queue.announce_timings)
+    if not told and not found.messages:  # what nobody could measure is announced to nobody
         found.messages.append(BROKER_AWAY.replace("the sweep", "the measurement"))
     return found
 

@@ -30,6 +30,7 @@ __all__ = [
     "ViewCreate",
     "ViewFilters",
     "ViewRead",
+    "WayRead",
 ]
 
 
@@ -93,6 +94,16 @@ class Spark(Output):
     points: list[SparkPoint]
 
 
+class WayRead(Output):
+    """How trials of a series were trained, as their records say."""
+
+    label: str = Field(description="What tells the series from the others.")
+    task: str
+    way: str = Field(description="Stacked, stacked with an optimizer a member, or one by one.")
+    why: str
+    trials: int
+
+
 class StudyRead(Output):
     """A study as the history shows it."""
 
@@ -118,6 +129,9 @@ class StudyRead(Output):
     )
     spark: list[Spark] = Field(
         default_factory=list, description="Filled only when asked for with `spark=true`."
+    )
+    ways: list[WayRead] = Field(
+        default_factory=list, description="How series trained, if there was a choice; of one study."
     )
 
 

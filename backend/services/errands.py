@@ -4,11 +4,11 @@ As with shards the row is the truth and a message a hint: it may be lost or come
 holds a lease is told apart from those before by its number.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, and_, exists, null, or_, select, update
+from sqlalchemy import ColumnElement, and_, exists, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from backend.db import changed_rows, clock
@@ -46,9 +46,21 @@ class Errands:
     ) -> None:
         self.table, self.key, self.seconds, self.doing = table, key, seconds, doing
 
-    def claim(self, session: Session, *, id: int, worker: str) -> int | None:
-        """Lease a waiting errand to this worker; None if there is nothing to do for it."""
+    def claim(
+        self, session: Session, *, id: int, worker: str, offers: Collection[str] = ()
+    ) -> int | None:
+        """Lease a waiting errand to this worker; None if there is nothing to do for it.
+
+        Args:
+            session: A session that may write.
+            id: Which errand.
+            worker: Who asks.
+            offers: The keys of what it brings along.
+        """
         table = self.table
+        needs = session.scalar(select(table.needs).where(self.key == id))
+        if needs and not set(needs.split(",")) <= set(offers):
+            return None
         won: int | None = session.scalar(
             update(table)
             .where(self.key == id, table.state == ShardState.QUEUED)
@@ -109,9 +121,8 @@ class Errands:
         error = f"The worker stopped answering while it {self.doing} this."
         self._give_back(session, error, table.lease_until < clock())
         gpu_lives, live = bool(live_by_device(session).get("cuda")), live_offers(session)
-        needed = getattr(table, "needs", null())  # a race needs nothing that a worker brings along
         query = (
-            select(self.key, table.device, needed)
+            select(self.key, table.device, table.needs)
             .where(table.state == ShardState.QUEUED, self._unheard(depths or {}))
             .order_by(self.key)
             .limit(MOST_SENT)
@@ -234,10 +245,7 @@ def claim_replay(
     session: Session, *, trial_id: int, worker: str, offers: tuple[str, ...] = ()
 ) -> ReplayClaim | None:
     """Lease a waiting replay to this worker; None if there is nothing to do for it."""
-    needs = session.scalar(select(RecordingRow.needs).where(RecordingRow.trial_id == trial_id))
-    if needs and not set(needs.split(",")) <= set(offers):
-        return None
-    lease = REPLAYS.claim(session, id=trial_id, worker=worker)
+    lease = REPLAYS.claim(session, id=trial_id, worker=worker, offers=offers)
     if lease is None:
         return None
     trial = session.get_one(TrialRow, trial_id)

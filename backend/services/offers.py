@@ -98,7 +98,18 @@ def known_to(session: Session, body: Mapping[str, Any]) -> Known:
     if any(AT in method for method in given.get("methods", ())):
         plain["methods"] = [_without_version("method", one, asked) for one in given["methods"]]
     chosen = _chosen(session, asked)
+    _refuse_left_out(session, given, {name for _, name in chosen})
     return _sorted(plain, chosen.values())
+
+
+def _refuse_left_out(session: Session, given: Mapping[str, Any], known: Collection[str]) -> None:
+    """Say why a worker did not bring what nobody else has ever brought."""
+    left_out = workers.live_offers(session).left_out
+    methods = [("methods", one) for one in given.get("methods", ())]
+    for where, word in (("task", given.get("task", "")), *methods):
+        name = str(word).partition("(")[0].partition(AT)[0]
+        if name in left_out and name not in known:
+            raise InvalidSpec(f"Nobody has {name}: {left_out[name]}", field=where)
 
 
 def _without_version(kind: str, word: str, asked: dict[tuple[str, str], str]) -> str:
@@ -166,16 +177,20 @@ def known_again(session: Session, trials: Iterable[tuple[TrialSpec, str | None]]
         session: A session.
         trials: What is to be trained, and the hash of the data.
     """
-    wanted: set[str] = set()
-    for trial, data in trials:
-        codes = dict(trial.options.own)
-        names = (("task", trial.task, "code", data), ("method", _bare(trial), "method_code", None))
-        for kind, name, option, its_data in names:
-            if codes.get(option):
-                deciding = {"kind": kind, "name": name, "code": codes[option], "data": its_data}
-                wanted.add(offer_key(deciding))
+    wanted = {key for trial, data in trials for key in keys_of(trial, data)}
     found = _things(session, wanted).values() if wanted else ()
     return _sorted({}, found)
+
+
+def keys_of(trial: TrialSpec, data: str | None) -> set[str]:
+    """Return the keys of what trained a stored trial, which may be nowhere any more."""
+    codes = dict(trial.options.own)
+    names = (("task", trial.task, "code", data), ("method", _bare(trial), "method_code", None))
+    return {
+        offer_key({"kind": kind, "name": name, "code": codes[option], "data": its_data})
+        for kind, name, option, its_data in names
+        if codes.get(option)
+    }
 
 
 def _sorted(body: Mapping[str, Any], things: Collection[AnnouncedTask | AnnouncedMethod]) -> Known:
@@ -216,10 +231,13 @@ def missing(session: Session, *, needs: Iterable[str]) -> list[MissingOfferRead]
     if not lacking:
         return []
     rows = session.scalars(select(OfferRow).where(OfferRow.key.in_(sorted(lacking))))
-    return [_missing(row) for row in sorted(rows, key=lambda row: (row.kind, row.name))]
+    return [
+        _missing(row, live.left_out.get(row.name))
+        for row in sorted(rows, key=lambda row: (row.kind, row.name))
+    ]
 
 
-def _missing(row: OfferRow) -> MissingOfferRead:
+def _missing(row: OfferRow, left_out: str | None) -> MissingOfferRead:
     when = f"{row.seen_at:%Y-%m-%d %H:%M} UTC"
     version = version_shown(row.code or "")
     return MissingOfferRead(
@@ -230,7 +248,8 @@ def _missing(row: OfferRow) -> MissingOfferRead:
         last_host=row.host,
         last_seen_at=row.seen_at,
         sentence=f"waiting for a worker with {row.name}, version {version}; "
-        f"{row.host or row.worker} had it last, until {when}: {how_to_start(row.name)}",
+        f"{row.host or row.worker} had it last, until {when}: "
+        f"{left_out or how_to_start(row.name)}",
     )
 
 

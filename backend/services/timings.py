@@ -6,20 +6,21 @@ not renewed; it is simply long. A bundle may bring races along, which count unti
 
 import math
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
 from backend.db import clock
 from backend.errors import Conflict
 from backend.models import ShardState, SweepRow, SweepTrialRow, TimingRow, TrialRow
 from backend.schemas import TimingRead, TimingsRead
-from backend.services import analysis
+from backend.services import analysis, offers
 from backend.services.analysis import Key
 from backend.services.errands import OPEN, Errands
+from backend.services.workers import LiveOffers, live_offers
 from ib_core.errors import CorruptData
 from ib_core.sweep import ENGINE_VERSION, TrialSpec, read_options
 
@@ -45,12 +46,14 @@ class TimingClaim:
         lease: Tells it from every other claim of the same race.
         device: As asked for.
         trials: What takes steps, by the names under which results are stored; EB among them.
+        needs: The keys of what its worker must have.
     """
 
     timing_id: int
     lease: int
     device: str
     trials: dict[str, TrialSpec]
+    needs: tuple[str, ...] = ()
 
 
 def request(
@@ -64,21 +67,26 @@ def request(
     Raises:
         Conflict: The study holds nothing that could be timed here.
     """
-    networks = _networks(_keys(session, study_id))
+    keys = _keys(session, study_id)
+    networks = _networks(keys)
     if not networks:
         raise Conflict(
             "This study has no trials of this engine, so there is no network to time.",
             hint="Run a sweep in it first.",
         )
-    new = []
+    live, new = live_offers(session), []
     for network_hash, (network, methods) in networks.items():
-        if not _asked_for(session, network_hash, device, methods):
+        data = [key.data_hash for key in keys if analysis.network_hash(key) == network_hash]
+        for racing, needs in _races(network, methods, data, live):
+            if _asked_for(session, network_hash, device, racing):
+                continue
             row = TimingRow(
                 state=ShardState.QUEUED,
                 device=device,
                 network_hash=network_hash,
                 network=network,
-                methods=methods,
+                methods=racing,
+                needs=needs,
                 owner_id=owner_id,
             )
             session.add(row)
@@ -95,6 +103,42 @@ def _networks(keys: Iterable[Key]) -> dict[str, Network]:
         _, methods = networks.setdefault(analysis.network_hash(key), alone)
         methods[analysis.name_of(key)] = analysis.method_of(key)
     return networks
+
+
+def _races(
+    network: Mapping[str, Any],
+    methods: Mapping[str, Any],
+    data: Iterable[str | None],
+    live: LiveOffers,
+) -> list[tuple[dict[str, Any], str | None]]:
+    """Return which methods race together, and what a worker must have for that.
+
+    All at once where somebody has everything, as without people's own code; else those together
+    that need the same: no worker has two versions of one method.
+
+    Args:
+        network: Its settings.
+        methods: All that shall race on it, the baseline among them.
+        data: Hashes of the data it was trained on: any of them will do.
+        live: What living workers have.
+    """
+    needs: dict[str, str] = {}
+    for version in dict.fromkeys(data):
+        keys = {
+            name: offers.keys_of(one, version) for name, one in _trials(network, methods).items()
+        }
+        everything = ",".join(sorted(set().union(*keys.values())))
+        if not everything or live.met(everything):
+            return [(dict(methods), everything or None)]
+        if not needs or live.met(",".join(keys[BASELINE])):
+            needs = {name: ",".join(sorted(each)) for name, each in keys.items()}
+    together: dict[str, dict[str, Any]] = {}
+    for name, each in needs.items():
+        if name != BASELINE:
+            together.setdefault(each, {BASELINE: methods[BASELINE]})[name] = methods[name]
+    return [(racing, each or None) for each, racing in together.items()] or [
+        ({BASELINE: methods[BASELINE]}, needs[BASELINE] or None)
+    ]
 
 
 def _asked_for(
@@ -125,14 +169,16 @@ def _keys(session: Session, study_id: int) -> list[Key]:
 
 
 def of_study(session: Session, *, study_id: int) -> TimingsRead:
-    """Return the newest race of every network of a study."""
-    hashes = {analysis.network_hash(key) for key in _keys(session, study_id)}
-    newest = (
-        select(func.max(TimingRow.id))
-        .where(TimingRow.network_hash.in_(hashes))
-        .group_by(TimingRow.network_hash)
-    )
-    rows = session.scalars(select(TimingRow).where(TimingRow.id.in_(newest)).order_by(TimingRow.id))
+    """Return the newest race of every network of a study, and of what took no part in it."""
+    networks = _networks(_keys(session, study_id))
+    untold = {address: set(methods) for address, (_, methods) in networks.items()}
+    newest = select(TimingRow).where(TimingRow.network_hash.in_(untold))
+    rows: list[TimingRow] = []
+    for row in session.scalars(newest.order_by(TimingRow.id.desc())):
+        if untold[row.network_hash] & set(row.methods):
+            untold[row.network_hash] -= set(row.methods)
+            rows.insert(0, row)
+    waiting = [row.needs for row in rows if row.needs and row.state is ShardState.QUEUED]
     return TimingsRead(
         study_id=study_id,
         items=[
@@ -149,21 +195,24 @@ def of_study(session: Session, *, study_id: int) -> TimingsRead:
             )
             for row in rows
         ],
+        messages=[f"It is {one.sentence}." for one in offers.missing(session, needs=waiting)],
     )
 
 
-def claim(session: Session, *, timing_id: int, worker: str) -> TimingClaim | None:
+def claim(
+    session: Session, *, timing_id: int, worker: str, offers: Collection[str] = ()
+) -> TimingClaim | None:
     """Lease a waiting race to this worker; None if there is nothing to do for it."""
-    lease = RACES.claim(session, id=timing_id, worker=worker)
+    lease = RACES.claim(session, id=timing_id, worker=worker, offers=offers)
     if lease is None:
         return None
     # Not by RETURNING: there SQLite gives 3 for a stored 3.0.
-    network, methods, device = session.execute(
-        select(TimingRow.network, TimingRow.methods, TimingRow.device).where(
-            TimingRow.id == timing_id
-        )
+    columns = (TimingRow.network, TimingRow.methods, TimingRow.device, TimingRow.needs)
+    network, methods, device, needs = session.execute(
+        select(*columns).where(TimingRow.id == timing_id)
     ).one()
-    return TimingClaim(timing_id, lease, device, _trials(network, methods))
+    needed = tuple(needs.split(",")) if needs else ()
+    return TimingClaim(timing_id, lease, device, _trials(network, methods), needed)
 
 
 def _trials(network: Mapping[str, Any], methods: Mapping[str, Any]) -> dict[str, TrialSpec]:

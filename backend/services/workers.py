@@ -36,6 +36,7 @@ class Worker:
     namespace: str = ""  # where `pid` means this process; see `local_namespace`
     versions: dict[str, str] = field(default_factory=dict)
     offers: tuple[str, ...] = ()  # keys of what it brings along; see `backend.services.offers`
+    left_out: dict[str, str] = field(default_factory=dict)  # what it should bring, and why not
 
     def details(self) -> dict[str, Any]:
         """Return what is kept as JSON."""
@@ -46,6 +47,7 @@ class Worker:
             "namespace": self.namespace,
             "versions": self.versions,
             "offers": list(self.offers),
+            "left_out": self.left_out,
         }
 
 
@@ -158,10 +160,12 @@ class LiveOffers:
     Attributes:
         by_worker: The device and the keys of each.
         hosts: The machines that have a key.
+        left_out: By name what a worker should have brought, in a sentence that says why not.
     """
 
     by_worker: tuple[tuple[str, frozenset[str]], ...]
     hosts: dict[str, list[str]]
+    left_out: dict[str, str] = field(default_factory=dict)
 
     @property
     def keys(self) -> set[str]:
@@ -184,12 +188,15 @@ def live_offers(session: Session) -> LiveOffers:
     query = select(*columns).where(_alive(), WorkerRow.stopping_at.is_(None))
     by_worker: list[tuple[str, frozenset[str]]] = []
     hosts: dict[str, list[str]] = {}
+    left_out: dict[str, str] = {}
     for device, host, details in session.execute(query.order_by(WorkerRow.name)):
         keys = frozenset(details.get("offers", ()))
         by_worker.append((device, keys))
         for key in keys:
             hosts.setdefault(key, []).append(host)
-    return LiveOffers(tuple(by_worker), hosts)
+        for name, why in details.get("left_out", {}).items():
+            left_out[name] = f"on {host} {why}"
+    return LiveOffers(tuple(by_worker), hosts, left_out)
 
 
 def offers_of(session: Session, *, name: str) -> list[str]:

@@ -3,6 +3,8 @@
 import os
 import time
 from collections.abc import Iterator
+from math import inf
+from typing import Any
 
 import pytest
 from sqlalchemy import event, select
@@ -14,6 +16,8 @@ from backend.services import shards, workers
 from backend.services.shards import Claim
 from backend.services.workers import Worker
 from backend.settings import get_settings
+from ib_core.announced import offer_key
+from tests.announced import method_manifest
 from tests.factories import claim, submit
 from tests.servers import wait_for
 from worker.reporter import HUNG, Heartbeat, Reporter, StopFlag
@@ -129,6 +133,38 @@ def test_beats_go_on_after_the_database_was_away(heartbeat: Heartbeat) -> None:
     away[0] = False
     wait_for(lambda: known() == ["one"], what="the arrival")
     event.remove(get_engine(), "before_cursor_execute", refuse)
+
+
+def test_what_cannot_be_announced_is_left_out_and_in_nobodys_way(
+    heartbeat: Heartbeat, reporter: Reporter
+) -> None:
+    endless = method_manifest(name="bad.py:sgd", options={"properties": {"wd": {"maximum": inf}}})
+    sound = method_manifest()
+    heartbeat.bring([endless, sound])
+    assert heartbeat.offers == (offer_key(sound),)
+    heartbeat.start()
+    wait_for(lambda: known() == ["one"], what="the arrival")
+    with heartbeat.during(reporter):  # another sweep's shard
+        reporter.fraction = 0.25
+        wait_for(lambda: shard().progress == 0.25, what="a heartbeat")
+    with reading() as session:
+        assert workers.live_offers(session).keys == {offer_key(sound)}
+
+
+def test_beats_go_on_after_a_fault_that_nobody_expected(
+    heartbeat: Heartbeat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, faults = workers.beat, iter([TypeError("odd")] * 3)
+
+    def beat(*args: Any, **options: Any) -> bool:
+        for fault in faults:
+            raise fault
+        return real(*args, **options)
+
+    monkeypatch.setattr(workers, "beat", beat)
+    heartbeat.start()
+    wait_for(lambda: known() == ["one"], what="the arrival")
+    assert heartbeat._thread.is_alive()
 
 
 def test_a_hung_process_gives_its_shard_back_and_ends(

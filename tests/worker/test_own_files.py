@@ -24,7 +24,7 @@ from ib_core.tasks import OWN_TASKS
 from tests.announced import submit_body
 from tests.servers import BrokerServer, wait_for
 from tests.worker.own_files import decent, hostile
-from worker.own_files import load, probe, torch_methods
+from worker.own_files import load, load_probed, probe, torch_methods
 from worker.reporter import Heartbeat, StopFlag
 from worker.training import guard, train
 
@@ -162,11 +162,74 @@ def test_a_file_that_cannot_be_used_is_refused_in_a_process_of_its_own(
     assert words in caught.value.message
 
 
+@pytest.mark.parametrize("told", ["float('inf')", "{1, 2}"])
+def test_what_cannot_be_told_to_others_is_refused_by_its_name(tmp_path: Path, told: str) -> None:
+    file = decent(tmp_path)
+    file.write_text(f"{file.read_text()}\ntask.summary = {told}\n")
+    with pytest.raises(InvalidSpec, match=r"my_file\.py:task cannot be told to others"):
+        probe([str(file)])
+
+
 def test_a_file_that_never_ends_is_given_up(tmp_path: Path) -> None:
     file = tmp_path / "bad.py"
     file.write_text("while True: pass")
     with pytest.raises(InvalidSpec, match="was not read after 1 s"):
         probe([str(file)], seconds=1.0)
+
+
+def test_a_file_that_takes_all_memory_is_refused_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "bad.py"
+    file.write_text("hoard = []\nwhile True:\n    hoard.append(bytearray(10**7))\n")
+    with pytest.raises(InvalidSpec, match=r"bad\.py, line 3, in <module>: MemoryError"):
+        probe([str(file)], shares=100)
+
+
+UNSEEDED = "torch.linspace(-1, 1, 24)"
+
+
+def test_data_that_differ_each_time_they_are_read_are_left_out_with_a_reason(
+    heartbeat: Heartbeat, tmp_path: Path
+) -> None:
+    file = decent(tmp_path)
+    file.write_text(file.read_text().replace(UNSEEDED, "torch.randn(24)"))
+    probed = probe([str(file)])
+    found, left_out = load_probed([str(file)], probed)
+    assert [one["name"] for one in found] == ["my_file.py:adamw"]
+    assert "Seed what they draw at random" in left_out["my_file.py:task"]
+    heartbeat.bring(found, left_out)
+    with pytest.raises(InvalidSpec, match=r"Nobody has my_file\.py:task: on host .* Seed what"):
+        sent()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda text: f"{text}# changed\n", "its code was changed after the worker started"),
+        (lambda text: text.replace("task =", "other ="), "its code was changed"),
+        (lambda _: "1 / 0", "my_file.py, line 1, in <module>: ZeroDivisionError"),
+    ],
+)
+def test_a_file_that_was_changed_since_is_left_out_until_the_worker_starts_anew(
+    heartbeat: Heartbeat, tmp_path: Path, change: Callable[[str], str], words: str
+) -> None:
+    file = decent(tmp_path)
+    probed = probe([str(file)])
+    heartbeat.bring(probed)  # by a process that ended later on
+    asked = sent()
+    file.write_text(change(file.read_text()))
+    found, left_out = load_probed([str(file)], probed)
+    assert found == []
+    assert words in left_out["my_file.py:task"]
+    heartbeat._manifests = []
+    heartbeat.bring(found, left_out)
+    (missing,) = seen(asked).waiting_for
+    assert words in missing.sentence
+
+
+def test_an_unchanged_file_is_brought_as_it_was_probed(tmp_path: Path) -> None:
+    words = [str(decent(tmp_path))]
+    probed = probe(words)
+    assert load_probed(words, probed) == (probed, {})
 
 
 PACKAGE = {

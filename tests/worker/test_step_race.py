@@ -1,4 +1,9 @@
-"""Steps timed by a worker for real: claimed, raced in turn, stored."""
+"""Steps timed by a worker for real: claimed, raced in turn, stored; users' code under guard."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -6,8 +11,15 @@ from backend.db import reading, transaction
 from backend.models import TimingRow
 from backend.services import timings
 from backend.services.workers import Worker
+from backend.settings import get_settings
+from ib_core import own
+from ib_core.methods import OWN_METHODS
+from ib_core.tasks import OWN_TASKS
+from tests.announced import arrive, submit_body
 from tests.factories import new_study, submit, train_all
+from tests.worker.own_files import decent, hostile
 from worker import training
+from worker.own_files import load
 from worker.reporter import StopFlag
 
 WORKER = Worker("one", "host", 1, "cpu")
@@ -63,3 +75,72 @@ def test_a_race_that_breaks_is_given_back_with_its_reason(timing_id, monkeypatch
         assert stored(timing_id).attempts == attempt
     row = stored(timing_id)
     assert (row.state.value, row.error) == ("failed", "RuntimeError: no such thing")
+
+
+@pytest.fixture
+def quickly(database: str, quick: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Short races, one attempt; what a test loaded is forgotten."""
+    monkeypatch.setenv("ETASCOPE_MAX_ATTEMPTS", "1")
+    get_settings.cache_clear()
+    monkeypatch.setattr(training, "race", partial(training.race, seconds=0.1))
+    yield
+    OWN_TASKS.clear()
+    OWN_METHODS.clear()
+    own._files.clear()
+
+
+def asked_for(file: Path, **body: Any) -> tuple[Worker, int]:
+    """Return a worker that has the file, and the race of a study that trains its task."""
+    with transaction() as session:
+        worker = arrive(session, "one", *load([str(file)]))
+        study = submit_body(session, task=f"{file.name}:task", **body).sweep.study_id
+        _, new = timings.request(session, study_id=study, device="auto", owner_id=None)
+    return worker, new[0]
+
+
+def test_a_users_code_is_timed_by_a_worker_that_has_it_and_by_no_other(
+    quickly: None, tmp_path: Path
+) -> None:
+    file = decent(tmp_path)
+    worker, timing_id = asked_for(file, methods=["eb", "my_file.py:adamw"])
+    training.measure(timing_id, worker=WORKER, stopping=StopFlag())
+    assert stored(timing_id).attempts == 0  # not this worker's to time
+    training.measure(timing_id, worker=worker, stopping=StopFlag(), own=[str(file)])
+    row = stored(timing_id)
+    assert (row.state.value, row.error) == ("done", None)
+    assert {name.partition(" ")[0] for name in row.results} == {"eb", "my_file.py:adamw"}
+
+
+def test_a_file_changed_since_is_not_timed_as_what_it_was(quickly: None, tmp_path: Path) -> None:
+    file = decent(tmp_path)
+    worker, timing_id = asked_for(file)
+    decent(tmp_path, factor=2.0)
+    training.measure(timing_id, worker=worker, stopping=StopFlag(), own=[str(file)])
+    row = stored(timing_id)
+    assert (row.state.value, row.results) == ("failed", None)
+    assert "changed after the worker started" in str(row.error)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("raises", "hostile.py, line 19, in forward: ValueError: no luck"),
+        ("leaves", "hostile.py, line 25, in forward: SystemExit: 3"),
+        ("eats", "hostile.py, line 27, in forward"),
+        ("ends", "exit code 3"),
+        ("hangs", "was not over after 20 s and was stopped"),
+    ],
+)
+def test_what_a_file_does_wrong_while_it_is_timed_ends_the_race_alone(
+    quickly: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, words: str
+) -> None:
+    if how == "hangs":
+        monkeypatch.setenv("ETASCOPE_STALL_SECONDS", "4")
+        monkeypatch.setattr(training, "STARTING_SECONDS", 16.0)
+        get_settings.cache_clear()
+    file = hostile(tmp_path)
+    worker, timing_id = asked_for(file, vary={"how": [how]})
+    training.measure(timing_id, worker=worker, stopping=StopFlag(), own=[str(file)])
+    row = stored(timing_id)
+    assert row.state.value == "failed"
+    assert words in str(row.error)

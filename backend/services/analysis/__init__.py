@@ -124,13 +124,14 @@ __all__ = [
     "to_rows",
     "to_series",
     "varied",
+    "ways",
 ]
 
 #: What needs the database, by module: imported when first used.
 _HOMES = {
     "stored": "KEY_COLUMNS compare differences key_of scorecard sensitivity settings_of "
     "studies_version",
-    "learning": "learning_curves theorem",
+    "learning": "learning_curves theorem ways",
 }
 
 

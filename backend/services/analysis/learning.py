@@ -1,12 +1,13 @@
-"""Losses over training by series and rate, and what App. C's theorem bounds."""
+"""Losses over training by series and rate, how each was trained, and App. C's theorem."""
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 from statistics import median
 from typing import Any
 
 import numpy as np
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from backend.models import SweepRow, SweepTrialRow, TrialRow
@@ -17,14 +18,16 @@ from backend.schemas import (
     LossMetric,
     TheoremLine,
     TheoremRead,
+    WayRead,
 )
 from backend.schemas import TrialState as State
 from backend.services.analysis.rate_curves import Measure
-from backend.services.analysis.series import Finished, series_id
-from backend.services.analysis.stored import load_series
+from backend.services.analysis.series import Finished, Key, labels, series_id, series_order
+from backend.services.analysis.stored import KEY_COLUMNS, key_of, load_series
 from backend.services.trials import COLUMNS, COUNTED, unpack
-from ib_core.methods import place
+from ib_core.methods import METHODS, place
 from ib_core.metrics import LEARNING, LearningCurve, SeedCurve, learning_curve
+from ib_core.tasks import TASKS, PaperTask
 
 STEP, EPOCH = COLUMNS.index("step"), COLUMNS.index("epoch")
 #: With more trials than this an answer has their means only: no screen has room for the rest.
@@ -175,3 +178,40 @@ def _middle(values: Sequence[float | None]) -> float | None:
     """Return the median; None where a run is no longer finite or has not begun."""
     known = [value for value in values if value is not None]
     return median(known) if known and len(known) == len(values) else None
+
+
+# --- How series were trained
+
+
+def ways(session: Session, *, study_id: int) -> list[WayRead]:
+    """Return how a study's series were trained and why so, where there was something to choose.
+
+    The caller has checked that the study exists.
+    """
+    sweeps = select(SweepRow.id, SweepRow.spec).where(SweepRow.study_id == study_id)
+    chosen = [sweep_id for sweep_id, spec in session.execute(sweeps) if not _by_hand(spec)]
+    if not chosen:
+        return []
+    members = select(SweepTrialRow.trial_id).where(SweepTrialRow.sweep_id.in_(chosen))
+    way, why = (TrialRow.record[name].as_string().label(name) for name in ("way", "why"))
+    told = select(*KEY_COLUMNS, way, why).where(TrialRow.id.in_(members)).subquery()
+    counted = select(*told.c, func.count()).where(told.c.way.is_not(None)).group_by(*told.c)
+    found: Counter[tuple[Key, str, str]] = Counter()
+    for *settings, name, reason, trials in session.execute(counted):
+        found[key_of(study_id, settings), name, reason] += trials
+    keys = sorted({key for key, _, _ in found}, key=series_order)
+    named = dict(zip(keys, labels(keys), strict=True))
+    order = {key: number for number, key in enumerate(keys)}
+    in_order = sorted(found.items(), key=lambda one: (order[one[0][0]], *one[0][1:]))
+    return [
+        WayRead(label=named[key], task=key.task, way=name, why=reason, trials=trials)
+        for (key, name, reason), trials in in_order
+    ]
+
+
+def _by_hand(spec: Mapping[str, Any]) -> bool:
+    """Return whether a sweep's stacks were written by hand: the paper's tasks and methods."""
+    methods = (str(one).partition("(")[0] for one in spec.get("methods", ()))
+    return isinstance(TASKS.get(spec.get("task", "")), PaperTask) and all(
+        one in METHODS for one in methods
+    )

@@ -54,7 +54,7 @@ from dashboard.pages.study.controls import (
     without_common,
 )
 from dashboard.pages.study.curves import blank
-from dashboard.pages.study.sweeps import MOST_SWEEPS, dialogs, sweep_list
+from dashboard.pages.study.sweeps import MOST_SWEEPS, dialogs
 from dashboard.pages.study.trials import drawer
 from dashboard.router import Page, View
 from dashboard.theme import graph_config
@@ -171,7 +171,7 @@ async def _content(
     study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any], own: bool
 ) -> Component:
     listed, timing = await asyncio.gather(
-        sweep_list(sweeps, own=own), ask(calls.step_timing(study.id))
+        progress.sweeps_of(study, sweeps, own=own), ask(calls.step_timing(study.id))
     )
     side = html.Div(
         [

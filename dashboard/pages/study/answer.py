@@ -302,7 +302,7 @@ def measure_words(timing: TimingsRead) -> str:
     if "running" in states:
         return "A worker measures: the methods take steps in turn."
     if "queued" in states:
-        return "Waiting for a worker."
+        return " ".join(timing.messages) or "Waiting for a worker."
     if failed := [one for one in timing.items if one.state == "failed"]:
         return f"It could not be measured: {failed[0].error}"
     devices = dict.fromkeys(one.measured_on for one in timing.items if one.state == "done")

@@ -1,13 +1,14 @@
 """How far a study is, while it runs."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from dash import Input, Output, State, no_update
 
 from backend.client import calls
-from backend.schemas import Page, StudyRead, SweepRead
+from backend.schemas import Page, StudyRead, SweepRead, WayRead
 from dashboard.api_client import (
     MOST_STUDIES,
     Cache,
@@ -26,9 +27,10 @@ from dashboard.components import (
     state_badge,
     tick_from,
 )
-from dashboard.dash_blocks import Component, browser_callback, callback
+from dashboard.dash_blocks import Component, browser_callback, callback, html
 from dashboard.ids import Study as ids
 from dashboard.pages.study.sweeps import MOST_SWEEPS, found_so_far, sweep_list
+from dashboard.theme import counted
 
 #: A study and its sweeps, as the API told them.
 Asked = tuple[StudyRead, Page[SweepRead]]
@@ -81,7 +83,7 @@ async def follow(_tick: Any, _done: Any, study_id: int, known: str | None) -> tu
     running = goes_on(study)
     mark = sweeps_mark(sweeps.items)
     own = may_change(visitor, study)
-    listed = no_update if mark == known else await sweep_list(sweeps.items, own=own)
+    listed = no_update if mark == known else await sweeps_of(study, sweeps.items, own=own)
     return (
         status(study, sweeps.items, seen=True),
         state_badge(study.state),
@@ -107,6 +109,33 @@ async def _just_now(study_id: int) -> Asked:
     study, sweeps = await ASKED.get(study_id, now_in_steps(SHARED_SECONDS), asked)
     # One that has ended may just have been taken up again: then a second is too old.
     return (study, sweeps) if goes_on(study) else await asked()
+
+
+async def sweeps_of(study: StudyRead, sweeps: Sequence[SweepRead], *, own: bool) -> list[Component]:
+    """Return a study's sweeps, and how its series were trained."""
+    return [*await sweep_list(sweeps, own=own), *trained_how(study.ways)]
+
+
+def trained_how(ways: Sequence[WayRead]) -> list[Component]:
+    """Return how series were trained and why, folded; nothing where there was no choice."""
+    if not ways:
+        return []
+    trials = Counter[str]()
+    for one in ways:
+        trials[one.way] += one.trials
+    short = ", ".join(f"{way}, {counted(number, 'trial')}" for way, number in trials.items())
+    several = len({one.task for one in ways}) > 1
+    lines = [
+        html.Li(
+            [
+                html.B(f"{one.label} on {one.task}:" if several else f"{one.label}:"),
+                f" {one.way}, {counted(one.trials, 'trial')}, because: {one.why}",
+            ]
+        )
+        for one in ways
+    ]
+    summary = html.Summary(f"How they were trained: {short}", className="history-meta")
+    return [html.Details([summary, html.Ul(lines)])]
 
 
 def sweeps_mark(sweeps: Sequence[SweepRead]) -> str:

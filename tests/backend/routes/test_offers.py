@@ -3,7 +3,9 @@
 from fastapi.testclient import TestClient
 
 from backend.db import transaction
-from tests.announced import METHOD, TASK, arrive, leave, method_manifest, task_manifest
+from backend.services import shards
+from tests.announced import METHOD, TASK, arrive, leave, method_manifest, submit_body, task_manifest
+from tests.factories import result, submit, train_all
 
 BODY = {"study": {"name": "Mine"}, "sweep": {"task": TASK, "methods": ["eb"], "seeds": 1}}
 
@@ -68,3 +70,25 @@ def test_a_forecast_reads_the_manifest_too(api: TestClient) -> None:
     announce()
     found = api.post("/api/forecast", json={**BODY["sweep"], "learning_rates": [0.1]})
     assert found.json()["trials"] == 1
+
+
+def test_a_study_says_how_its_series_were_trained_and_why(api: TestClient) -> None:
+    with transaction() as session:
+        worker = arrive(session, "one", task_manifest(), method_manifest())
+        sent = submit_body(session, methods=["eb", METHOD], seeds=2)
+        for number, shard_id in enumerate(sent.shard_ids):
+            taken = shards.claim(session, shard_id=shard_id, worker="one", offers=worker.offers)
+            assert taken is not None
+            way = {"way": "one by one", "why": "torch: no .item()"} if number else {}
+            record = {"way": "stacked", "why": "faster", **way}
+            found = {one.id: result(one, record=record) for one in taken.trials}
+            shards.report(session, claim=taken, finished=found)
+            assert shards.finish(session, claim=taken)
+        other = train_all(session, submit(session))
+    ways = api.get(f"/api/studies/{sent.sweep.study_id}").json()["ways"]
+    assert sum(one["trials"] for one in ways) == sent.sweep.total
+    assert {one["label"].partition(" ")[0] for one in ways} == {"eb", METHOD}
+    told = {(one["task"], one["way"], one["why"]) for one in ways}
+    assert told == {(TASK, "stacked", "faster"), (TASK, "one by one", "torch: no .item()")}
+    # Stacks that were written by hand had no choice.
+    assert api.get(f"/api/studies/{other.study_id}").json()["ways"] == []

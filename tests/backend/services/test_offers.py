@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from backend.models import ShardRow, ShardState, TrialRow
 from backend.schemas import SweepState, TrialState
-from backend.services import catalog, offers, shards, submission, sweeps
+from backend.services import catalog, offers, shards, submission, sweeps, workers
 from backend.services.workers import Worker
 from ib_core.announced import offer_key
 from ib_core.errors import IBError
@@ -117,6 +117,22 @@ def test_a_sweep_nobody_can_train_waits_says_for_whom_and_can_be_cancelled(
     ended = sweeps.cancel(session, sweep_id=found.id)
     assert (ended.state, ended.waiting_for) == (SweepState.CANCELLED, [])
     assert set(session.scalars(select(ShardRow.state))) == {ShardState.CANCELLED}
+
+
+def test_what_a_living_worker_had_to_leave_out_is_told_where_it_is_missed(
+    session: Session,
+) -> None:
+    why = f"{TASK} is left out: its code was changed after the worker started."
+    left = Worker("two", "bert.lab", 2, "cpu", left_out={TASK: why})
+    workers.register(session, worker=left)
+    assert refused(session).message == f"Nobody has {TASK}: on bert.lab {why}"
+    arrive(session, "one", OLD, host="anna.lab")
+    leave(session, "one")
+    found = submit_body(session).sweep
+    assert (
+        f"anna.lab had it last, until {found.waiting_for[0].last_seen_at:%Y}" in found.messages[0]
+    )
+    assert found.messages[0].endswith(f": on bert.lab {why}")
 
 
 def test_a_waiting_sweep_keeps_nobody_else_waiting(session: Session) -> None:

@@ -10,12 +10,15 @@ from fastapi.testclient import TestClient
 from backend.db import clock, reading, transaction
 from backend.models import TimingRow
 from backend.queue import Queue, Reaper
+from backend.schemas import TimingsRead
 from backend.services import analysis, timings
 from backend.services.analysis.scorecards import step_costs
 from backend.settings import get_settings
+from ib_core.announced import offer_key
 from ib_core.errors import CorruptData
 from ib_core.reproduction import find_bundle
 from ib_core.sweep import specs_of
+from tests.announced import METHOD, TASK, arrive, leave, method_manifest, submit_body, task_manifest
 
 MEASURED = {
     "eb": {"value": 1.0, "low": 1.0, "high": 1.0, "rounds": 40},
@@ -166,6 +169,60 @@ def test_a_dead_workers_race_is_taken_back_at_once(api: TestClient, trained: int
     with reading() as session:
         assert timings.RACES.pending(session)
     assert measure(timing_id, worker="two")
+
+
+def races_of(study: int) -> tuple[TimingsRead, list[tuple[set[str], str | None]]]:
+    """Ask for a study's races; return the answer, and who races in each and needs what."""
+    with transaction() as session:
+        asked, new = timings.request(session, study_id=study, device="auto", owner_id=None)
+        rows = [session.get_one(TimingRow, one) for one in new]
+        return asked, [
+            ({name.partition(" ")[0] for name in row.methods}, row.needs) for row in rows
+        ]
+
+
+def test_a_race_of_somebodys_code_waits_for_a_worker_that_has_it(database: str) -> None:
+    task = task_manifest()
+    with transaction() as session:
+        one = arrive(session, "one", task)
+        study = submit_body(session, methods=["eb", "adam"]).sweep.study_id
+        leave(session, "one")
+    asked, races = races_of(study)
+    assert races == [({"eb", "adam"}, offer_key(task))]
+    assert f"waiting for a worker with {TASK}" in asked.messages[0]
+    with transaction() as session:
+        assert timings.RACES.due(session) == []
+        arrive(session, "one", task)
+        assert timings.of_study(session, study_id=study).messages == []
+        ((timing_id, queue),) = timings.RACES.due(session)
+        assert queue == f"cpu-{offer_key(task)}"
+        assert timings.claim(session, timing_id=timing_id, worker="two") is None
+        held = timings.claim(session, timing_id=timing_id, worker="one", offers=one.offers)
+        assert held is not None
+        assert held.needs == one.offers
+
+
+def test_versions_that_no_worker_has_together_race_apart(database: str) -> None:
+    old, new = method_manifest(), method_manifest("eeee0000eeee0000")
+    with transaction() as session:
+        study = None
+        for lion in (old, new):
+            arrive(session, "one", lion)
+            body = {"task": "toy/quadratic", "methods": ["ib", METHOD], "study_id": study}
+            study = submit_body(session, **body).sweep.study_id
+            leave(session, "one")
+        arrive(session, "one", new)
+    asked, races = races_of(study or 0)
+    assert sorted(races, key=str) == sorted(
+        [
+            ({"eb", "ib"}, None),
+            ({"eb", METHOD}, offer_key(old)),
+            ({"eb", METHOD}, offer_key(new)),
+        ],
+        key=str,
+    )
+    assert len(asked.items) == 3
+    assert races_of(study or 0)[1] == []  # asked for already
 
 
 SPEC = {"task": "toy/quadratic", "methods": ["eb", "ib"], "learning_rates": [0.1], "seeds": 1}

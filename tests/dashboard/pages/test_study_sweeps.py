@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from backend.schemas import SearchRead, SeedEdgeRead, SeriesFoundRead, SweepRead
+from backend.schemas import SearchRead, SeedEdgeRead, SeriesFoundRead, SweepRead, WayRead
 from dashboard.components import goes_on
 from dashboard.pages.study import answer, progress, trials
 from dashboard.pages.study.sweeps import describe, sweep_list, told_apart
@@ -120,6 +120,23 @@ def test_between_two_rounds_a_search_can_be_cancelled_and_is_followed(api):
     study = api.studies[1]
     assert not goes_on(study)
     assert goes_on(study.model_copy(update={"state": "running"}))
+
+
+def test_the_page_says_for_every_series_how_it_was_trained_and_why(api):
+    study = api.studies[1]
+    assert progress.trained_how(study.ways) == []
+    ways = [
+        WayRead(label="eb", task="my.py:task", way="stacked", why="1.9 times faster", trials=12),
+        WayRead(label="lion", task="my.py:task", way="one by one", why="uses .item()", trials=1),
+    ]
+    mine = study.model_copy(update={"ways": ways})
+    *_, fold = run(progress.sweeps_of(mine, [api.sweep(1)], own=True))
+    short, lines = fold.children
+    assert text_of(short) == "How they were trained: stacked, 12 trials, one by one, 1 trial"
+    assert [" ".join(text_of(line).split()) for line in lines.children] == [
+        "eb: stacked, 12 trials, because: 1.9 times faster",
+        "lion: one by one, 1 trial, because: uses .item()",
+    ]
 
 
 def test_a_gap_can_be_narrowed_with_the_same_settings(api):
