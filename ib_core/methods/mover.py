@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ib_core.errors import MisuseError
+from ib_core.layers import ImplicitLayer
 from ib_core.methods.base import Member, Method
 from ib_core.methods.catalogue import METHODS
 
@@ -85,6 +86,19 @@ _OTHER = Method(None, step="plain")
 def method_of(member: Member) -> Method:
     """Return a member's method; one with an optimizer of its own steps explicitly."""
     return METHODS[member.method] if member.factory is None else _OTHER
+
+
+def check_output(
+    last: Sequence[ImplicitLayer], members: Sequence[Member], output_loss: str | None
+) -> None:
+    """Refuse to solve the last implicit layer under a loss that does not read it."""
+    solving = [member.method for member in members if method_of(member).implicit_output]
+    if solving and output_loss and any(layer.gives_output is False for layer in last):
+        raise MisuseError(
+            f"{solving[0]} solves the model's output layer under its loss, but what the last "
+            "implicit layer returns is not what the model returns: make a linear "
+            "ImplicitLinear the model's last layer, used once, or use ib."
+        )
 
 
 def mover_kind(member: Member) -> MoverKind:

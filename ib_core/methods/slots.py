@@ -162,12 +162,12 @@ def add_product(layer: ImplicitLayer, alpha: Tensor, z: Tensor, lr: Tensor) -> N
     if len(lr) == 1 and lr.is_cpu:  # the product itself takes one rate, but not one a member
         rate = float(lr)
         layer.matrix.squeeze(0).addmm_(alpha.squeeze(0).mT, z.squeeze(0), alpha=-rate)
-        if layer.bias is not None:
+        if layer.bias is not None and layer.bias_moves:
             layer.bias.sub_(alpha.sum(-2), alpha=rate)
         return
     step = alpha.mT * -lr.view(-1, 1, 1)
     layer.matrix.baddbmm_(step, z)
-    if layer.bias is not None:
+    if layer.bias is not None and layer.bias_moves:
         layer.bias.add_(step.sum(-1))
 
 

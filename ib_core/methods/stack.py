@@ -19,7 +19,7 @@ from ib_core.kernels import on_device, solved_layer
 from ib_core.layers import ImplicitLayer, Record, merge
 from ib_core.methods.base import CONSTANT, Member
 from ib_core.methods.catalogue import METHODS
-from ib_core.methods.mover import Mover, Plain, Step, method_of, mover_kind, runs_of
+from ib_core.methods.mover import Mover, Plain, Step, check_output, method_of, mover_kind, runs_of
 from ib_core.methods.proximal import solved_rows
 from ib_core.methods.slots import Averages, Saved, Slots, add_product
 from ib_core.updates import (
@@ -28,6 +28,7 @@ from ib_core.updates import (
     batch_alpha,
     clip_factor,
     global_norm,
+    refuse_soft_targets,
     rows_scale,
 )
 
@@ -74,6 +75,7 @@ class StackOptimizer:
             )
         self.layers = [layer for layer in model.modules() if isinstance(layer, ImplicitLayer)]
         self.output_loss, self.loss_at_zero = output_loss, loss_at_zero
+        check_output(self.layers[-1:], members, output_loss)
         self.steps = 0
         self.given_lr: Tensor | None = None  # rates that somebody else keeps up to date
         self._ahead: tuple[int, Tensor] | None = None
@@ -198,7 +200,7 @@ class StackOptimizer:
                 layer.records.clear()
                 alpha = self._alphas(layer, record, lr)
                 torch.bmm(alpha.mT, record.z, out=self.slots.of(layer.weight).grad.flatten(2))
-                if layer.bias is not None:
+                if layer.bias is not None and layer.bias_moves:
                     torch.sum(alpha, dim=-2, out=self.slots.of(layer.bias).grad)
                 for run in self._solving_runs:
                     self._solve_rows(layer, record.z[run], lr[run], run)
@@ -264,11 +266,10 @@ class StackOptimizer:
     def _solve(self, layer: ImplicitLayer, record: Record, lr: Tensor, run: slice) -> Tensor:
         """Return the alphas of a run of implicit members, given their part of the record."""
         mu = 0.0 if self._mu is None else self._mu[run].view(-1, 1, 1)
-        output = method_of(self.members[run.start]).implicit_output
-        exact = output and layer is self.layers[-1] and self.output_loss is not None
+        exact = self._solved_exactly(layer, record, run)
         if layer.activation.name == "linear" and self._mu is None and not exact:
             return record.b
-        scale, bias = self._rows_scale(run, record.rows), layer.bias is not None
+        scale, bias = self._rows_scale(run, record.rows), layer.bias_moves
         there = on_device(record.s) if self._mu is None else None
         if there is not None:
             alpha = self._solve_there(there, layer, record, (lr, scale, bias), exact)
@@ -292,6 +293,14 @@ class StackOptimizer:
             return batch_alpha(rule, s, record.b.mT, z_sq.mT, rates, mu, scale=scale).mT
         return batch_alpha(rule, record.s, record.b, z_sq, rates, mu, scale=scale)
 
+    def _solved_exactly(self, layer: ImplicitLayer, record: Record, run: slice) -> bool:
+        """Return whether a run solves a layer under its loss; a user's is looked at once."""
+        output = method_of(self.members[run.start]).implicit_output
+        exact = output and layer is self.layers[-1] and self.output_loss is not None
+        if exact and layer.gives_output and not self.steps and self.output_loss == "cross_entropy":
+            refuse_soft_targets(record.s, record.b, record.rows, method=True)
+        return exact
+
     def _solve_there(
         self, there: Any, layer: ImplicitLayer, record: Record, travel: Any, exact: bool
     ) -> Tensor | None:
@@ -308,7 +317,7 @@ class StackOptimizer:
         if layer is self.layers[-1]:
             return
         weight = self.slots.of(layer.weight).grad[run].flatten(2)
-        if layer.bias is None:
+        if layer.bias is None or not layer.bias_moves:
             weight.copy_(solved_rows(weight, z, lr))
             return
         bias = self.slots.of(layer.bias).grad[run]

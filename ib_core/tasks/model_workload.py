@@ -26,7 +26,15 @@ from ib_core.tasks.randomness import (
     hold_out,
     tensor_hash,
 )
-from ib_core.tasks.stacked_model import Bridge, Inputs, Rows, Stack, build_model, one_number
+from ib_core.tasks.stacked_model import (
+    Bridge,
+    Inputs,
+    Returned,
+    Rows,
+    Stack,
+    build_model,
+    one_number,
+)
 from ib_core.tasks.task import EVALUATION_ROWS, Evaluation
 
 if TYPE_CHECKING:
@@ -38,11 +46,12 @@ _LOSSES: dict[Any, str] = {F.cross_entropy: "cross_entropy", F.mse_loss: "square
 
 def name_of_loss(loss: Any) -> str | None:
     """Return the name under which `ib_plus` knows a loss; None if it does not."""
-    if isinstance(loss, nn.CrossEntropyLoss | nn.MSELoss):
+    if type(loss) in (nn.CrossEntropyLoss, nn.MSELoss):
         plain = type(loss)()
-        same = loss.reduction == "mean" and getattr(loss, "label_smoothing", 0) == 0
-        weighted = getattr(loss, "weight", None) is not None
-        if not same or weighted:
+        arguments = ("reduction", "ignore_index", "label_smoothing")
+        if getattr(loss, "weight", None) is not None or any(
+            getattr(loss, name, None) != getattr(plain, name, None) for name in arguments
+        ):
             return None
         return "cross_entropy" if isinstance(plain, nn.CrossEntropyLoss) else "squared_error"
     try:
@@ -95,7 +104,7 @@ class ModelWorkload:
         self._step = 0
         self.base = build_model(task, self.seeds[0], values).to(device)
         self.metric = task.metric or default_metric(task.loss, self.train.y)
-        self.chance = self._looks_for_chance()
+        self.chance = self._looks_at_a_copy()
         self._before: list[Tensor] = []
         self._stack = Stack(self.base) if way == "stacked" else None
 
@@ -257,14 +266,20 @@ class ModelWorkload:
                 loss, share = mapped(self._stack.tensors())
         return loss, share.to(self.device) if self.metric else None
 
-    def _looks_for_chance(self) -> bool:
-        """Return whether the model asks for chance while it trains, by one pass of a copy."""
+    def _looks_at_a_copy(self) -> bool:
+        """Return whether the model asks for chance while it trains, by one pass of a copy.
+
+        The pass tells besides whether the last implicit layer is the model's output.
+        """
         copy = build_model(self.task, self.seeds[0], self.values).to(self.device).train()
         x, y = self.train.between(0, min(2, len(self.train)))
+        returned = Returned(copy)
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             before = torch.get_rng_state()
             with ChanceSeen() as seen:
-                one_number(self.task.loss(copy(*x), y), self.task, 0)
+                output = copy(*x)
+                returned.tell(self.base, output)
+                one_number(self.task.loss(output, y), self.task, 0)
             return seen.seen or not torch.equal(before, torch.get_rng_state())
 
 

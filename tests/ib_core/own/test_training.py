@@ -1,0 +1,177 @@
+"""What a user's task trains is what was asked for, whatever its model, loss and data do."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ib_core import Data, ImplicitLinear, ImplicitSGD, Task, run_sweep
+from ib_core.errors import IBError
+from ib_core.methods import Member, build_optimizer
+from ib_core.sweep.runner import Results
+from ib_core.tasks.model_workload import name_of_loss
+from tests.ib_core.own.models import mlp, rows
+
+CPU = torch.device("cpu")
+
+
+def task_with(
+    model: Callable[[], nn.Module] = mlp,
+    loss: Any = F.cross_entropy,
+    data: Callable[[], Data] = rows,
+    **more: Any,
+) -> Task:
+    return Task(model, data, loss=loss, batch_size=12, **more)
+
+
+def swept(task: Task, method: Any, *, rates: tuple[float, ...] = (0.1,), **more: Any) -> Results:
+    """Return the results of one seed, or raise what its trials failed by."""
+    results = run_sweep(task, [method], learning_rates=rates, seeds=1, lanes=1, **more)
+    assert not results.failures, results.failures
+    return results
+
+
+# --- Implicit layers: what is frozen stays, and only the output layer is solved as such
+
+
+def frozen() -> nn.Module:
+    model = nn.Sequential(ImplicitLinear(16, 8, "relu"), ImplicitLinear(8, 3, "linear"))
+    for layer in model:
+        nn.init.constant_(layer.bias, 0.25)
+        layer.bias.requires_grad_(False)
+    return model
+
+
+@pytest.mark.parametrize("way", ["bridged", "stacked"])
+@pytest.mark.parametrize("method", ["ib", "ib_plus", "eb", "proxprop"])
+@pytest.mark.parametrize("clip", [None, 1.0])
+def test_a_frozen_bias_stays_where_it_is(way: str, method: str, clip: float | None) -> None:
+    seeds = [1] if way == "bridged" else [1, 2]
+    workload = task_with(frozen).workload(
+        seeds=seeds, batch_size=12, values={}, device=CPU, way=way
+    )
+    model = workload.model()
+    members = [Member(method, 0.5, clip=clip) for _ in seeds]
+    optimizer = build_optimizer(model, members, output_loss="cross_entropy")
+
+    def passed() -> Tensor:
+        losses = workload.losses(model)
+        losses.sum().backward()
+        return losses.detach()
+
+    workload.begin_epoch()
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    for step in range(3):
+        workload.load_batch(step)
+        optimizer.step(passed)
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter, before[name]) == name.endswith("bias")
+
+
+def test_a_frozen_bias_is_no_part_of_the_implicit_problem() -> None:
+    """IB's step with a frozen bias is that of ImplicitSGD, which knows frozen biases."""
+    task = task_with(frozen)
+    workload = task.workload(seeds=[1], batch_size=48, values={}, device=CPU, way="bridged")
+    model = workload.model()
+    optimizer = build_optimizer(model, [Member("ib", 0.5)])
+    torch.manual_seed(1)
+    alone = frozen()
+    sgd = ImplicitSGD(alone, lr=0.5)
+    x, y = task.data().train
+
+    def passed() -> Tensor:
+        losses = workload.losses(model)
+        losses.sum().backward()
+        return losses.detach()
+
+    workload.begin_epoch()
+    for _ in range(3):
+        workload.load_batch(0)
+        optimizer.step(passed)
+        sgd.zero_grad()
+        F.cross_entropy(alone(x), y).backward()
+        sgd.step()
+    for (_, ours), theirs in zip(model.named_parameters(), alone.parameters(), strict=True):
+        torch.testing.assert_close(ours[0], theirs, rtol=1e-5, atol=1e-6)
+
+
+def inside() -> nn.Module:
+    return nn.Sequential(ImplicitLinear(16, 8, "linear"), nn.Tanh(), nn.Linear(8, 3))
+
+
+def changed_afterwards() -> nn.Module:
+    class Cooled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.output = ImplicitLinear(16, 3, "linear")
+
+        def forward(self, x: Tensor) -> Tensor:
+            out: Tensor = self.output(x)
+            return out / 2
+
+    return Cooled()
+
+
+def used_twice() -> nn.Module:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mixed = ImplicitLinear(16, 16, "linear")
+
+        def forward(self, x: Tensor) -> Tensor:
+            out: Tensor = self.mixed(torch.tanh(self.mixed(x)))
+            return out
+
+    return Twice()
+
+
+@pytest.mark.parametrize("model", [inside, changed_afterwards, used_twice])
+@pytest.mark.parametrize("rates", [(0.1,), (0.1, 0.2)])
+def test_only_the_models_output_is_solved_under_its_loss(
+    model: Callable[[], nn.Module], rates: tuple[float, ...]
+) -> None:
+    with pytest.raises((IBError, AssertionError), match="is not what the model returns"):
+        swept(task_with(model), "ib_plus", rates=rates)
+    swept(task_with(model), "ib", rates=rates)
+
+
+def test_an_output_that_is_only_looked_at_differently_is_solved() -> None:
+    model = nn.Sequential(ImplicitLinear(16, 6, "relu"), ImplicitLinear(6, 3, "linear"))
+    swept(task_with(lambda: nn.Sequential(model, nn.Identity(), nn.Flatten())), "ib_plus")
+
+
+def smooth_rows() -> Data:
+    data = rows()
+    x, y = data.train
+    return Data(train=(x, F.one_hot(y, 3) * 0.7 + 0.1))
+
+
+def test_soft_targets_are_refused_at_the_first_step_of_ib_plus() -> None:
+    def model() -> nn.Module:
+        return ImplicitLinear(16, 3, "linear")
+
+    task = task_with(model, data=smooth_rows)
+    for rates in ((0.1,), (0.1, 0.2)):
+        with pytest.raises((IBError, AssertionError), match="ib_plus needs a plain"):
+            swept(task, "ib_plus", rates=rates)
+        swept(task, "ib", rates=rates)
+
+
+def test_a_loss_is_torchs_plain_one_only_if_all_its_arguments_are() -> None:
+    class Other(nn.CrossEntropyLoss):
+        pass
+
+    assert name_of_loss(nn.CrossEntropyLoss()) == "cross_entropy"
+    assert name_of_loss(nn.MSELoss()) == "squared_error"
+    for changed in (
+        nn.CrossEntropyLoss(ignore_index=0),
+        nn.CrossEntropyLoss(weight=torch.ones(3)),
+        nn.CrossEntropyLoss(label_smoothing=0.1),
+        nn.CrossEntropyLoss(reduction="sum"),
+        nn.MSELoss(reduction="sum"),
+        Other(),
+    ):
+        assert name_of_loss(changed) is None
