@@ -60,6 +60,42 @@ class Mover(ABC):
     def look_ahead(self, theta: Rows) -> None:  # noqa: B027  few methods do
         """Change, in place, the weights at which the coming gradient is taken."""
 
+    def came_from(self) -> Rows:
+        """Return the weights as they were before `look_ahead`."""
+        return ()
+
+    def take(self, step: Step, idle: Sequence[bool]) -> None:
+        """Take a step in which some parameters may have had no gradient.
+
+        Those stay as they are, and so does what is remembered of them (lists with an entry a
+        parameter): torch's optimizers skip them, too.
+        """
+        if not any(idle):
+            self.move(step)
+            return
+        self._move_some(step, idle)
+        if self.looks_ahead:
+            for still, rows, before in zip(idle, step.theta, self.came_from(), strict=True):
+                if still:
+                    rows.copy_(before)
+
+    def _move_some(self, step: Step, idle: Sequence[bool]) -> None:
+        places = [place for place, still in enumerate(idle) if not still]
+        remembered = {
+            name: value
+            for name, value in vars(self).items()
+            if isinstance(value, list) and len(value) == len(idle)
+        }
+        for name, value in remembered.items():
+            setattr(self, name, [value[place] for place in places])
+        if places:
+            theta, grad = ([rows[place] for place in places] for rows in (step.theta, step.grad))
+            self.move(Step(theta, grad, step.lr, step.loss))
+        for name, value in remembered.items():
+            for place, changed in zip(places, getattr(self, name), strict=True):
+                value[place] = changed
+            setattr(self, name, value)
+
     @abstractmethod
     def move(self, step: Step) -> None:
         """Change `step.theta` in place."""

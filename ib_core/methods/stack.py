@@ -199,15 +199,12 @@ class StackOptimizer:
                 record = merge(layer.records)
                 layer.records.clear()
                 alpha = self._alphas(layer, record, lr)
-                torch.bmm(alpha.mT, record.z, out=self.slots.of(layer.weight).grad.flatten(2))
+                torch.bmm(alpha.mT, record.z, out=self.slots.fed(layer.weight).grad.flatten(2))
                 if layer.bias is not None and layer.bias_moves:
-                    torch.sum(alpha, dim=-2, out=self.slots.of(layer.bias).grad)
+                    torch.sum(alpha, dim=-2, out=self.slots.fed(layer.bias).grad)
                 for run in self._solving_runs:
                     self._solve_rows(layer, record.z[run], lr[run], run)
-        for slot in self.slots:
-            if slot.parameter.grad is not None:
-                slot.grad.copy_(slot.parameter.grad)
-                slot.parameter.grad = None
+        self.slots.take_gradients()
         if self._mu is not None:
             self._add_ridge(lr, self._mu)
 
@@ -223,10 +220,11 @@ class StackOptimizer:
         """Let every run's method move it, given the gradients that were collected."""
         if self._mu is not None:
             losses = losses + self._mu / 2 * global_norm(self.slots.theta_norms()).square()
+        idle = [slot.idle for slot in self.slots]
         for run, mover in self._movers:
             grads = [slot.rows[run] for slot in self.slots]
             column = (lr[run].unsqueeze(1), losses[run].unsqueeze(1))
-            mover.move(Step(self._thetas(run), grads, *column))
+            mover.take(Step(self._thetas(run), grads, *column), idle)
 
     def restart(self) -> None:
         """Set members outside the level set |theta|^2 <= 2*loss(0)/mu to zero (App. C)."""
@@ -341,7 +339,7 @@ class StackOptimizer:
         """Add the ridge's part of `g`; implicit layers shrink by 1/(1 + lr*mu)."""
         shrunk = torch.where(self._implicit, mu / (1 + lr * mu), mu).unsqueeze(1)
         solved = {id(p) for layer in self.layers for p in (layer.weight, layer.bias)}
-        for slot in self.slots:
+        for slot in self.slots.moving():
             pull = shrunk if id(slot.parameter) in solved else mu.unsqueeze(1)
             slot.rows.addcmul_(slot.theta, pull)
 

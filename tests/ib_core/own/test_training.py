@@ -1,6 +1,8 @@
 """What a user's task trains is what was asked for, whatever its model, loss and data do."""
 
+import re
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -8,12 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ib_core import Data, ImplicitLinear, ImplicitSGD, Task, run_sweep
+from ib_core import Data, ImplicitLinear, ImplicitSGD, Method, Task, run_sweep
 from ib_core.errors import IBError
 from ib_core.methods import Member, build_optimizer
 from ib_core.sweep.runner import Results
 from ib_core.tasks.model_workload import name_of_loss
-from tests.ib_core.own.models import mlp, rows
+from tests.ib_core.own.models import MODELS, mlp, rows
 
 CPU = torch.device("cpu")
 
@@ -175,3 +177,164 @@ def test_a_loss_is_torchs_plain_one_only_if_all_its_arguments_are() -> None:
         Other(),
     ):
         assert name_of_loss(changed) is None
+
+
+# --- Parameters that some steps do not use
+
+
+class Now(nn.Module):
+    """Uses its middle layer in some passes only, counted from the first."""
+
+    def __init__(self, used: tuple[int, ...]) -> None:
+        super().__init__()
+        self.first, self.middle, self.output = nn.Linear(16, 8), nn.Linear(8, 8), nn.Linear(8, 3)
+        self.used, self.passes = used, 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = torch.tanh(self.first(x))
+        if self.training:
+            self.passes += 1
+        if self.passes in self.used or not self.training:
+            hidden = torch.tanh(self.middle(hidden))
+        out: Tensor = self.output(hidden)
+        return out
+
+
+def losses_of(
+    task: Task, method: str, factory: Any = None, seen: list[Tensor] | None = None, **more: Any
+) -> list[float]:
+    """Return the losses of eight steps of one model alone, the middle weights after each seen."""
+    way = "bridged" if factory is None else "plain"
+    workload = task.workload(seeds=[1], batch_size=48, values={}, device=CPU, way=way)
+    model = workload.model()
+    member = Member(method, 0.1, factory=factory, **more)
+    optimizer = build_optimizer(model, [member], way="plain")
+    found = []
+    middle = dict(model.named_parameters())["middle.weight"]
+
+    def passed() -> Tensor:
+        losses = workload.losses(model)
+        losses.sum().backward()
+        found.append(losses.item())
+        return losses.detach()
+
+    workload.begin_epoch()
+    for _ in range(8):
+        workload.load_batch(0)
+        optimizer.step(passed)
+        if seen is not None:
+            seen.append(middle.detach().clone())
+    return found
+
+
+def torchs(factory: Callable[[list[nn.Parameter]], Any], clip: float) -> list[float]:
+    """Return the losses of anybody's loop."""
+    torch.manual_seed(1)
+    model = Now((1, 4, 5, 7))
+    parameters = list(model.parameters())
+    optimizer, found = factory(parameters), []
+    x, y = rows().train
+    for _ in range(8):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(parameters, clip)
+        optimizer.step()
+        found.append(loss.item())
+    return found
+
+
+SKIPPING = {
+    "eb": lambda p: torch.optim.SGD(p, lr=0.1),
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    "adam": lambda p: torch.optim.Adam(p, lr=0.1),
+    "nadam": lambda p: torch.optim.NAdam(p, lr=0.1),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.1),
+}
+
+
+@pytest.mark.parametrize("method", SKIPPING)
+@pytest.mark.parametrize("clip", [1e9, 0.3])
+def test_a_parameter_without_a_gradient_is_skipped_as_torch_does(method: str, clip: float) -> None:
+    ours = losses_of(task_with(lambda: Now((1, 4, 5, 7))), method, clip=clip)
+    assert ours == pytest.approx(torchs(SKIPPING[method], clip), rel=2e-5)
+
+
+def test_a_ridge_moves_only_what_had_a_gradient() -> None:
+    def sgd(parameters: list[nn.Parameter]) -> Any:
+        return torch.optim.SGD(parameters, lr=0.1, weight_decay=0.5)
+
+    ours = losses_of(task_with(lambda: Now((1, 4, 5, 7))), "eb", mu=0.5)
+    assert ours == pytest.approx(torchs(sgd, 1e9), rel=2e-5)
+
+
+def test_a_stale_gradient_is_no_part_of_a_torch_optimizers_clip() -> None:
+    task = task_with(lambda: Now((1, 4, 5, 7)))
+    ours = losses_of(task, "sgd", torch.optim.SGD, clip=0.3)
+    assert ours == pytest.approx(torchs(SKIPPING["eb"], 0.3), rel=2e-5)
+
+
+@pytest.mark.parametrize(
+    "method", ["muon", "prodigy", "schedule_free", "momo", "lion", "ib_momentum"]
+)
+def test_every_method_leaves_an_unused_parameter_where_it_is(method: str) -> None:
+    def model() -> nn.Module:
+        net = Now((1, 2, 6))
+        net.first = ImplicitLinear(16, 8, "relu")
+        return net
+
+    seen: list[Tensor] = []
+    losses_of(task_with(model), method, seen=seen)
+    moved = [not torch.equal(one, other) for one, other in pairwise(seen)]
+    assert moved == [True, False, False, False, True, False, False]
+
+
+# --- A member of a stack is the trial alone, or there is no stack
+
+
+#: Or, where that begins late, somebody measured before and found a loop faster.
+SOMETIMES = "gradient in some steps only|times a stack"
+
+
+class Remembering(nn.Module):
+    """Keeps a running mean of its rows in a buffer that is made anew in every pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = mlp()
+        self.register_buffer("mean", torch.zeros(16))
+        self.mean: Tensor
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training:
+            self.mean = 0.9 * self.mean + 0.1 * x.detach().mean(0)
+        out: Tensor = self.layers(x - self.mean)
+        return out
+
+
+@pytest.mark.parametrize(
+    ("model", "method", "said"),
+    [
+        (Remembering, Method(torch.optim.SGD), "other buffers|another loss"),
+        (Remembering, "eb", "other buffers|another loss"),
+        (lambda: Now((2, 3, 4)), Method(torch.optim.SGD), SOMETIMES),
+        (lambda: Now((1, 3, 4)), Method(torch.optim.Adafactor), SOMETIMES),
+        (lambda: Now((1, 2, 3, 4, 6, 7, 8)), Method(torch.optim.SGD), SOMETIMES),
+        (lambda: Now((6, 7, 8)), Method(torch.optim.Adafactor), SOMETIMES),
+    ],
+)
+def test_what_a_stack_would_lose_trains_one_by_one(
+    model: Callable[[], nn.Module], method: Any, said: str
+) -> None:
+    together = swept(task_with(model), method, rates=(0.1, 0.2, 0.3), epochs=3)
+    for result in together:
+        assert result.record["way"] == "one by one"
+        assert re.search(said, result.record["why"])
+        alone = swept(task_with(model), method, rates=(result.spec.lr,), epochs=3)[0]
+        assert result.train_loss == alone.train_loss
+
+
+def test_buffers_that_are_changed_in_place_are_stacked() -> None:
+    task = Task(MODELS["batch norm"], rows, loss=F.cross_entropy, batch_size=12)
+    for result in swept(task, "adam", rates=(0.001, 0.002), epochs=1):
+        assert result.record["way"] == "stacked"
