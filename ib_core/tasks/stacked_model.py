@@ -193,33 +193,6 @@ def one_number(loss: Tensor, task: Task, members: int) -> Tensor:
     return loss
 
 
-class Returned:
-    """Listens to what a model's last implicit layer returns."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self.seen: list[tuple[Tensor, int]] = []
-        for layer in _last_implicit(model):
-            layer.register_forward_hook(
-                lambda module, given, made: self.seen.append((made, made._version))
-            )
-
-    def tell(self, model: nn.Module, output: Any) -> None:
-        """Tell the like layer of another copy whether its output is the model's, unchanged."""
-        for layer in _last_implicit(model):
-            made, version = self.seen[0] if len(self.seen) == 1 else (None, 0)
-            layer.gives_output = (
-                isinstance(made, Tensor)
-                and isinstance(output, Tensor)
-                and made.untyped_storage().data_ptr() == output.untyped_storage().data_ptr()
-                and made.numel() == output.numel()
-                and output._version == version
-            )
-
-
-def _last_implicit(model: nn.Module) -> list[ImplicitLayer]:
-    return [layer for layer in model.modules() if isinstance(layer, ImplicitLayer)][-1:]
-
-
 class Stack:
     """The parameters and buffers of K models inside one of them, [members, ...]."""
 

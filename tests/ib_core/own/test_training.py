@@ -338,3 +338,74 @@ def test_buffers_that_are_changed_in_place_are_stacked() -> None:
     task = Task(MODELS["batch norm"], rows, loss=F.cross_entropy, batch_size=12)
     for result in swept(task, "adam", rates=(0.001, 0.002), epochs=1):
         assert result.record["way"] == "stacked"
+
+
+# --- A loss is a mean, and a metric a share
+
+
+def rooted(output: Tensor, y: Tensor) -> Tensor:
+    return F.mse_loss(output, F.one_hot(y, 3).float()).sqrt()
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        nn.CrossEntropyLoss(reduction="sum"),
+        nn.CrossEntropyLoss(weight=torch.tensor([1.0, 5.0, 0.5])),
+        nn.CrossEntropyLoss(ignore_index=0),
+        rooted,
+    ],
+)
+def test_a_loss_that_is_no_mean_over_rows_is_refused(loss: Any) -> None:
+    with pytest.raises((IBError, AssertionError), match="must be the mean over rows"):
+        swept(task_with(loss=loss), "eb")
+
+
+def squeezed(output: Tensor, y: Tensor) -> Tensor:
+    """Breaks on one row, as many people's do."""
+    assert output[:, :1].squeeze().dim() == 1
+    return F.binary_cross_entropy_with_logits(output[:, :1].squeeze(), (y > 0).float())
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        nn.CrossEntropyLoss(label_smoothing=0.1),
+        lambda output, y: F.cross_entropy(output, y, torch.ones(3)) + 3.0,
+        lambda output, y: (F.cross_entropy(output, y, reduction="none") * (1 + y)).mean(),
+        lambda output, y: F.cross_entropy(output + 0.1 * torch.randn_like(output), y),
+        squeezed,
+    ],
+)
+def test_a_mean_in_other_words_is_none_the_worse(loss: Any) -> None:
+    swept(task_with(loss=loss), "eb")
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        lambda output, y: 37.0,
+        lambda output, y: (output.argmax(1) == y).float(),
+        lambda output, y: -F.cross_entropy(output, y),
+    ],
+)
+def test_a_metric_that_is_no_share_is_refused(metric: Any) -> None:
+    with pytest.raises((IBError, AssertionError), match="one number from 0 to 1"):
+        swept(task_with(metric=metric), "eb")
+
+
+def test_evaluations_do_not_depend_on_the_number_of_members(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows are cut in one way whatever K, so that even what is no mean is the same number."""
+    monkeypatch.setattr("ib_core.tasks.model_workload.EVALUATION_ROWS", 20)
+    task = task_with(metric=lambda output, y: output.std().clamp(0, 1))
+    found = []
+    for count in (1, 2, 7, 30):
+        way = "plain" if count == 1 else "stacked"
+        workload = task.workload(seeds=[1] * count, batch_size=12, values={}, device=CPU, way=way)
+        measured = workload.evaluate(workload.model())
+        assert measured.train_accuracy is not None
+        found.append((measured.train_loss[0].item(), measured.train_accuracy[0].item()))
+    for one in found[1:]:
+        assert one == pytest.approx(found[0], rel=1e-6)
