@@ -92,14 +92,14 @@ class ModelWorkload:
         self.task, self.seeds, self.device, self.way = task, list(seeds), device, way
         self.values, self.batch_size = dict(values), batch_size
         data = task.data()
-        self.train = Rows.of(data.train, "train").to(device)
+        self.train = data.rows("train").to(device)
         self.validation: Rows | None = None
         if data.validation is not None:
-            self.validation = Rows.of(data.validation, "validation").to(device)
+            self.validation = data.rows("validation").to(device)
         elif validation is not None:
             kept, held = hold_out(len(self.train), validation)
             self.train, self.validation = self.train.part(kept), self.train.part(held)
-        self.test = self.train if data.test is None else Rows.of(data.test, "test").to(device)
+        self.test = self.train if data.test is None else data.rows("test").to(device)
         self.steps_per_epoch = -(-len(self.train) // batch_size)
         self.shuffled = self.steps_per_epoch > 1
         self._orders = {seed: generator(seed, "order") for seed in dict.fromkeys(self.seeds)}

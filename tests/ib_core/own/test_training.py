@@ -15,6 +15,7 @@ from ib_core.errors import IBError
 from ib_core.methods import Member, build_optimizer
 from ib_core.sweep.runner import Results
 from ib_core.tasks.model_workload import name_of_loss
+from ib_core.tasks.stacked_model import READ_TWICE
 from tests.ib_core.own.models import MODELS, mlp, rows
 
 CPU = torch.device("cpu")
@@ -409,3 +410,42 @@ def test_evaluations_do_not_depend_on_the_number_of_members(
         found.append((measured.train_loss[0].item(), measured.train_accuracy[0].item()))
     for one in found[1:]:
         assert one == pytest.approx(found[0], rel=1e-6)
+
+
+# --- A data set is read once
+
+
+class Counted:
+    """A map-style data set that counts its readings; one with `noise` never gives a row twice."""
+
+    def __init__(self, noise: float = 0.0) -> None:
+        (self.x, self.y), self.noise, self.readings = rows().train, noise, 0
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, row: int) -> tuple[Tensor, Tensor]:
+        if row >= len(self):
+            raise IndexError(row)
+        self.readings += 1
+        return self.x[row] + self.noise * torch.rand(16), self.y[row]
+
+
+def test_a_data_set_is_read_once_and_its_hash_is_that_of_the_rows_trained_on() -> None:
+    train, test = Counted(), Counted()
+    task = task_with(data=lambda: Data(train=train, test=test))
+    for seeds in ([1], [1, 2], [3]):
+        task.workload(seeds=seeds, batch_size=12, values={}, device=CPU)
+    task.footprint({})
+    assert task.data_hash() == Data(train=rows().train, test=rows().train).sha256()
+    assert [train.readings, test.readings] == [48 + READ_TWICE] * 2
+
+
+@pytest.mark.parametrize("in_memory", [2**30, 1])
+def test_a_data_set_that_differs_when_read_again_is_refused(
+    monkeypatch: pytest.MonkeyPatch, in_memory: int
+) -> None:
+    monkeypatch.setattr("ib_core.tasks.stacked_model.IN_MEMORY_BYTES", in_memory)
+    with pytest.raises(IBError, match="gives other rows when it is read again"):
+        task_with(data=lambda: Data(train=Counted(noise=0.1))).data_hash()
+    task_with(data=lambda: Data(train=Counted())).data_hash()
