@@ -1,6 +1,5 @@
 """What a user's task trains is what was asked for, whatever its model, loss and data do."""
 
-import re
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -10,31 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ib_core import Data, ImplicitLinear, ImplicitSGD, Method, Task, run_sweep
+from ib_core import Data, ImplicitLinear, ImplicitSGD, Task
 from ib_core.errors import IBError
 from ib_core.methods import Member, build_optimizer
-from ib_core.sweep.runner import Results
 from ib_core.tasks.model_workload import name_of_loss
-from ib_core.tasks.stacked_model import READ_TWICE
-from tests.ib_core.own.models import MODELS, mlp, rows
+from tests.ib_core.own.models import Now, rows, swept, task_with
 
 CPU = torch.device("cpu")
-
-
-def task_with(
-    model: Callable[[], nn.Module] = mlp,
-    loss: Any = F.cross_entropy,
-    data: Callable[[], Data] = rows,
-    **more: Any,
-) -> Task:
-    return Task(model, data, loss=loss, batch_size=12, **more)
-
-
-def swept(task: Task, method: Any, *, rates: tuple[float, ...] = (0.1,), **more: Any) -> Results:
-    """Return the results of one seed, or raise what its trials failed by."""
-    results = run_sweep(task, [method], learning_rates=rates, seeds=1, lanes=1, **more)
-    assert not results.failures, results.failures
-    return results
 
 
 # --- Implicit layers: what is frozen stays, and only the output layer is solved as such
@@ -183,24 +164,6 @@ def test_a_loss_is_torchs_plain_one_only_if_all_its_arguments_are() -> None:
 # --- Parameters that some steps do not use
 
 
-class Now(nn.Module):
-    """Uses its middle layer in some passes only, counted from the first."""
-
-    def __init__(self, used: tuple[int, ...]) -> None:
-        super().__init__()
-        self.first, self.middle, self.output = nn.Linear(16, 8), nn.Linear(8, 8), nn.Linear(8, 3)
-        self.used, self.passes = used, 0
-
-    def forward(self, x: Tensor) -> Tensor:
-        hidden = torch.tanh(self.first(x))
-        if self.training:
-            self.passes += 1
-        if self.passes in self.used or not self.training:
-            hidden = torch.tanh(self.middle(hidden))
-        out: Tensor = self.output(hidden)
-        return out
-
-
 def losses_of(
     task: Task, method: str, factory: Any = None, seen: list[Tensor] | None = None, **more: Any
 ) -> list[float]:
@@ -288,164 +251,3 @@ def test_every_method_leaves_an_unused_parameter_where_it_is(method: str) -> Non
     losses_of(task_with(model), method, seen=seen)
     moved = [not torch.equal(one, other) for one, other in pairwise(seen)]
     assert moved == [True, False, False, False, True, False, False]
-
-
-# --- A member of a stack is the trial alone, or there is no stack
-
-
-#: Or, where that begins late, somebody measured before and found a loop faster.
-SOMETIMES = "gradient in some steps only|times a stack"
-
-
-class Remembering(nn.Module):
-    """Keeps a running mean of its rows in a buffer that is made anew in every pass."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.layers = mlp()
-        self.register_buffer("mean", torch.zeros(16))
-        self.mean: Tensor
-
-    def forward(self, x: Tensor) -> Tensor:
-        if self.training:
-            self.mean = 0.9 * self.mean + 0.1 * x.detach().mean(0)
-        out: Tensor = self.layers(x - self.mean)
-        return out
-
-
-@pytest.mark.parametrize(
-    ("model", "method", "said"),
-    [
-        (Remembering, Method(torch.optim.SGD), "other buffers|another loss"),
-        (Remembering, "eb", "other buffers|another loss"),
-        (lambda: Now((2, 3, 4)), Method(torch.optim.SGD), SOMETIMES),
-        (lambda: Now((1, 3, 4)), Method(torch.optim.Adafactor), SOMETIMES),
-        (lambda: Now((1, 2, 3, 4, 6, 7, 8)), Method(torch.optim.SGD), SOMETIMES),
-        (lambda: Now((6, 7, 8)), Method(torch.optim.Adafactor), SOMETIMES),
-    ],
-)
-def test_what_a_stack_would_lose_trains_one_by_one(
-    model: Callable[[], nn.Module], method: Any, said: str
-) -> None:
-    together = swept(task_with(model), method, rates=(0.1, 0.2, 0.3), epochs=3)
-    for result in together:
-        assert result.record["way"] == "one by one"
-        assert re.search(said, result.record["why"])
-        alone = swept(task_with(model), method, rates=(result.spec.lr,), epochs=3)[0]
-        assert result.train_loss == alone.train_loss
-
-
-def test_buffers_that_are_changed_in_place_are_stacked() -> None:
-    task = Task(MODELS["batch norm"], rows, loss=F.cross_entropy, batch_size=12)
-    for result in swept(task, "adam", rates=(0.001, 0.002), epochs=1):
-        assert result.record["way"] == "stacked"
-
-
-# --- A loss is a mean, and a metric a share
-
-
-def rooted(output: Tensor, y: Tensor) -> Tensor:
-    return F.mse_loss(output, F.one_hot(y, 3).float()).sqrt()
-
-
-@pytest.mark.parametrize(
-    "loss",
-    [
-        nn.CrossEntropyLoss(reduction="sum"),
-        nn.CrossEntropyLoss(weight=torch.tensor([1.0, 5.0, 0.5])),
-        nn.CrossEntropyLoss(ignore_index=0),
-        rooted,
-    ],
-)
-def test_a_loss_that_is_no_mean_over_rows_is_refused(loss: Any) -> None:
-    with pytest.raises((IBError, AssertionError), match="must be the mean over rows"):
-        swept(task_with(loss=loss), "eb")
-
-
-def squeezed(output: Tensor, y: Tensor) -> Tensor:
-    """Breaks on one row, as many people's do."""
-    assert output[:, :1].squeeze().dim() == 1
-    return F.binary_cross_entropy_with_logits(output[:, :1].squeeze(), (y > 0).float())
-
-
-@pytest.mark.parametrize(
-    "loss",
-    [
-        nn.CrossEntropyLoss(label_smoothing=0.1),
-        lambda output, y: F.cross_entropy(output, y, torch.ones(3)) + 3.0,
-        lambda output, y: (F.cross_entropy(output, y, reduction="none") * (1 + y)).mean(),
-        lambda output, y: F.cross_entropy(output + 0.1 * torch.randn_like(output), y),
-        squeezed,
-    ],
-)
-def test_a_mean_in_other_words_is_none_the_worse(loss: Any) -> None:
-    swept(task_with(loss=loss), "eb")
-
-
-@pytest.mark.parametrize(
-    "metric",
-    [
-        lambda output, y: 37.0,
-        lambda output, y: (output.argmax(1) == y).float(),
-        lambda output, y: -F.cross_entropy(output, y),
-    ],
-)
-def test_a_metric_that_is_no_share_is_refused(metric: Any) -> None:
-    with pytest.raises((IBError, AssertionError), match="one number from 0 to 1"):
-        swept(task_with(metric=metric), "eb")
-
-
-def test_evaluations_do_not_depend_on_the_number_of_members(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Rows are cut in one way whatever K, so that even what is no mean is the same number."""
-    monkeypatch.setattr("ib_core.tasks.model_workload.EVALUATION_ROWS", 20)
-    task = task_with(metric=lambda output, y: output.std().clamp(0, 1))
-    found = []
-    for count in (1, 2, 7, 30):
-        way = "plain" if count == 1 else "stacked"
-        workload = task.workload(seeds=[1] * count, batch_size=12, values={}, device=CPU, way=way)
-        measured = workload.evaluate(workload.model())
-        assert measured.train_accuracy is not None
-        found.append((measured.train_loss[0].item(), measured.train_accuracy[0].item()))
-    for one in found[1:]:
-        assert one == pytest.approx(found[0], rel=1e-6)
-
-
-# --- A data set is read once
-
-
-class Counted:
-    """A map-style data set that counts its readings; one with `noise` never gives a row twice."""
-
-    def __init__(self, noise: float = 0.0) -> None:
-        (self.x, self.y), self.noise, self.readings = rows().train, noise, 0
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def __getitem__(self, row: int) -> tuple[Tensor, Tensor]:
-        if row >= len(self):
-            raise IndexError(row)
-        self.readings += 1
-        return self.x[row] + self.noise * torch.rand(16), self.y[row]
-
-
-def test_a_data_set_is_read_once_and_its_hash_is_that_of_the_rows_trained_on() -> None:
-    train, test = Counted(), Counted()
-    task = task_with(data=lambda: Data(train=train, test=test))
-    for seeds in ([1], [1, 2], [3]):
-        task.workload(seeds=seeds, batch_size=12, values={}, device=CPU)
-    task.footprint({})
-    assert task.data_hash() == Data(train=rows().train, test=rows().train).sha256()
-    assert [train.readings, test.readings] == [48 + READ_TWICE] * 2
-
-
-@pytest.mark.parametrize("in_memory", [2**30, 1])
-def test_a_data_set_that_differs_when_read_again_is_refused(
-    monkeypatch: pytest.MonkeyPatch, in_memory: int
-) -> None:
-    monkeypatch.setattr("ib_core.tasks.stacked_model.IN_MEMORY_BYTES", in_memory)
-    with pytest.raises(IBError, match="gives other rows when it is read again"):
-        task_with(data=lambda: Data(train=Counted(noise=0.1))).data_hash()
-    task_with(data=lambda: Data(train=Counted())).data_hash()
