@@ -116,7 +116,7 @@ class SeededChance(TorchFunctionMode):
         if answer is None:
             return func(*args, **(kwargs or {}))
         given = answer(self, *args, **(kwargs or {}))
-        return func(*args, **(kwargs or {})) if given is NotImplemented else given
+        return func(*args, **(kwargs or {})) if given is None else given
 
     def __enter__(self) -> SeededChance:
         """Begin to answer; what is not answered here draws from the step's own seed."""
@@ -181,6 +181,10 @@ def _dropped(args: tuple[Any, ...], asked: Mapping[str, Any]) -> bool:
     return bool(args[4] if len(args) > 4 else asked.get("dropout_p", 0.0))
 
 
+#: Answers a random function; None leaves it to torch.
+Answer = Callable[..., Tensor | None]
+
+
 def _masked(chance: SeededChance, x: Tensor, p: float, shape: Sequence[int]) -> Tensor:
     if p >= 1:
         return x * 0.0
@@ -196,15 +200,15 @@ def _dropout(
     inplace: bool = False,
     *,
     train: bool = True,
-) -> Tensor:
+) -> Tensor | None:
     """Answer `F.dropout`, and `torch.dropout`, which says `train`."""
     del inplace
     if not 0 <= p <= 1:
-        return NotImplemented
+        return None
     return _masked(chance, input, p, input.shape) if training and train and p else input
 
 
-def _channels(batched: Sequence[int], single: Sequence[int]) -> Callable[..., Tensor]:
+def _channels(batched: Sequence[int], single: Sequence[int]) -> Answer:
     """Return what drops whole channels of [rows, channels, ...] or of [channels, ...].
 
     Args:
@@ -218,10 +222,10 @@ def _channels(batched: Sequence[int], single: Sequence[int]) -> Callable[..., Te
         p: float = 0.5,
         training: bool = True,
         inplace: bool = False,
-    ) -> Tensor:
+    ) -> Tensor | None:
         del inplace
         if input.dim() not in (*batched, *single) or not 0 <= p <= 1:
-            return NotImplemented
+            return None
         front = 2 if input.dim() in batched else 1
         shape = (*input.shape[:front], *[1] * (input.dim() - front))
         return _masked(chance, input, p, shape) if training and p else input
@@ -233,10 +237,10 @@ def _channels(batched: Sequence[int], single: Sequence[int]) -> Callable[..., Te
 _KNOWN = {"dtype", "device"}
 
 
-def _filled(normal: bool) -> Callable[..., Tensor]:
-    def answer(chance: SeededChance, *given: Any, size: Any = None, **asked: Any) -> Tensor:
+def _filled(normal: bool) -> Answer:
+    def answer(chance: SeededChance, *given: Any, size: Any = None, **asked: Any) -> Tensor | None:
         if (size is None) is not bool(given) or not asked.keys() <= _KNOWN:
-            return NotImplemented
+            return None
         whole = given if size is None else (size,)
         if len(whole) == 1 and isinstance(whole[0], Sequence):
             whole = tuple(whole[0])
@@ -246,21 +250,23 @@ def _filled(normal: bool) -> Callable[..., Tensor]:
     return answer
 
 
-def _alike(normal: bool) -> Callable[..., Tensor]:
-    def answer(chance: SeededChance, input: Tensor, **asked: Any) -> Tensor:
+def _alike(normal: bool) -> Answer:
+    def answer(chance: SeededChance, input: Tensor, **asked: Any) -> Tensor | None:
         dtype = asked.get("dtype") or input.dtype
         if not dtype.is_floating_point or not asked.keys() <= _KNOWN:
-            return NotImplemented
+            return None
         drawn = chance.draw(input.shape, normal=normal)
         return _typed(drawn, {"device": input.device, **asked}, dtype)
 
     return answer
 
 
-def _bernoulli(chance: SeededChance, input: Tensor, p: float | None = None, **asked: Any) -> Tensor:
+def _bernoulli(
+    chance: SeededChance, input: Tensor, p: float | None = None, **asked: Any
+) -> Tensor | None:
     """Answer with ones where the input, or one p for all, is the probability."""
     if asked or not (p is None or 0 <= p <= 1):
-        return NotImplemented
+        return None
     return (chance.draw(input.shape).to(input.device) < (input if p is None else p)).to(input.dtype)
 
 
@@ -294,12 +300,13 @@ def _attention(
             scores = scores.masked_fill(~attn_mask, -math.inf)
         else:
             scores = scores + attn_mask
-    return _dropout(chance, scores.softmax(-1), dropout_p) @ value
+    seen = scores.softmax(-1)
+    return _masked(chance, seen, dropout_p, seen.shape) @ value
 
 
 DROPOUTS = (F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, torch.dropout)
 #: Torch's random functions, each with what answers it.
-ANSWERS: dict[Callable[..., Any], Callable[..., Tensor]] = {
+ANSWERS: dict[Callable[..., Any], Answer] = {
     F.dropout: _dropout,
     torch.dropout: _dropout,
     F.dropout1d: _channels([3], [2]),
