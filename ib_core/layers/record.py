@@ -73,6 +73,8 @@ class ImplicitLayer(nn.Module):
         records: What the backward passes since the last step left.
         implicit: Whether a method has asked for records.
         twice: Whether somebody wants second derivatives, which torch's own functions have.
+        gives_output: Whether what it returns is what a user's model returns; None where nobody
+            has looked.
     """
 
     bias: nn.Parameter | None
@@ -102,6 +104,7 @@ class ImplicitLayer(nn.Module):
         self.bias = nn.Parameter(torch.empty_like(weight[..., 0])) if bias else None
         self.records: list[Record] = []
         self.implicit = self.twice = False
+        self.gives_output: bool | None = None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -30,22 +30,26 @@ class Adam(Mover):
         del members
         self.mean = [torch.zeros_like(rows) for rows in theta]
         self.square = [torch.zeros_like(rows) for rows in theta]
-        self.steps = 0
+        self.steps = [0] * len(theta)  # a parameter without a gradient is not counted
 
     def move(self, step: Step) -> None:
         """Take one step."""
-        self.steps += 1
-        lr = step.lr / (1 - B1**self.steps)
+        lr = self.count(step.lr)
         for i, (theta, grad) in enumerate(zip(step.theta, step.grad, strict=True)):
             mean, root = self.remember(i, grad)
-            theta.sub_((mean / root).mul_(lr))
+            theta.sub_((mean / root).mul_(lr[self.steps[i]]))
+
+    def count(self, lr: Tensor) -> dict[int, Tensor]:
+        """Count a step; return `lr/(1 - b1^t)` for every t that a parameter is at."""
+        self.steps = [t + 1 for t in self.steps]
+        return {t: lr / (1 - B1**t) for t in set(self.steps)}
 
     def remember(self, i: int, grad: Tensor) -> tuple[Tensor, Tensor]:
         """Take a parameter's gradient in; return m and `sqrt(vhat) + eps`."""
         mean, square = self.mean[i], self.square[i]
         mean.lerp_(grad, 1 - B1)
         square.mul_(B2).addcmul_(grad, grad, value=1 - B2)
-        return mean, square.sqrt().div_((1 - B2**self.steps) ** 0.5).add_(EPS)
+        return mean, square.sqrt().div_((1 - B2 ** self.steps[i]) ** 0.5).add_(EPS)
 
     def keep(self, rows: Tensor) -> None:
         """Forget the moments of all members but these."""
@@ -76,16 +80,23 @@ class AdamW(Adam):
 class NAdam(Adam):
     """Adam with Nesterov's momentum, whose weight grows from half of b1 to b1."""
 
-    product = 1.0
+    def __init__(self, theta: Rows, members: Sequence[Member]) -> None:
+        super().__init__(theta, members)
+        self.product = [1.0] * len(theta)
 
     def move(self, step: Step) -> None:
         """Take one step."""
-        self.steps += 1
-        now, ahead = (B1 * (1 - 0.5 * 0.96 ** (t * 0.004)) for t in (self.steps, self.steps + 1))
-        self.product *= now
-        of_grad = step.lr * ((1 - now) / (1 - self.product))
-        of_mean = step.lr * (ahead / (1 - self.product * ahead))
+        self.steps = [t + 1 for t in self.steps]
+        rates: dict[int, tuple[Tensor, Tensor]] = {}
         for i, (theta, grad) in enumerate(zip(step.theta, step.grad, strict=True)):
+            t = self.steps[i]
+            now, ahead = (B1 * (1 - 0.5 * 0.96 ** (s * 0.004)) for s in (t, t + 1))
+            self.product[i] *= now
+            product = self.product[i]  # the same for all that are at t
+            if t not in rates:
+                of_grad = step.lr * ((1 - now) / (1 - product))
+                rates[t] = of_grad, step.lr * (ahead / (1 - product * ahead))
+            of_grad, of_mean = rates[t]
             mean, root = self.remember(i, grad)
             theta.sub_((grad * of_grad).addcmul_(mean, of_mean).div_(root))
 
@@ -149,19 +160,21 @@ class Muon(AdamW):
 
     def __init__(self, theta: Rows, members: Sequence[Member]) -> None:
         super().__init__(theta, members)
-        self.velocity: dict[int, Tensor] = {}
+        self.velocity: list[Tensor | None] = [None] * len(theta)
 
     def move(self, step: Step) -> None:
         """Take one step."""
-        self.steps += 1
+        lr = self.count(step.lr)
         kept = 1 - step.lr * self.decay
         for i, (theta, grad) in enumerate(zip(step.theta, step.grad, strict=True)):
             theta.mul_(kept)
             if len(self.shapes[i]) < 2:
                 mean, root = self.remember(i, grad)
-                theta.sub_((mean / root).mul_(step.lr / (1 - B1**self.steps)))
+                theta.sub_((mean / root).mul_(lr[self.steps[i]]))
                 continue
-            velocity = self.velocity.setdefault(i, torch.zeros_like(grad))
+            velocity = self.velocity[i]
+            if velocity is None:
+                velocity = self.velocity[i] = torch.zeros_like(grad)
             velocity.mul_(MOMENTUM).add_(grad)
             ahead = grad.add(velocity, alpha=MOMENTUM)
             matrix = ahead.view(len(ahead), self.shapes[i][0], -1)
@@ -171,7 +184,7 @@ class Muon(AdamW):
     def keep(self, rows: Tensor) -> None:
         """Forget the momentum of all members but these."""
         super().keep(rows)
-        self.velocity = {i: velocity[rows] for i, velocity in self.velocity.items()}
+        self.velocity = [None if moved is None else moved[rows] for moved in self.velocity]
 
 
 def orthogonal(matrix: Tensor) -> Tensor:
@@ -271,6 +284,10 @@ class ScheduleFree(Mover):
         for rows, x, z in zip(theta, self.x, self.z, strict=True):
             x.copy_(rows)
             torch.lerp(z, x, TOWARDS_X, out=rows)
+
+    def came_from(self) -> Rows:
+        """Return x."""
+        return self.x
 
     def move(self, step: Step) -> None:
         """Step z, and take it into the average."""

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ib_core.errors import MisuseError
+from ib_core.layers import ImplicitLayer
 from ib_core.methods.base import Member, Method
 from ib_core.methods.catalogue import METHODS
 
@@ -59,6 +60,42 @@ class Mover(ABC):
     def look_ahead(self, theta: Rows) -> None:  # noqa: B027  few methods do
         """Change, in place, the weights at which the coming gradient is taken."""
 
+    def came_from(self) -> Rows:
+        """Return the weights as they were before `look_ahead`."""
+        return ()
+
+    def take(self, step: Step, idle: Sequence[bool]) -> None:
+        """Take a step in which some parameters may have had no gradient.
+
+        Those stay as they are, and so does what is remembered of them (lists with an entry a
+        parameter): torch's optimizers skip them, too.
+        """
+        if not any(idle):
+            self.move(step)
+            return
+        self._move_some(step, idle)
+        if self.looks_ahead:
+            for still, rows, before in zip(idle, step.theta, self.came_from(), strict=True):
+                if still:
+                    rows.copy_(before)
+
+    def _move_some(self, step: Step, idle: Sequence[bool]) -> None:
+        places = [place for place, still in enumerate(idle) if not still]
+        remembered = {
+            name: value
+            for name, value in vars(self).items()
+            if isinstance(value, list) and len(value) == len(idle)
+        }
+        for name, value in remembered.items():
+            setattr(self, name, [value[place] for place in places])
+        if places:
+            theta, grad = ([rows[place] for place in places] for rows in (step.theta, step.grad))
+            self.move(Step(theta, grad, step.lr, step.loss))
+        for name, value in remembered.items():
+            for place, changed in zip(places, getattr(self, name), strict=True):
+                value[place] = changed
+            setattr(self, name, value)
+
     @abstractmethod
     def move(self, step: Step) -> None:
         """Change `step.theta` in place."""
@@ -85,6 +122,19 @@ _OTHER = Method(None, step="plain")
 def method_of(member: Member) -> Method:
     """Return a member's method; one with an optimizer of its own steps explicitly."""
     return METHODS[member.method] if member.factory is None else _OTHER
+
+
+def check_output(
+    last: Sequence[ImplicitLayer], members: Sequence[Member], output_loss: str | None
+) -> None:
+    """Refuse to solve the last implicit layer under a loss that does not read it."""
+    solving = [member.method for member in members if method_of(member).implicit_output]
+    if solving and output_loss and any(layer.gives_output is False for layer in last):
+        raise MisuseError(
+            f"{solving[0]} solves the model's output layer under its loss, but what the last "
+            "implicit layer returns is not what the model returns: make a linear "
+            "ImplicitLinear the model's last layer, used once, or use ib."
+        )
 
 
 def mover_kind(member: Member) -> MoverKind:

@@ -158,7 +158,9 @@ class Engine:
 
     def __init__(self, stack: TorchStack) -> None:
         self.stack = stack
-        self.slots = [slot for slot in stack.slots if slot.parameter.grad is not None]
+        for slot in stack.slots:
+            slot.idle = slot.parameter.grad is None
+        self.slots = stack.slots.moving()
         self.rates: list[list[float]] = []
 
     def make(self, params: Sequence[Any], lr: float) -> torch.optim.Optimizer:
@@ -182,10 +184,14 @@ class Engine:
                 group["lr"] = rate * factor
 
     def used(self) -> list[Slot]:
-        """Return the slots that move; refuse a model whose parts are used now and then."""
-        missing = [slot.name for slot in self.slots if slot.parameter.grad is None]
-        if missing:
-            raise MisuseError(f"The parameter {missing[0]} had a gradient in some steps only.")
+        """Return the slots that move.
+
+        Raises:
+            RuntimeError: If others had a gradient at first: then trials train one by one.
+        """
+        for slot in self.stack.slots:
+            if slot.idle is not (slot.parameter.grad is None):
+                raise RuntimeError(f"the parameter {slot.name} had a gradient in some steps only")
         return self.slots
 
     def gather(self) -> None:
@@ -324,8 +330,8 @@ class PlainEngine(Engine):
     def gather(self) -> None:
         """Let the slots look at the gradients, which stay where they are."""
         for slot in self.stack.slots:
-            if slot.parameter.grad is not None:
-                slot.grad = slot.parameter.grad
+            slot.idle = slot.parameter.grad is None
+            slot.grad = slot.grad.zero_() if slot.parameter.grad is None else slot.parameter.grad
 
     def move(self, factor: float) -> None:
         """Step, and take the gradients off the model."""

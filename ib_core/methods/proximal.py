@@ -183,6 +183,10 @@ class ImplicitMomentum(Mover):
             old.copy_(rows)
             rows.copy_(ahead)
 
+    def came_from(self) -> Rows:
+        """Return theta."""
+        return self.old
+
     def move(self, step: Step) -> None:
         """Step from y."""
         for theta, grad in zip(step.theta, step.grad, strict=True):

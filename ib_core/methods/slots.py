@@ -32,6 +32,7 @@ class Slot:
         grad: The last step's g, where it was written down.
         alpha: The alphas that g was made of, where it was not.
         alone: Whether the parameter is one model's own, without members in front.
+        idle: Whether no gradient reached it in this step: then nothing moves it, as in torch.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Slot:
     grad: Tensor
     alpha: Tensor | None = None
     alone: bool = False
+    idle: bool = False
 
     @property
     def theta(self) -> Tensor:
@@ -81,6 +83,7 @@ class Slots:
             )
             for name, p in named
         }
+        self._fed: set[int] = set()
 
     def __iter__(self) -> Iterator[Slot]:
         return iter(self._slots.values())
@@ -88,6 +91,27 @@ class Slots:
     def of(self, parameter: nn.Parameter) -> Slot:
         """Return a parameter's slot."""
         return self._slots[id(parameter)]
+
+    def fed(self, parameter: nn.Parameter) -> Slot:
+        """Return the slot of a parameter whose gradient a layer's record gives."""
+        self._fed.add(id(parameter))
+        return self._slots[id(parameter)]
+
+    def take_gradients(self) -> None:
+        """Take torch's gradients off the parameters; what had none is idle, its g zero."""
+        for key, slot in self._slots.items():
+            gradient = slot.parameter.grad
+            slot.idle = gradient is None and key not in self._fed
+            if gradient is not None:
+                slot.grad.copy_(gradient)
+                slot.parameter.grad = None
+            elif slot.idle:
+                slot.grad.zero_()
+        self._fed.clear()
+
+    def moving(self) -> list[Slot]:
+        """Return the slots that a gradient has reached in this step."""
+        return [slot for slot in self if not slot.idle]
 
     @property
     def like(self) -> Tensor:
@@ -162,12 +186,12 @@ def add_product(layer: ImplicitLayer, alpha: Tensor, z: Tensor, lr: Tensor) -> N
     if len(lr) == 1 and lr.is_cpu:  # the product itself takes one rate, but not one a member
         rate = float(lr)
         layer.matrix.squeeze(0).addmm_(alpha.squeeze(0).mT, z.squeeze(0), alpha=-rate)
-        if layer.bias is not None:
+        if layer.bias is not None and layer.bias_moves:
             layer.bias.sub_(alpha.sum(-2), alpha=rate)
         return
     step = alpha.mT * -lr.view(-1, 1, 1)
     layer.matrix.baddbmm_(step, z)
-    if layer.bias is not None:
+    if layer.bias is not None and layer.bias_moves:
         layer.bias.add_(step.sum(-1))
 
 

@@ -19,7 +19,7 @@ from ib_core.kernels import on_device, solved_layer
 from ib_core.layers import ImplicitLayer, Record, merge
 from ib_core.methods.base import CONSTANT, Member
 from ib_core.methods.catalogue import METHODS
-from ib_core.methods.mover import Mover, Plain, Step, method_of, mover_kind, runs_of
+from ib_core.methods.mover import Mover, Plain, Step, check_output, method_of, mover_kind, runs_of
 from ib_core.methods.proximal import solved_rows
 from ib_core.methods.slots import Averages, Saved, Slots, add_product
 from ib_core.updates import (
@@ -28,6 +28,7 @@ from ib_core.updates import (
     batch_alpha,
     clip_factor,
     global_norm,
+    refuse_soft_targets,
     rows_scale,
 )
 
@@ -74,6 +75,7 @@ class StackOptimizer:
             )
         self.layers = [layer for layer in model.modules() if isinstance(layer, ImplicitLayer)]
         self.output_loss, self.loss_at_zero = output_loss, loss_at_zero
+        check_output(self.layers[-1:], members, output_loss)
         self.steps = 0
         self.given_lr: Tensor | None = None  # rates that somebody else keeps up to date
         self._ahead: tuple[int, Tensor] | None = None
@@ -197,15 +199,12 @@ class StackOptimizer:
                 record = merge(layer.records)
                 layer.records.clear()
                 alpha = self._alphas(layer, record, lr)
-                torch.bmm(alpha.mT, record.z, out=self.slots.of(layer.weight).grad.flatten(2))
-                if layer.bias is not None:
-                    torch.sum(alpha, dim=-2, out=self.slots.of(layer.bias).grad)
+                torch.bmm(alpha.mT, record.z, out=self.slots.fed(layer.weight).grad.flatten(2))
+                if layer.bias is not None and layer.bias_moves:
+                    torch.sum(alpha, dim=-2, out=self.slots.fed(layer.bias).grad)
                 for run in self._solving_runs:
                     self._solve_rows(layer, record.z[run], lr[run], run)
-        for slot in self.slots:
-            if slot.parameter.grad is not None:
-                slot.grad.copy_(slot.parameter.grad)
-                slot.parameter.grad = None
+        self.slots.take_gradients()
         if self._mu is not None:
             self._add_ridge(lr, self._mu)
 
@@ -221,10 +220,11 @@ class StackOptimizer:
         """Let every run's method move it, given the gradients that were collected."""
         if self._mu is not None:
             losses = losses + self._mu / 2 * global_norm(self.slots.theta_norms()).square()
+        idle = [slot.idle for slot in self.slots]
         for run, mover in self._movers:
             grads = [slot.rows[run] for slot in self.slots]
             column = (lr[run].unsqueeze(1), losses[run].unsqueeze(1))
-            mover.move(Step(self._thetas(run), grads, *column))
+            mover.take(Step(self._thetas(run), grads, *column), idle)
 
     def restart(self) -> None:
         """Set members outside the level set |theta|^2 <= 2*loss(0)/mu to zero (App. C)."""
@@ -264,11 +264,10 @@ class StackOptimizer:
     def _solve(self, layer: ImplicitLayer, record: Record, lr: Tensor, run: slice) -> Tensor:
         """Return the alphas of a run of implicit members, given their part of the record."""
         mu = 0.0 if self._mu is None else self._mu[run].view(-1, 1, 1)
-        output = method_of(self.members[run.start]).implicit_output
-        exact = output and layer is self.layers[-1] and self.output_loss is not None
+        exact = self._solved_exactly(layer, record, run)
         if layer.activation.name == "linear" and self._mu is None and not exact:
             return record.b
-        scale, bias = self._rows_scale(run, record.rows), layer.bias is not None
+        scale, bias = self._rows_scale(run, record.rows), layer.bias_moves
         there = on_device(record.s) if self._mu is None else None
         if there is not None:
             alpha = self._solve_there(there, layer, record, (lr, scale, bias), exact)
@@ -292,6 +291,14 @@ class StackOptimizer:
             return batch_alpha(rule, s, record.b.mT, z_sq.mT, rates, mu, scale=scale).mT
         return batch_alpha(rule, record.s, record.b, z_sq, rates, mu, scale=scale)
 
+    def _solved_exactly(self, layer: ImplicitLayer, record: Record, run: slice) -> bool:
+        """Return whether a run solves a layer under its loss; a user's is looked at once."""
+        output = method_of(self.members[run.start]).implicit_output
+        exact = output and layer is self.layers[-1] and self.output_loss is not None
+        if exact and layer.gives_output and not self.steps and self.output_loss == "cross_entropy":
+            refuse_soft_targets(record.s, record.b, record.rows, method=True)
+        return exact
+
     def _solve_there(
         self, there: Any, layer: ImplicitLayer, record: Record, travel: Any, exact: bool
     ) -> Tensor | None:
@@ -308,7 +315,7 @@ class StackOptimizer:
         if layer is self.layers[-1]:
             return
         weight = self.slots.of(layer.weight).grad[run].flatten(2)
-        if layer.bias is None:
+        if layer.bias is None or not layer.bias_moves:
             weight.copy_(solved_rows(weight, z, lr))
             return
         bias = self.slots.of(layer.bias).grad[run]
@@ -332,7 +339,7 @@ class StackOptimizer:
         """Add the ridge's part of `g`; implicit layers shrink by 1/(1 + lr*mu)."""
         shrunk = torch.where(self._implicit, mu / (1 + lr * mu), mu).unsqueeze(1)
         solved = {id(p) for layer in self.layers for p in (layer.weight, layer.bias)}
-        for slot in self.slots:
+        for slot in self.slots.moving():
             pull = shrunk if id(slot.parameter) in solved else mu.unsqueeze(1)
             slot.rows.addcmul_(slot.theta, pull)
 

@@ -28,8 +28,10 @@ from ib_core.methods import (
 from ib_core.sweep.spec import TrialSpec
 from ib_core.tasks import PaperTask, Task, Workload, find_task
 
-#: A stack's first losses agree with those of models alone up to this, relative.
+#: A stack's losses and buffers agree with those of models alone up to this, relative.
 AGREEMENT = 1e-3
+#: After so many steps, at a rate that is tame, and in evaluation mode on so many rows.
+AGREEING_STEPS, AGREEING_RATE, AGREEING_ROWS = 3, 1e-3, 200
 #: Steps that are timed of each way, after one that is not.
 TIMED_STEPS = 3
 #: Shorter trainings are stacked unmeasured: the measuring would take longer.
@@ -140,12 +142,12 @@ class _Choice:
         if isinstance(self.task, PaperTask):
             return moved
         try:
-            self._agree(one)
+            self._agree()
+            return self._faster(moved)
         except MisuseError:
             raise
         except Exception as error:
             return Way("one by one", f"torch cannot stack it: {_words(error)}", model="each")
-        return self._faster(moved)
 
     def _moved(self, shapes: Sequence[tuple[int, ...]]) -> Way:
         """Return how a stack's optimizer moves it."""
@@ -161,17 +163,42 @@ class _Choice:
         name = "stacked" if verdict.way == "scaled" else "stacked, an optimizer a member"
         return Way(name, verdict.reason, optimizer=verdict.way)
 
-    def _agree(self, one: Workload) -> None:
-        """Raise unless members of a stack have the losses they have alone."""
+    def _agree(self) -> None:
+        """Raise unless members of a stack have the losses and the buffers they have alone."""
         ends = [self.trials[0], self.trials[-1]]
-        stack = self._workload(ends, "stacked")
-        together = _first_losses(stack)
-        each = [_first_losses(one)]
-        each.append(_first_losses(self._workload(ends[1:], "plain")))
-        apart = torch.cat(each)
-        near = (together - apart).abs() <= AGREEMENT * apart.abs().clamp_min(1e-6)
-        if not bool((near | ~torch.isfinite(apart)).all()):
-            raise RuntimeError("a member of the stack has another loss than the model alone")
+        losses, buffers = self._rehearsed(ends, "stacked")
+        for row, trial in enumerate(ends):
+            one_losses, one_buffers = self._rehearsed([trial], "bridged")
+            if not _near(losses[:, row], one_losses[:, 0], least=1e-6):
+                raise RuntimeError("a member of the stack has another loss than the model alone")
+            for one, other in zip(buffers, one_buffers, strict=True):
+                if not _near(one[row], other, least=1e-3):
+                    raise RuntimeError("a member of the stack has other buffers than a model alone")
+
+    def _rehearsed(self, trials: Sequence[TrialSpec], way: str) -> tuple[Tensor, list[Tensor]]:
+        """Return the losses of a few steps and of an evaluation, [times, members]; the buffers."""
+        workload = self._workload(trials, way)
+        model = workload.model()
+        used: set[tuple[bool, ...]] = set()
+        rate = min(AGREEING_RATE, *(trial.lr for trial in self.trials))
+        optimizer = build_optimizer(model, [Member("eb", rate) for _ in trials])
+        forward_backward = _Pass(workload, model)
+
+        def passed() -> Tensor:
+            losses = forward_backward()
+            used.add(tuple(slot.parameter.grad is None for slot in optimizer.slots))
+            return losses
+
+        losses = []
+        workload.begin_epoch()
+        for step in range(AGREEING_STEPS):
+            workload.load_batch(step % workload.steps_per_epoch)
+            losses.append(optimizer.step(passed))
+        if len(used) > 1:
+            raise RuntimeError("a parameter has a gradient in some steps only")
+        with torch.no_grad():
+            losses.append(workload.sampled_losses(model, AGREEING_ROWS))
+        return torch.stack(losses), list(model.buffers())
 
     def _faster(self, stacked: Way) -> Way:
         """Return the stacked way, or one by one where that takes less time."""
@@ -233,13 +260,11 @@ class _Pass:
         return losses.detach()
 
 
-def _first_losses(workload: Workload) -> Tensor:
-    model = workload.model()
-    workload.begin_epoch()
-    workload.load_batch(0)
-    losses = workload.losses(model)
-    losses.sum().backward()
-    return losses.detach()
+def _near(one: Tensor, other: Tensor, *, least: float) -> bool:
+    """Return whether numbers agree, where the other is finite; below `least`, absolutely."""
+    one, other = one.double(), other.double()
+    near = (one - other).abs() <= AGREEMENT * other.abs().clamp_min(least)
+    return bool((near | ~torch.isfinite(other)).all())
 
 
 def _words(error: Exception) -> str:
@@ -294,17 +319,13 @@ def probe(
         if not torch.equal(trial.together(ends, poisoned=True), together):
             return Verdict("member", "its members are not independent of each other")
     except Exception as error:
-        return Verdict("member", f"it does not take a stack: {_first_line(error)}")
+        return Verdict("member", f"it does not take a stack: {_words(error)}")
     for one, other, start in zip(together, alone, trial.start, strict=True):
         moved = (other - start).abs().max()
         allowed = OF_THE_WAY * moved + OF_THE_WEIGHTS * max(start.abs().max(), moved)
         if not bool((one - other).abs().max() <= allowed):
             return Verdict("member", "its steps are not proportional to the rate")
     return Verdict("scaled", "element-wise and proportional to the rate")
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]
 
 
 class _Trial:
@@ -373,5 +394,5 @@ class _Trial:
             optimizer.step()
         except Exception as error:
             raise MisuseError(
-                f"{self.name} cannot step from gradients: {_first_line(error)}", field="methods"
+                f"{self.name} cannot step from gradients: {_words(error)}", field="methods"
             ) from error

@@ -8,7 +8,10 @@ stack moves these, implicit layers included. Initial weights are those of
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,7 +19,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._pytree import tree_leaves, tree_map
 
+from ib_core.errors import MisuseError
+from ib_core.layers import ImplicitLayer
 from ib_core.tasks.modules import make_stackable
 from ib_core.tasks.randomness import (
     ChanceSeen,
@@ -26,7 +32,14 @@ from ib_core.tasks.randomness import (
     hold_out,
     tensor_hash,
 )
-from ib_core.tasks.stacked_model import Bridge, Inputs, Rows, Stack, build_model, one_number
+from ib_core.tasks.stacked_model import (
+    Bridge,
+    Inputs,
+    Rows,
+    Stack,
+    build_model,
+    one_number,
+)
 from ib_core.tasks.task import EVALUATION_ROWS, Evaluation
 
 if TYPE_CHECKING:
@@ -38,11 +51,12 @@ _LOSSES: dict[Any, str] = {F.cross_entropy: "cross_entropy", F.mse_loss: "square
 
 def name_of_loss(loss: Any) -> str | None:
     """Return the name under which `ib_plus` knows a loss; None if it does not."""
-    if isinstance(loss, nn.CrossEntropyLoss | nn.MSELoss):
+    if type(loss) in (nn.CrossEntropyLoss, nn.MSELoss):
         plain = type(loss)()
-        same = loss.reduction == "mean" and getattr(loss, "label_smoothing", 0) == 0
-        weighted = getattr(loss, "weight", None) is not None
-        if not same or weighted:
+        arguments = ("reduction", "ignore_index", "label_smoothing")
+        if getattr(loss, "weight", None) is not None or any(
+            getattr(loss, name, None) != getattr(plain, name, None) for name in arguments
+        ):
             return None
         return "cross_entropy" if isinstance(plain, nn.CrossEntropyLoss) else "squared_error"
     try:
@@ -78,14 +92,14 @@ class ModelWorkload:
         self.task, self.seeds, self.device, self.way = task, list(seeds), device, way
         self.values, self.batch_size = dict(values), batch_size
         data = task.data()
-        self.train = Rows.of(data.train, "train").to(device)
+        self.train = data.rows("train").to(device)
         self.validation: Rows | None = None
         if data.validation is not None:
-            self.validation = Rows.of(data.validation, "validation").to(device)
+            self.validation = data.rows("validation").to(device)
         elif validation is not None:
             kept, held = hold_out(len(self.train), validation)
             self.train, self.validation = self.train.part(kept), self.train.part(held)
-        self.test = self.train if data.test is None else Rows.of(data.test, "test").to(device)
+        self.test = self.train if data.test is None else data.rows("test").to(device)
         self.steps_per_epoch = -(-len(self.train) // batch_size)
         self.shuffled = self.steps_per_epoch > 1
         self._orders = {seed: generator(seed, "order") for seed in dict.fromkeys(self.seeds)}
@@ -95,7 +109,7 @@ class ModelWorkload:
         self._step = 0
         self.base = build_model(task, self.seeds[0], values).to(device)
         self.metric = task.metric or default_metric(task.loss, self.train.y)
-        self.chance = self._looks_for_chance()
+        self.chance = self._looks_at_a_copy()
         self._before: list[Tensor] = []
         self._stack = Stack(self.base) if way == "stacked" else None
 
@@ -231,11 +245,12 @@ class ModelWorkload:
         members = len(self.seeds)
         losses = torch.zeros(members, dtype=torch.float64, device=self.device)
         shares = torch.zeros_like(losses)
-        at_once = max(1, EVALUATION_ROWS // members)
-        for start in range(0, len(rows), at_once):
-            x, y = rows.between(start, start + at_once)
+        for start in range(0, len(rows), EVALUATION_ROWS):
+            x, y = rows.between(start, start + EVALUATION_ROWS)
             loss, share = self._measured(x, y)
-            if len(rows) <= at_once:
+            if self.task.metric is not None and not loss.is_meta:
+                check_share(self.task, share)
+            if len(rows) <= EVALUATION_ROWS:
                 return loss, share
             losses += loss.double() * len(y)
             shares += 0.0 if share is None else share.double() * len(y)
@@ -252,20 +267,92 @@ class ModelWorkload:
             loss, share = both(self.base(*x))
             loss, share = loss.unsqueeze(0), torch.as_tensor(share).float().unsqueeze(0)
         else:
-            mapped = vmap(lambda tensors: both(functional_call(self.base, tensors, x)))
+            # Members are cut, never rows: a member's numbers do not depend on how many there are.
+            mapped = vmap(
+                lambda tensors: both(functional_call(self.base, tensors, x)),
+                chunk_size=max(1, EVALUATION_ROWS // len(y)),
+            )
             with sdpa_kernel(SDPBackend.MATH):
                 loss, share = mapped(self._stack.tensors())
         return loss, share.to(self.device) if self.metric else None
 
-    def _looks_for_chance(self) -> bool:
-        """Return whether the model asks for chance while it trains, by one pass of a copy."""
+    def _looks_at_a_copy(self) -> bool:
+        """Return whether the model asks for chance while it trains, by one pass of a copy.
+
+        The pass tells besides whether the last implicit layer is the model's output, and another
+        in evaluation mode what loss and metric are.
+        """
         copy = build_model(self.task, self.seeds[0], self.values).to(self.device).train()
         x, y = self.train.between(0, min(2, len(self.train)))
+        returned = Returned(copy)
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             before = torch.get_rng_state()
             with ChanceSeen() as seen:
-                one_number(self.task.loss(copy(*x), y), self.task, 0)
+                output = copy(*x)
+                returned.tell(self.base, output)
+                one_number(self.task.loss(output, y), self.task, 0)
+            if self.device.type != "meta":
+                check_means(self.task, copy, self.train)
             return seen.seen or not torch.equal(before, torch.get_rng_state())
+
+
+#: Rows on which loss and metric are looked at, and what rounding may do to a mean.
+LOOKED_AT, ROUNDING = 8, 1e-5
+
+
+def check_means(task: Task, model: nn.Module, rows: Rows) -> None:
+    """Refuse a loss that is no mean over rows, and a metric that is no share.
+
+    Batches and evaluations are of any size, and weigh a loss by its rows: of some rows together it
+    must be the mean of what it is of their parts. One that draws at random, or breaks on so few
+    rows, cannot be looked at.
+    """
+    x, y = rows.take(evenly(len(rows), LOOKED_AT).to(rows.y.device))
+    output, count = model.eval()(*x), len(y)
+
+    def loss(start: int, stop: int) -> float:
+        def some(part: Any) -> Any:
+            return part[start:stop] if isinstance(part, Tensor) and part.dim() else part
+
+        with suppress(Exception), warnings.catch_warnings(action="ignore"):
+            return float(task.loss(tree_map(some, output), y[start:stop]))
+        return math.nan
+
+    if task.metric is not None:
+        check_share(task, _share_or_none(task.metric, output, y), members=0)
+    whole = loss(0, count)
+    leaves = [part for part in tree_leaves(output) if isinstance(part, Tensor) and part.dim()]
+    if whole != loss(0, count) or any(len(part) != count for part in leaves):
+        return
+    for cut in {1, count // 2} - {0, count}:
+        parts = loss(0, cut), loss(cut, count)
+        mean = (parts[0] * cut + parts[1] * (count - cut)) / count
+        if abs(whole - mean) > ROUNDING * max(map(abs, (whole, *parts))):
+            raise MisuseError(
+                f"The loss of {task.name or 'the task'} must be the mean over rows: of {count} "
+                f"rows together it is {whole:.6g}, and {mean:.6g} is the mean of their parts. "
+                "Return the mean of every row's own loss (reduction='none', then .mean())."
+            )
+
+
+def _share_or_none(metric: Any, output: Any, y: Tensor) -> Any:
+    with suppress(Exception):
+        return metric(output, y)
+    return None
+
+
+def check_share(task: Task, share: Any, *, members: int = 1) -> None:
+    """Refuse what is no share a member; one that is not a number says nothing."""
+    if share is None:
+        return
+    found = torch.as_tensor(share)
+    wrong = (found < 0) | (found > 1 + ROUNDING)
+    if found.dim() != members or bool(wrong.any()):
+        got = tuple(found.shape) if found.dim() != members else found[wrong][0].item()
+        raise MisuseError(
+            f"The metric of {task.name or 'the task'} must return one number from 0 to 1, a share "
+            f"averaged over rows; got {got}."
+        )
 
 
 def default_metric(loss: Any, y: Tensor) -> Callable[[Tensor, Tensor], Tensor] | None:
@@ -280,3 +367,30 @@ def share_right(output: Tensor, target: Tensor) -> Tensor:
     best = output.max(dim=1)
     right = best.values.isfinite() & (best.indices == target)
     return right.to(output.dtype).mean()
+
+
+class Returned:
+    """Listens to what a model's last implicit layer returns."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.seen: list[tuple[Tensor, int]] = []
+        for layer in _last_implicit(model):
+            layer.register_forward_hook(
+                lambda module, given, made: self.seen.append((made, made._version))
+            )
+
+    def tell(self, model: nn.Module, output: Any) -> None:
+        """Tell the like layer of another copy whether its output is the model's, unchanged."""
+        for layer in _last_implicit(model):
+            made, version = self.seen[0] if len(self.seen) == 1 else (None, 0)
+            layer.gives_output = (
+                isinstance(made, Tensor)
+                and isinstance(output, Tensor)
+                and made.untyped_storage().data_ptr() == output.untyped_storage().data_ptr()
+                and made.numel() == output.numel()
+                and output._version == version
+            )
+
+
+def _last_implicit(model: nn.Module) -> list[ImplicitLayer]:
+    return [layer for layer in model.modules() if isinstance(layer, ImplicitLayer)][-1:]

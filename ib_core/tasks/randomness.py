@@ -111,11 +111,12 @@ class SeededChance(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Answer a random function; pass every other one on."""
+        """Answer a random function; pass every other one on, and what is not known of these."""
         answer = ANSWERS.get(func)
         if answer is None:
             return func(*args, **(kwargs or {}))
-        return answer(self, *args, **(kwargs or {}))
+        given = answer(self, *args, **(kwargs or {}))
+        return func(*args, **(kwargs or {})) if given is None else given
 
     def __enter__(self) -> SeededChance:
         """Begin to answer; what is not answered here draws from the step's own seed."""
@@ -172,12 +173,16 @@ class ChanceSeen(TorchFunctionMode):
 
 def _active(args: tuple[Any, ...], asked: Mapping[str, Any]) -> bool:
     p = args[1] if len(args) > 1 else asked.get("p", 0.5)
-    training = args[2] if len(args) > 2 else asked.get("training", True)
+    training = args[2] if len(args) > 2 else asked.get("training", asked.get("train", True))
     return bool(p and training)
 
 
 def _dropped(args: tuple[Any, ...], asked: Mapping[str, Any]) -> bool:
     return bool(args[4] if len(args) > 4 else asked.get("dropout_p", 0.0))
+
+
+#: Answers a random function; None leaves it to torch.
+Answer = Callable[..., Tensor | None]
 
 
 def _masked(chance: SeededChance, x: Tensor, p: float, shape: Sequence[int]) -> Tensor:
@@ -188,55 +193,85 @@ def _masked(chance: SeededChance, x: Tensor, p: float, shape: Sequence[int]) -> 
 
 
 def _dropout(
-    chance: SeededChance, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
+    chance: SeededChance,
+    input: Tensor,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    *,
+    train: bool = True,
+) -> Tensor | None:
+    """Answer `F.dropout`, and `torch.dropout`, which says `train`."""
     del inplace
-    return _masked(chance, x, p, x.shape) if training and p else x
+    if not 0 <= p <= 1:
+        return None
+    return _masked(chance, input, p, input.shape) if training and train and p else input
 
 
-def _channels(spatial: int) -> Callable[..., Tensor]:
+def _channels(batched: Sequence[int], single: Sequence[int]) -> Answer:
+    """Return what drops whole channels of [rows, channels, ...] or of [channels, ...].
+
+    Args:
+        batched: How many dimensions there are with rows in front.
+        single: How many without.
+    """
+
     def dropout(
         chance: SeededChance,
-        x: Tensor,
+        input: Tensor,
         p: float = 0.5,
         training: bool = True,
         inplace: bool = False,
-    ) -> Tensor:
+    ) -> Tensor | None:
         del inplace
-        shape = (*x.shape[:-spatial], *[1] * spatial)
-        return _masked(chance, x, p, shape) if training and p else x
+        if input.dim() not in (*batched, *single) or not 0 <= p <= 1:
+            return None
+        front = 2 if input.dim() in batched else 1
+        shape = (*input.shape[:front], *[1] * (input.dim() - front))
+        return _masked(chance, input, p, shape) if training and p else input
 
     return dropout
 
 
-def _rand(chance: SeededChance, *shape: Any, **asked: Any) -> Tensor:
-    return _typed(chance.draw(_shape(shape)), asked)
+#: What draws know; whatever else is asked for (a generator, `out`) torch answers by itself.
+_KNOWN = {"dtype", "device"}
 
 
-def _randn(chance: SeededChance, *shape: Any, **asked: Any) -> Tensor:
-    return _typed(chance.draw(_shape(shape), normal=True), asked)
+def _filled(normal: bool) -> Answer:
+    def answer(chance: SeededChance, *given: Any, size: Any = None, **asked: Any) -> Tensor | None:
+        if (size is None) is not bool(given) or not asked.keys() <= _KNOWN:
+            return None
+        whole = given if size is None else (size,)
+        if len(whole) == 1 and isinstance(whole[0], Sequence):
+            whole = tuple(whole[0])
+        dtype = asked.get("dtype") or torch.get_default_dtype()
+        return _typed(chance.draw(tuple(map(int, whole)), normal=normal), asked, dtype)
+
+    return answer
 
 
-def _rand_like(chance: SeededChance, x: Tensor, **asked: Any) -> Tensor:
-    return _typed(chance.draw(x.shape), {"dtype": x.dtype, "device": x.device, **asked})
+def _alike(normal: bool) -> Answer:
+    def answer(chance: SeededChance, input: Tensor, **asked: Any) -> Tensor | None:
+        dtype = asked.get("dtype") or input.dtype
+        if not dtype.is_floating_point or not asked.keys() <= _KNOWN:
+            return None
+        drawn = chance.draw(input.shape, normal=normal)
+        return _typed(drawn, {"device": input.device, **asked}, dtype)
+
+    return answer
 
 
-def _randn_like(chance: SeededChance, x: Tensor, **asked: Any) -> Tensor:
-    drawn = chance.draw(x.shape, normal=True)
-    return _typed(drawn, {"dtype": x.dtype, "device": x.device, **asked})
+def _bernoulli(
+    chance: SeededChance, input: Tensor, p: float | None = None, **asked: Any
+) -> Tensor | None:
+    """Answer with ones where the input, or one p for all, is the probability."""
+    if asked or not (p is None or 0 <= p <= 1):
+        return None
+    return (chance.draw(input.shape).to(input.device) < (input if p is None else p)).to(input.dtype)
 
 
-def _bernoulli(chance: SeededChance, x: Tensor, **asked: Any) -> Tensor:
-    del asked
-    return (chance.draw(x.shape).to(x.device) < x).to(x.dtype)
-
-
-def _shape(given: tuple[Any, ...]) -> tuple[int, ...]:
-    return tuple(given[0]) if given and not isinstance(given[0], int) else given
-
-
-def _typed(drawn: Tensor, asked: Mapping[str, Any]) -> Tensor:
-    return drawn.to(device=asked.get("device"), dtype=asked.get("dtype"))
+def _typed(drawn: Tensor, asked: Mapping[str, Any], dtype: torch.dtype) -> Tensor:
+    return drawn.to(device=asked.get("device"), dtype=dtype)
 
 
 def _attention(
@@ -265,21 +300,22 @@ def _attention(
             scores = scores.masked_fill(~attn_mask, -math.inf)
         else:
             scores = scores + attn_mask
-    return _dropout(chance, scores.softmax(-1), dropout_p) @ value
+    seen = scores.softmax(-1)
+    return _masked(chance, seen, dropout_p, seen.shape) @ value
 
 
 DROPOUTS = (F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, torch.dropout)
 #: Torch's random functions, each with what answers it.
-ANSWERS: dict[Callable[..., Any], Callable[..., Tensor]] = {
+ANSWERS: dict[Callable[..., Any], Answer] = {
     F.dropout: _dropout,
     torch.dropout: _dropout,
-    F.dropout1d: _channels(1),
-    F.dropout2d: _channels(2),
-    F.dropout3d: _channels(3),
+    F.dropout1d: _channels([3], [2]),
+    F.dropout2d: _channels([3, 4], []),  # torch takes three for rows, channels and a length
+    F.dropout3d: _channels([5], [4]),
     F.scaled_dot_product_attention: _attention,
-    torch.rand: _rand,
-    torch.randn: _randn,
-    torch.rand_like: _rand_like,
-    torch.randn_like: _randn_like,
+    torch.rand: _filled(normal=False),
+    torch.randn: _filled(normal=True),
+    torch.rand_like: _alike(normal=False),
+    torch.randn_like: _alike(normal=True),
     torch.bernoulli: _bernoulli,
 }

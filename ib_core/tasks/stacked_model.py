@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 #: What a model reads: one tensor, or several as arguments in their order.
 Inputs = tuple[Tensor, ...]
-#: Rows a loader fetches at once while all of a data set is read.
-READ_AT_ONCE = 1000
+#: Rows a loader fetches at once while all of a data set is read, and those that are read twice.
+READ_AT_ONCE, READ_TWICE = 1000, 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,14 +143,30 @@ def _read(dataset: Any, name: str) -> Rows:
     """Return a data set's rows, in memory if they fit."""
     if not len(dataset):
         raise MisuseError(f"Data's {name} has no rows.")
-    x, y = _collated([dataset[0]])
-    bytes_a_row = sum(part.numel() * part.element_size() for part in (*x, y))
+    few = range(min(READ_TWICE, len(dataset)))
+    x, y = _collated([dataset[i] for i in few])
+    bytes_a_row = sum(part[0].numel() * part.element_size() for part in (*x, y))
     if bytes_a_row * len(dataset) > IN_MEMORY_BYTES:
-        return FetchedRows(x, y, dataset)
+        _refuse_other_rows((*x, y), _collated([dataset[i] for i in few]), name)
+        return FetchedRows(tuple(part[:1] for part in x), y[:1], dataset)
     loader: DataLoader[Any] = DataLoader(dataset, batch_size=READ_AT_ONCE)
     parts = [_pair(batch) for batch in loader]
     columns = zip(*(x for x, _ in parts), strict=True)
-    return Rows(tuple(torch.cat(part) for part in columns), torch.cat([y for _, y in parts]))
+    rows = Rows(tuple(torch.cat(part) for part in columns), torch.cat([y for _, y in parts]))
+    _refuse_other_rows((*x, y), rows.between(0, len(few)), name)
+    return rows
+
+
+def _refuse_other_rows(first: Inputs, again: tuple[Inputs, Tensor], name: str) -> None:
+    """Refuse a data set that gives other rows when it is read again."""
+    for one, other in zip(first, (*again[0], again[1]), strict=True):
+        same = one.shape == other.shape and ((one == other) | ((one != one) & (other != other)))
+        if not torch.as_tensor(same).all():
+            raise MisuseError(
+                f"Data's {name} gives other rows when it is read again, as random transforms do, "
+                "so that no trial could be repeated: transform the rows once, or at random inside "
+                "the model, where chance is the seed's."
+            )
 
 
 def _collated(items: Sequence[Any]) -> tuple[Inputs, Tensor]:
@@ -311,8 +327,8 @@ UNKNOWN, MEASURING_SECONDS = (100_000, 10_000, 1e-5), 30.0
 def footprint_of(task: Task, values: Mapping[str, Any]) -> Footprint:
     """Return a model's size for planning; a user's code is asked in a process of its own."""
     data = task.data()
-    rows = Rows.of(data.train, "train")
-    tested = rows if data.test is None else Rows.of(data.test, "test")
+    rows = data.rows("train")
+    tested = rows if data.test is None else data.rows("test")
     found = UNKNOWN
     if task.code is None or not sys.platform.startswith("linux"):
         with suppress(Exception):

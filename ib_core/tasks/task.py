@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -25,6 +25,8 @@ from ib_core.options import RESERVED, Option, read_options, with_defaults
 if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
+
+    from ib_core.tasks.stacked_model import Rows
 
 
 #: Filters of the two convolutions of the paper's classifier (App. D.3).
@@ -147,16 +149,22 @@ class Data:
     train: Any
     test: Any = None
     validation: Any = None
+    _read: dict[str, Rows] = field(default_factory=dict, init=False, repr=False)
+
+    def rows(self, name: str) -> Rows:
+        """Return the rows of a part, read once: what is hashed is what is trained on."""
+        from ib_core.tasks.stacked_model import Rows
+
+        if name not in self._read:
+            self._read[name] = Rows.of(getattr(self, name), name)
+        return self._read[name]
 
     def sha256(self) -> str:
         """Return a hash of every tensor with its type and shape."""
-        from ib_core.tasks.stacked_model import Rows
-
         digest = hashlib.sha256()
         for name in ("train", "test", "validation"):
-            part = getattr(self, name)
-            if part is not None:
-                Rows.of(part, name).update(digest, name)
+            if getattr(self, name) is not None:
+                self.rows(name).update(digest, name)
         return digest.hexdigest()
 
 

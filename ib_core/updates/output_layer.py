@@ -197,17 +197,21 @@ OUTPUT_ALPHAS: dict[str, OutputAlpha] = {
 }
 
 
-def refuse_soft_targets(s: Tensor, b: Tensor, divisor: int) -> None:
+def refuse_soft_targets(s: Tensor, b: Tensor, divisor: int, *, method: bool = False) -> None:
     """Raise if the loss above `s` is not a plain cross-entropy with whole-number classes.
 
     A weighted or smoothed loss would be recovered as a wrong target and solved silently.
-    Rows that are not finite say nothing and pass.
+    Rows that are not finite say nothing and pass. With `method` the words are those for a sweep's
+    `ib_plus`.
     """
     y = torch.softmax(s, dim=-1) - b * divisor
     off = (y - y.round()).abs().nan_to_num(0.0, 0.0, 0.0)
     if bool((off > 0.01).any()) or bool((y.nan_to_num(0.0, 0.0, 0.0).abs() > 1.01).any()):
+        who, instead = "output_loss='cross_entropy'", "output_loss=None"
+        if method:
+            who, instead = "ib_plus", "ib"
         raise MisuseError(
-            "output_loss='cross_entropy' needs a plain F.cross_entropy with class targets; the "
+            f"{who} needs a plain F.cross_entropy with class targets; the "
             "gradient here is that of a weighted, smoothed, scaled or differently reduced loss.",
-            hint="Use output_loss=None, or the plain loss with the matching reduction.",
+            hint=f"Use {instead}, or the plain loss with the matching reduction.",
         )

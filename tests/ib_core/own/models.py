@@ -1,10 +1,14 @@
 """Models and tasks that the tests of stacking share."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ib_core import Data, ImplicitLinear, ImplicitRNN, Task
+from ib_core import Data, ImplicitLinear, ImplicitRNN, Task, run_sweep
+from ib_core.sweep.runner import Results
 
 
 class Attention(nn.Module):
@@ -99,3 +103,37 @@ def rows() -> Data:
 
 def task_of(name: str) -> Task:
     return Task(MODELS[name], rows, loss=F.cross_entropy, batch_size=12, name=f"test:{name}")
+
+
+def task_with(
+    model: Callable[[], nn.Module] = mlp,
+    loss: Any = F.cross_entropy,
+    data: Callable[[], Data] = rows,
+    **more: Any,
+) -> Task:
+    return Task(model, data, loss=loss, batch_size=12, **more)
+
+
+def swept(task: Task, method: Any, *, rates: tuple[float, ...] = (0.1,), **more: Any) -> Results:
+    """Return the results of one seed, or raise what its trials failed by."""
+    results = run_sweep(task, [method], learning_rates=rates, seeds=1, lanes=1, **more)
+    assert not results.failures, results.failures
+    return results
+
+
+class Now(nn.Module):
+    """Uses its middle layer in some passes only, counted from the first."""
+
+    def __init__(self, used: tuple[int, ...]) -> None:
+        super().__init__()
+        self.first, self.middle, self.output = nn.Linear(16, 8), nn.Linear(8, 8), nn.Linear(8, 3)
+        self.used, self.passes = used, 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = torch.tanh(self.first(x))
+        if self.training:
+            self.passes += 1
+        if self.passes in self.used or not self.training:
+            hidden = torch.tanh(self.middle(hidden))
+        out: Tensor = self.output(hidden)
+        return out

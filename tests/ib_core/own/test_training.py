@@ -1,0 +1,253 @@
+"""What a user's task trains is what was asked for, whatever its model, loss and data do."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ib_core import Data, ImplicitLinear, ImplicitSGD, Task
+from ib_core.errors import IBError
+from ib_core.methods import Member, build_optimizer
+from ib_core.tasks.model_workload import name_of_loss
+from tests.ib_core.own.models import Now, rows, swept, task_with
+
+CPU = torch.device("cpu")
+
+
+# --- Implicit layers: what is frozen stays, and only the output layer is solved as such
+
+
+def frozen() -> nn.Module:
+    model = nn.Sequential(ImplicitLinear(16, 8, "relu"), ImplicitLinear(8, 3, "linear"))
+    for layer in model:
+        nn.init.constant_(layer.bias, 0.25)
+        layer.bias.requires_grad_(False)
+    return model
+
+
+@pytest.mark.parametrize("way", ["bridged", "stacked"])
+@pytest.mark.parametrize("method", ["ib", "ib_plus", "eb", "proxprop"])
+@pytest.mark.parametrize("clip", [None, 1.0])
+def test_a_frozen_bias_stays_where_it_is(way: str, method: str, clip: float | None) -> None:
+    seeds = [1] if way == "bridged" else [1, 2]
+    workload = task_with(frozen).workload(
+        seeds=seeds, batch_size=12, values={}, device=CPU, way=way
+    )
+    model = workload.model()
+    members = [Member(method, 0.5, clip=clip) for _ in seeds]
+    optimizer = build_optimizer(model, members, output_loss="cross_entropy")
+
+    def passed() -> Tensor:
+        losses = workload.losses(model)
+        losses.sum().backward()
+        return losses.detach()
+
+    workload.begin_epoch()
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    for step in range(3):
+        workload.load_batch(step)
+        optimizer.step(passed)
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter, before[name]) == name.endswith("bias")
+
+
+def test_a_frozen_bias_is_no_part_of_the_implicit_problem() -> None:
+    """IB's step with a frozen bias is that of ImplicitSGD, which knows frozen biases."""
+    task = task_with(frozen)
+    workload = task.workload(seeds=[1], batch_size=48, values={}, device=CPU, way="bridged")
+    model = workload.model()
+    optimizer = build_optimizer(model, [Member("ib", 0.5)])
+    torch.manual_seed(1)
+    alone = frozen()
+    sgd = ImplicitSGD(alone, lr=0.5)
+    x, y = task.data().train
+
+    def passed() -> Tensor:
+        losses = workload.losses(model)
+        losses.sum().backward()
+        return losses.detach()
+
+    workload.begin_epoch()
+    for _ in range(3):
+        workload.load_batch(0)
+        optimizer.step(passed)
+        sgd.zero_grad()
+        F.cross_entropy(alone(x), y).backward()
+        sgd.step()
+    for (_, ours), theirs in zip(model.named_parameters(), alone.parameters(), strict=True):
+        torch.testing.assert_close(ours[0], theirs, rtol=1e-5, atol=1e-6)
+
+
+def inside() -> nn.Module:
+    return nn.Sequential(ImplicitLinear(16, 8, "linear"), nn.Tanh(), nn.Linear(8, 3))
+
+
+def changed_afterwards() -> nn.Module:
+    class Cooled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.output = ImplicitLinear(16, 3, "linear")
+
+        def forward(self, x: Tensor) -> Tensor:
+            out: Tensor = self.output(x)
+            return out / 2
+
+    return Cooled()
+
+
+def used_twice() -> nn.Module:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.mixed = ImplicitLinear(16, 16, "linear")
+
+        def forward(self, x: Tensor) -> Tensor:
+            out: Tensor = self.mixed(torch.tanh(self.mixed(x)))
+            return out
+
+    return Twice()
+
+
+@pytest.mark.parametrize("model", [inside, changed_afterwards, used_twice])
+@pytest.mark.parametrize("rates", [(0.1,), (0.1, 0.2)])
+def test_only_the_models_output_is_solved_under_its_loss(
+    model: Callable[[], nn.Module], rates: tuple[float, ...]
+) -> None:
+    with pytest.raises((IBError, AssertionError), match="is not what the model returns"):
+        swept(task_with(model), "ib_plus", rates=rates)
+    swept(task_with(model), "ib", rates=rates)
+
+
+def test_an_output_that_is_only_looked_at_differently_is_solved() -> None:
+    model = nn.Sequential(ImplicitLinear(16, 6, "relu"), ImplicitLinear(6, 3, "linear"))
+    swept(task_with(lambda: nn.Sequential(model, nn.Identity(), nn.Flatten())), "ib_plus")
+
+
+def smooth_rows() -> Data:
+    data = rows()
+    x, y = data.train
+    return Data(train=(x, F.one_hot(y, 3) * 0.7 + 0.1))
+
+
+def test_soft_targets_are_refused_at_the_first_step_of_ib_plus() -> None:
+    def model() -> nn.Module:
+        return ImplicitLinear(16, 3, "linear")
+
+    task = task_with(model, data=smooth_rows)
+    for rates in ((0.1,), (0.1, 0.2)):
+        with pytest.raises((IBError, AssertionError), match="ib_plus needs a plain"):
+            swept(task, "ib_plus", rates=rates)
+        swept(task, "ib", rates=rates)
+
+
+def test_a_loss_is_torchs_plain_one_only_if_all_its_arguments_are() -> None:
+    class Other(nn.CrossEntropyLoss):
+        pass
+
+    assert name_of_loss(nn.CrossEntropyLoss()) == "cross_entropy"
+    assert name_of_loss(nn.MSELoss()) == "squared_error"
+    for changed in (
+        nn.CrossEntropyLoss(ignore_index=0),
+        nn.CrossEntropyLoss(weight=torch.ones(3)),
+        nn.CrossEntropyLoss(label_smoothing=0.1),
+        nn.CrossEntropyLoss(reduction="sum"),
+        nn.MSELoss(reduction="sum"),
+        Other(),
+    ):
+        assert name_of_loss(changed) is None
+
+
+# --- Parameters that some steps do not use
+
+
+def losses_of(
+    task: Task, method: str, factory: Any = None, seen: list[Tensor] | None = None, **more: Any
+) -> list[float]:
+    """Return the losses of eight steps of one model alone, the middle weights after each seen."""
+    way = "bridged" if factory is None else "plain"
+    workload = task.workload(seeds=[1], batch_size=48, values={}, device=CPU, way=way)
+    model = workload.model()
+    member = Member(method, 0.1, factory=factory, **more)
+    optimizer = build_optimizer(model, [member], way="plain")
+    found = []
+    middle = dict(model.named_parameters())["middle.weight"]
+
+    def passed() -> Tensor:
+        losses = workload.losses(model)
+        losses.sum().backward()
+        found.append(losses.item())
+        return losses.detach()
+
+    workload.begin_epoch()
+    for _ in range(8):
+        workload.load_batch(0)
+        optimizer.step(passed)
+        if seen is not None:
+            seen.append(middle.detach().clone())
+    return found
+
+
+def torchs(factory: Callable[[list[nn.Parameter]], Any], clip: float) -> list[float]:
+    """Return the losses of anybody's loop."""
+    torch.manual_seed(1)
+    model = Now((1, 4, 5, 7))
+    parameters = list(model.parameters())
+    optimizer, found = factory(parameters), []
+    x, y = rows().train
+    for _ in range(8):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(parameters, clip)
+        optimizer.step()
+        found.append(loss.item())
+    return found
+
+
+SKIPPING = {
+    "eb": lambda p: torch.optim.SGD(p, lr=0.1),
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    "adam": lambda p: torch.optim.Adam(p, lr=0.1),
+    "nadam": lambda p: torch.optim.NAdam(p, lr=0.1),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, lr=0.1),
+}
+
+
+@pytest.mark.parametrize("method", SKIPPING)
+@pytest.mark.parametrize("clip", [1e9, 0.3])
+def test_a_parameter_without_a_gradient_is_skipped_as_torch_does(method: str, clip: float) -> None:
+    ours = losses_of(task_with(lambda: Now((1, 4, 5, 7))), method, clip=clip)
+    assert ours == pytest.approx(torchs(SKIPPING[method], clip), rel=2e-5)
+
+
+def test_a_ridge_moves_only_what_had_a_gradient() -> None:
+    def sgd(parameters: list[nn.Parameter]) -> Any:
+        return torch.optim.SGD(parameters, lr=0.1, weight_decay=0.5)
+
+    ours = losses_of(task_with(lambda: Now((1, 4, 5, 7))), "eb", mu=0.5)
+    assert ours == pytest.approx(torchs(sgd, 1e9), rel=2e-5)
+
+
+def test_a_stale_gradient_is_no_part_of_a_torch_optimizers_clip() -> None:
+    task = task_with(lambda: Now((1, 4, 5, 7)))
+    ours = losses_of(task, "sgd", torch.optim.SGD, clip=0.3)
+    assert ours == pytest.approx(torchs(SKIPPING["eb"], 0.3), rel=2e-5)
+
+
+@pytest.mark.parametrize(
+    "method", ["muon", "prodigy", "schedule_free", "momo", "lion", "ib_momentum"]
+)
+def test_every_method_leaves_an_unused_parameter_where_it_is(method: str) -> None:
+    def model() -> nn.Module:
+        net = Now((1, 2, 6))
+        net.first = ImplicitLinear(16, 8, "relu")
+        return net
+
+    seen: list[Tensor] = []
+    losses_of(task_with(model), method, seen=seen)
+    moved = [not torch.equal(one, other) for one, other in pairwise(seen)]
+    assert moved == [True, False, False, False, True, False, False]
