@@ -301,38 +301,35 @@ LOOKED_AT, ROUNDING = 8, 1e-5
 
 
 def check_means(task: Task, model: nn.Module, rows: Rows) -> None:
-    """Refuse a loss that is no mean over rows, and a metric that is no share.
+    """Refuse a loss that grows with the number of rows, and a metric that is no share.
 
-    Batches and evaluations are of any size, and weigh a loss by its rows: of some rows together it
-    must be the mean of what it is of their parts. One that draws at random, or breaks on so few
+    Batches and evaluations are of any size: of the same rows twice a loss must be what it is of
+    them once, as every mean is, weighted ones too. One that draws at random, or breaks on so few
     rows, cannot be looked at.
     """
     x, y = rows.take(evenly(len(rows), LOOKED_AT).to(rows.y.device))
     output, count = model.eval()(*x), len(y)
 
-    def loss(start: int, stop: int) -> float:
-        def some(part: Any) -> Any:
-            return part[start:stop] if isinstance(part, Tensor) and part.dim() else part
+    def loss(times: int) -> float:
+        def repeated(part: Any) -> Any:
+            of_rows = isinstance(part, Tensor) and part.dim() and len(part) == count
+            return torch.cat([part] * times) if of_rows else part
 
         with suppress(Exception), warnings.catch_warnings(action="ignore"):
-            return float(task.loss(tree_map(some, output), y[start:stop]))
+            return float(task.loss(tree_map(repeated, output), repeated(y)))
         return math.nan
 
     if task.metric is not None:
         check_share(task, _share_or_none(task.metric, output, y), members=0)
-    whole = loss(0, count)
+    once, twice = loss(1), loss(2)
     leaves = [part for part in tree_leaves(output) if isinstance(part, Tensor) and part.dim()]
-    if whole != loss(0, count) or any(len(part) != count for part in leaves):
+    if once != loss(1) or any(len(part) != count for part in leaves):
         return
-    for cut in {1, count // 2} - {0, count}:
-        parts = loss(0, cut), loss(cut, count)
-        mean = (parts[0] * cut + parts[1] * (count - cut)) / count
-        if abs(whole - mean) > ROUNDING * max(map(abs, (whole, *parts))):
-            raise MisuseError(
-                f"The loss of {task.name or 'the task'} must be the mean over rows: of {count} "
-                f"rows together it is {whole:.6g}, and {mean:.6g} is the mean of their parts. "
-                "Return the mean of every row's own loss (reduction='none', then .mean())."
-            )
+    if abs(once - twice) > ROUNDING * max(abs(once), abs(twice)):
+        raise MisuseError(
+            f"The loss of {task.name or 'the task'} must be a mean over rows: of {count} rows it "
+            f"is {once:.6g}, and {twice:.6g} of the same rows twice. Return a mean, not a sum."
+        )
 
 
 def _share_or_none(metric: Any, output: Any, y: Tensor) -> Any:
