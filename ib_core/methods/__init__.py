@@ -30,6 +30,7 @@ from ib_core.methods.base import (
     Member,
     Method,
     Schedule,
+    stayed_at_zero,
 )
 from ib_core.methods.catalogue import METHODS, place
 from ib_core.methods.names import find_method, method_of_class, split_name, torch_optimizers
@@ -61,6 +62,7 @@ __all__ = [
     "padding",
     "place",
     "split_name",
+    "stayed_at_zero",
     "torch_optimizers",
 ]
 

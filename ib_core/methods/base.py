@@ -22,6 +22,11 @@ OF_EVERY_METHOD: dict[str, Option] = {
 }
 
 
+def stayed_at_zero(theta: float | None, restarts: int) -> bool:
+    """Return whether restarts (App. C) left a network of norm `theta` at zero: it is broken."""
+    return restarts > 0 and theta == 0
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """What a rate is multiplied by as training goes on, an option of every method.
