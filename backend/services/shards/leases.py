@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.orm import Session
 
 from backend.db import changed_rows, clock, database_time
-from backend.models import ShardRow, ShardState, TrialRow
+from backend.models import AGENTS, ShardRow, ShardState, TrialRow
 from backend.schemas import TrialState
 from backend.services.shards.planning import (
     cancel_unwanted_in,
@@ -27,6 +27,7 @@ from backend.services.trials import (
     result_columns,
     spec_of,
     store_recordings,
+    want_recordings,
     wishes,
 )
 from backend.settings import get_settings
@@ -113,7 +114,8 @@ def _start_trials(session: Session, shard_id: int) -> tuple[ClaimedTrial, ...]:
     )
     wanted = wishes(session, trial_ids=[row.id for row in found])
     return tuple(
-        ClaimedTrial(row.id, row.fingerprint, spec_of(row), wanted.get(row.id, ())) for row in found
+        ClaimedTrial(row.id, row.fingerprint, spec_of(row), tuple(sorted(wanted.get(row.id, ()))))
+        for row in found
     )
 
 
@@ -186,6 +188,9 @@ def _store_results(session: Session, claim: Claim, finished: Mapping[int, TrialR
     _store_curves(session, {id: list(ours[id].curve) for id in unfinished})
     recorded = {id: found for id in unfinished if (found := ours[id].recording) is not None}
     store_recordings(session, recorded)
+    if claim.device != AGENTS:  # a sweep that came while they trained may want more of them
+        needs = session.scalar(select(ShardRow.needs).where(ShardRow.id == claim.shard_id))
+        want_recordings(session, needs=dict.fromkeys(unfinished, needs), device=claim.device)
     return set(unfinished)
 
 
