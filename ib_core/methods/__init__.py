@@ -33,7 +33,13 @@ from ib_core.methods.base import (
     stayed_at_zero,
 )
 from ib_core.methods.catalogue import METHODS, place
-from ib_core.methods.names import find_method, method_of_class, split_name, torch_optimizers
+from ib_core.methods.names import (
+    find_method,
+    method_of_class,
+    sayable,
+    split_name,
+    torch_optimizers,
+)
 
 if TYPE_CHECKING:
     from torch import nn
@@ -61,6 +67,7 @@ __all__ = [
     "method_of_class",
     "padding",
     "place",
+    "sayable",
     "split_name",
     "stayed_at_zero",
     "torch_optimizers",

@@ -50,9 +50,7 @@ def _found(name: str, _count: int, _own: Method | None) -> Method:
     method = _base(match["base"])
     if match["options"] is None:
         return method
-    hidden = OF_A_SWEEP if method.factory is None else ()
-    own = {name: option for name, option in method.options.items() if name not in hidden}
-    taken = {**own, **OF_EVERY_METHOD}
+    taken = {**sayable(method), **OF_EVERY_METHOD}
     given = _pairs(match["options"], name)
     try:
         values = read_options(taken, given, match["base"], typed=True)
@@ -62,6 +60,12 @@ def _found(name: str, _count: int, _own: Method | None) -> Method:
     said = {name: value for name, value in values.items() if value != taken[name].default}
     schedule, rest = split_schedule(values)
     return method.saying(rest, schedule, canonical_name(match["base"], said))
+
+
+def sayable(method: Method) -> dict[str, Option]:
+    """Return the options of its own that a method's name may say."""
+    hidden = OF_A_SWEEP if method.factory is None else ()
+    return {name: option for name, option in method.options.items() if name not in hidden}
 
 
 def split_name(name: str) -> tuple[str, dict[str, Value]]:

@@ -226,6 +226,7 @@ def read_options(options: "Options | Mapping[str, Any] | None") -> Options:
     if isinstance(given.get("decay"), Mapping):
         given["decay"] = Decay(**given["decay"])
     given["validation"] = given.get("validation") or None
+    given["restart"] = bool(given.get("restart"))  # off is None in a list
     return Options(**given, own=tuple(sorted(own.items())))
 
 
