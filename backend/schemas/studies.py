@@ -113,9 +113,7 @@ class StudyRead(Output):
     )
     total: int = Field(0, description="Number of trials.")
     sweep_ids: list[int] = Field(default_factory=list)
-    picture: str = Field(
-        "", description="The view its preset is made for, known by the preset's tags; empty: none."
-    )
+    picture: str = Field("", description="The view that its preset is made for; empty: none.")
     spark: list[Spark] = Field(
         default_factory=list, description="Filled only when asked for with `spark=true`."
     )
