@@ -165,6 +165,11 @@ class Method:
         """Whether the batch rule (own or share) matters."""
         return self.implicit
 
+    @property
+    def remembers(self) -> bool:
+        """Whether it goes on from what it keeps of earlier steps, as far as is known."""
+        return self.factory is not None or (self.copies > 0 and not self.exact)
+
     def saying(self, values: Mapping[str, Any], schedule: Schedule, name: str) -> Method:
         """Return this method with some options said."""
         said = copy(self)

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from ib_core.errors import IBError
+from ib_core.methods import METHODS
 from ib_core.sweep import plan_shards
 from ib_core.sweep.bodies import specs_of
 from ib_core.sweep.request import SETTINGS, command_words, read_body
@@ -172,3 +173,13 @@ def test_a_search_in_place_of_a_presets_rates_has_one_limit():
     assert len({(spec.task, spec.options.width) for spec in found}) > 2
     assert sum(spec.search.most for spec in found) == 1001
     assert all(spec.search.most >= spec.size for spec in found)
+
+
+@pytest.mark.parametrize("method", ["momentum", "ib_momentum", "schedule_free", "torch.optim.SGD"])
+def test_restarts_are_refused_to_methods_that_remember_earlier_steps(method):
+    with pytest.raises(IBError, match="remembers of earlier steps") as refused:
+        specs_of({**GRID, "methods": ["eb", method], "mu": 0.1, "options": {"restart": True}})
+    assert refused.value.field == "options.restart"
+    forgetful = [name for name, one in METHODS.items() if not one.remembers]
+    assert forgetful == ["eb", "ib", "ib_plus", "isgd", "sps", "ngn", "proxprop"]
+    specs_of({**GRID, "methods": forgetful, "mu": 0.1, "options": {"restart": True}})
