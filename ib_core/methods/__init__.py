@@ -32,7 +32,7 @@ from ib_core.methods.base import (
     Schedule,
     stayed_at_zero,
 )
-from ib_core.methods.catalogue import METHODS, place
+from ib_core.methods.catalogue import METHODS, place, steps_plainly
 from ib_core.methods.names import (
     find_method,
     method_of_class,
@@ -70,6 +70,7 @@ __all__ = [
     "sayable",
     "split_name",
     "stayed_at_zero",
+    "steps_plainly",
     "torch_optimizers",
 ]
 

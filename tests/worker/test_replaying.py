@@ -26,11 +26,13 @@ from worker.reporter import StopFlag, Stopped
 WORKER = Worker("one", "host", 1, "cpu")
 
 
-def trained(record: tuple[str, ...] = ()) -> dict[tuple[str, float], int]:
+def trained(
+    record: tuple[str, ...] = (), methods: tuple[str, ...] = ("eb", "ib")
+) -> dict[tuple[str, float], int]:
     """Train EB and IB at two rates for real; return the trials' ids."""
     with transaction() as session:
         made = submit(
-            session, methods=("eb", "ib"), learning_rates=(1.0, 3.0), seeds=(1,), record=record
+            session, methods=methods, learning_rates=(1.0, 3.0), seeds=(1,), record=record
         )
         found = {}
         for shard_id in made.shard_ids:
@@ -233,3 +235,13 @@ def test_a_replay_that_failed_is_asked_for_again(database, quick) -> None:
     assert waiting() == {trial_id}
     with reading() as session:
         assert session.get_one(RecordingRow, trial_id).error is None
+
+
+def test_a_rate_that_is_no_step_size_is_not_compared_with(database, quick) -> None:
+    ids = trained(("norms", "sharpness"), methods=("eb", "sps"))
+    plain, ceiling = answer(ids["eb", 1.0]), answer(ids["sps", 1.0])
+    assert set(plain.rates) == {1.0}
+    assert len(ceiling.rates) == len(ceiling.steps)
+    assert set(ceiling.rates) == {None}
+    assert ceiling.sharpness
+    assert ["2/rate" in " ".join(one.story) for one in (plain, ceiling)] == [True, False]

@@ -17,7 +17,7 @@ from backend.errors import InvalidInput, NotFound
 from backend.models import CurveRow, RecordingRow, ShardState, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import BesideRead, CurvePointRead, CurveRead, RecordingRead
 from backend.services.trials.rows import COUNTED, OF_A_METHOD, chunks
-from ib_core.methods import OF_EVERY_METHOD, split_name
+from ib_core.methods import OF_EVERY_METHOD, split_name, steps_plainly
 from ib_core.sweep import ENGINE_VERSION, CurvePoint, Recording, recording_answer, tell
 
 COLUMNS = (
@@ -343,11 +343,13 @@ def recording(session: Session, *, trial_id: int, rows: int | None = None) -> Re
     if row.data is None:
         return RecordingRead(**about)
     whole = Recording.from_bytes(row.data)
-    story = tell(whole, trial.diverged_at_step)
-    shown = whole if rows is None else whole.thin(rows)
+    story = tell(whole, trial.diverged_at_step, method=trial.method)
+    shown = recording_answer(whole if rows is None else whole.thin(rows))
+    if not steps_plainly(trial.method):
+        shown["rates"] = [None] * len(shown["steps"])
     return RecordingRead(
         **about,
-        **recording_answer(shown),
+        **shown,
         total=len(whole.rows),
         stored_bytes=len(row.data),
         story=list(story.sentences),
