@@ -2,8 +2,9 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import select, update
@@ -216,8 +217,12 @@ def dry_run(session: Session, *, spec: SweepSpec) -> DryRunRead:
     ]
     planned = shards.shards_for(new, device=spec.device)
     again = _to_replay(session, spec, grid, states)
+    # What a trial takes alone depends on neither rate nor seed.
+    alone = Counter(replace(trial, lr=1.0, seed=1) for trial in again)
     replayed = REPLAY_RUNS * sum(
-        one.seconds for trial in again for one in shards.shards_for([trial], device=spec.device)
+        count * one.seconds
+        for trial, count in alone.items()
+        for one in shards.shards_for([trial], device=spec.device)
     )
     live = workers.live_by_device(session)
     longer = _most(spec) / spec.size  # the next rounds of a search train the like
@@ -245,8 +250,7 @@ def _to_replay(
     done = [a for a in grid.addresses if spec.record and states.get(a) in trials.COUNTED]
     ids = trials.ids_at(session, done)
     lacking = set(trials.unrecorded(session, dict.fromkeys(ids.values(), spec.record)))
-    found = zip(grid.addresses, grid.trials, strict=True)
-    return [trial for address, trial in found if ids.get(address) in lacking]
+    return [t for a, t in zip(grid.addresses, grid.trials, strict=True) if ids.get(a) in lacking]
 
 
 def _missing(session: Session, new: Sequence[TrialSpec]) -> list[str]:
