@@ -386,8 +386,8 @@ def _beside(session: Session, trial: TrialRow) -> list[BesideRead]:
 
 def _shared(options: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return what options say besides what is a method's own; what is not set says nothing."""
-    said = {name: value for name, value in (options or {}).items() if name not in OF_A_METHOD}
-    return {name: value for name, value in said.items() if value is not None and value is not False}
+    said = {name: v for name, v in (options or {}).items() if v is not None and v is not False}
+    return {name: said[name] for name in said.keys() - OF_A_METHOD}
 
 
 def _schedule(method: str) -> dict[str, Any]:
