@@ -114,13 +114,16 @@ def submit(
     """Submit a sweep to a server, and follow it."""
     from uuid import uuid4
 
+    from backend.client import calls
     from ib_core.sweep.request import read_body
 
     body = read_body(asked, typed=True)
     url = server or _local_server()
     with sentences(), connect(url, token) as client:
         sweep = client.submit(study or _name(body), body, idempotency_key=f"submit-{uuid4()}")
-        typer.echo(f"{_receipt(sweep)}: {url.rstrip('/')}/studies/{sweep.study_id}")
+        picture = client.send(calls.study(sweep.study_id)).picture
+        view = f"?view={picture}" if picture else ""
+        typer.echo(f"{_receipt(sweep)}: {url.rstrip('/')}/studies/{sweep.study_id}{view}")
         for missing in sweep.waiting_for:
             typer.echo(f"It is {missing.sentence}", err=True)
         if wait:

@@ -171,6 +171,8 @@ def _prepared(engine: Engine, payload: SweepCreate) -> submission.Request:
 def _submitted(found: submission.Submission, queue: Queue, response: Response) -> SweepSubmitted:
     if not announce(queue, found.shard_ids):
         found.sweep.messages.append(BROKER_AWAY)
+    if found.records:
+        announce_errands(queue.announce_replays)
     response.headers["Location"] = f"/api/sweeps/{found.sweep.id}"
     return found.sweep
 

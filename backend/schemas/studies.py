@@ -124,9 +124,7 @@ class StudyRead(Output):
     )
     total: int = Field(0, description="Number of trials.")
     sweep_ids: list[int] = Field(default_factory=list)
-    picture: str = Field(
-        "", description="The view its preset is made for, known by the preset's tags; empty: none."
-    )
+    picture: str = Field("", description="The view that its preset is made for; empty: none.")
     spark: list[Spark] = Field(
         default_factory=list, description="Filled only when asked for with `spark=true`."
     )
@@ -389,7 +387,8 @@ class DryRunRead(Output):
     trials: int = Field(description="Number of trials of the grid.")
     at_most: bool = Field(False, description="Whether a search may do with fewer.")
     reused: int = Field(description="Of these, already known.")
-    shards: int = Field(description="Pieces of work for the workers.")
+    replays: int = Field(0, description="Of these, trained again alone to be recorded.")
+    shards: int = Field(description="Pieces of work for the workers, replays included.")
     cost_seconds: float = Field(description="Forecast of one worker's time.")
     memory_bytes: int = Field(0, description="Forecast of the largest shard.")
     sweeps: int = Field(1, description="Number of sweeps (a preset may hold several).")

@@ -153,7 +153,9 @@ class RecordingRead(Output):
     layers: list[str] = Field([], description="Input to output.")
     steps: list[int] = Field([], description="One a row, rising from 0.")
     losses: list[Number] = Field([], description="Of each step's batch, before the step.")
-    rates: list[Number] = Field([], description="At each step.")
+    rates: list[Number] = Field(
+        [], description="At each step; null for methods that do not step plainly by it."
+    )
     weights: Layered = Field([], description="Norms after the step, a list a layer.")
     gradients: Layered = Field([], description="Norms of the loss's gradient before the step.")
     moves: Layered = Field([], description="Norms of the step.")

@@ -55,10 +55,12 @@ class Submission:
     Attributes:
         sweep: The answer.
         shard_ids: What to announce.
+        records: Whether replays may have been asked for.
     """
 
     sweep: SweepSubmitted
     shard_ids: list[int]
+    records: bool = False
 
 
 def submit(
@@ -117,6 +119,7 @@ def submit(
             sweep_ids=[one.sweep.id for one in stored],
         ),
         shard_ids=[shard for one in stored for shard in one.shard_ids],
+        records=any(spec.record for spec in request.specs),
     )
 
 
@@ -238,6 +241,7 @@ def _forecast(session: Session, body: Mapping[str, Any]) -> DryRunRead:
         trials=sum(one.trials for one in forecasts),
         at_most=any(one.at_most for one in forecasts),
         reused=sum(one.reused for one in forecasts),
+        replays=sum(one.replays for one in forecasts),
         shards=sum(one.shards for one in forecasts),
         cost_seconds=sum(one.cost_seconds for one in forecasts),
         memory_bytes=max(one.memory_bytes for one in forecasts),

@@ -30,13 +30,22 @@ from ib_core.methods.base import (
     Member,
     Method,
     Schedule,
+    stayed_at_zero,
 )
-from ib_core.methods.catalogue import IMPORTED_LOOK, METHODS, method_look, place, series_look
+from ib_core.methods.catalogue import (
+    IMPORTED_LOOK,
+    METHODS,
+    method_look,
+    place,
+    series_look,
+    steps_plainly,
+)
 from ib_core.methods.names import (
     canonical_name,
     find_method,
     method_of_class,
     optimizer_method,
+    sayable,
     split_name,
     torch_optimizers,
 )
@@ -71,8 +80,11 @@ __all__ = [
     "optimizer_method",
     "padding",
     "place",
+    "sayable",
     "series_look",
     "split_name",
+    "stayed_at_zero",
+    "steps_plainly",
     "torch_optimizers",
 ]
 

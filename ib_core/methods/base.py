@@ -23,6 +23,11 @@ OF_EVERY_METHOD: dict[str, Option] = {
 }
 
 
+def stayed_at_zero(theta: float | None, restarts: int) -> bool:
+    """Return whether restarts (App. C) left a network of norm `theta` at zero: it is broken."""
+    return restarts > 0 and theta == 0
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """What a rate is multiplied by as training goes on, an option of every method.
@@ -164,6 +169,11 @@ class Method:
     def solves_rows(self) -> bool:
         """Whether the batch rule (own or share) matters."""
         return self.implicit
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it goes on from what it keeps of earlier steps, as far as is known."""
+        return self.factory is not None or (self.copies > 0 and not self.exact)
 
     def saying(self, values: Mapping[str, Any], schedule: Schedule, name: str) -> Method:
         """Return this method with some options said."""

@@ -256,6 +256,16 @@ for _name, _method in METHODS.items():
     _method.name = _name
 
 
+def steps_plainly(method: str) -> bool:
+    """Return whether a method, given by name, steps by its rate times a gradient, solved or not.
+
+    Only then is 2/rate the sharpness above which explicit steps grow: to others the rate is a
+    ceiling or a scale, momentum moves the bound, and of anybody's own optimizer nothing is known.
+    """
+    base = method.partition("(")[0]
+    return base in METHODS and METHODS[base].step == "plain"
+
+
 def place(method: str) -> int:
     """Return a method's place in legends and tables; those that nobody knows come last."""
     return list(METHODS).index(method) if method in METHODS else len(METHODS)

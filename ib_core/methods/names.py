@@ -50,9 +50,7 @@ def _found(name: str, _count: int, _own: Method | None) -> Method:
     method = _base(match["base"])
     if match["options"] is None:
         return method
-    hidden = OF_A_SWEEP if method.factory is None else ()
-    own = {name: option for name, option in method.options.items() if name not in hidden}
-    taken = {**own, **OF_EVERY_METHOD}
+    taken = {**sayable(method), **OF_EVERY_METHOD}
     given = _pairs(match["options"], name)
     try:
         values = read_options(taken, given, match["base"], typed=True)
@@ -95,6 +93,12 @@ def _unmakable(method: Method) -> str | None:
         else:
             return None
     return sentence
+
+
+def sayable(method: Method) -> dict[str, Option]:
+    """Return the options of its own that a method's name may say."""
+    hidden = OF_A_SWEEP if method.factory is None else ()
+    return {name: option for name, option in method.options.items() if name not in hidden}
 
 
 def split_name(name: str) -> tuple[str, dict[str, Value]]:

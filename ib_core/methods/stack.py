@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ib_core.errors import MisuseError, lookup
 from ib_core.kernels import on_device, solved_layer
 from ib_core.layers import ImplicitLayer, Record, merge
-from ib_core.methods.base import CONSTANT, Member
+from ib_core.methods.base import CONSTANT, Member, stayed_at_zero
 from ib_core.methods.catalogue import METHODS
 from ib_core.methods.mover import Mover, Plain, Step, check_output, method_of, mover_kind, runs_of
 from ib_core.methods.proximal import solved_rows
@@ -240,8 +240,8 @@ class StackOptimizer:
         """Return which members a restart has left at theta = 0."""
         if not self.restarts.any():
             return [False] * len(self.members)
-        still: list[bool] = (global_norm(self.slots.theta_norms()) == 0).tolist()
-        return [zero and bool(count) for zero, count in zip(still, self.restarts, strict=True)]
+        sizes = global_norm(self.slots.theta_norms()).tolist()
+        return [stayed_at_zero(*one) for one in zip(sizes, self.restarts.tolist(), strict=True)]
 
     def solved(self, layer: ImplicitLayer, record: Record) -> Tensor:
         """Return the alphas that a record gives at the coming step; the record stays as it is."""

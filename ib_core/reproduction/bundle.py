@@ -22,7 +22,8 @@ from typing import Any
 from filelock import FileLock
 
 from ib_core.errors import CorruptData, IBError, InvalidSpec
-from ib_core.reproduction.studies import FORMAT, Body, Study, read_list, read_studies
+from ib_core.methods import stayed_at_zero
+from ib_core.reproduction.studies import FORMAT, Study, read_list, read_studies, study_content
 from ib_core.sweep import (
     ENGINE_VERSION,
     CurvePoint,
@@ -179,7 +180,7 @@ class Bundle:
             if self._path(task, JOURNAL).exists() or not self._path(task, PACKED).exists():
                 _write(self._path(task, PACKED), results)
                 self._path(task, JOURNAL).unlink(missing_ok=True)
-        held = [_study_content(study) for study in studies if self.results_of(study)]
+        held = [study_content(study) for study in studies if self.results_of(study)]
         content = json.dumps({"format": FORMAT, "studies": held}, indent=1)
         _replace(self.folder / STUDIES, (content + "\n").encode())
 
@@ -272,22 +273,13 @@ def _replace(path: Path, content: bytes) -> None:
     partial.replace(path)
 
 
-def _study_content(study: Study) -> dict[str, Any]:
-    bodies: list[Body] = [portion.body for portion in study.portions]
-    return {
-        "name": study.name,
-        "title": study.title,
-        "question": study.question,
-        "preset": study.preset,
-        "sweeps": bodies,
-    }
-
-
 NUMBERS = ("initial_loss", "train_loss", "test_loss", "train_accuracy", "test_accuracy")
 COLUMNS = ("step", "epoch", "train_loss", "test_loss", "train_accuracy", "test_accuracy")
 LOSSES = ("initial_loss", "train_loss", "test_loss")
 #: Of trials that hold rows out; others say nothing of them.
 HELD_OUT = ("validation_loss", "validation_accuracy")
+#: Of trials that restart (App. C).
+RESTARTED = ("restarts", "at_zero")
 #: What a setting must be for trials to be compared, counted and told apart.
 SETTINGS: dict[str, type | UnionType] = {
     **dict.fromkeys(("task", "profile", "method", "activation"), str),
@@ -308,6 +300,7 @@ def encode(result: TrialResult) -> str:
         "outcome": result.outcome.value,
         **{name: _short(getattr(result, name), 9) for name in NUMBERS},
         **{n: _short(v, 9) for n in HELD_OUT if (v := getattr(result, n)) is not None},
+        **{n: getattr(result, n) for n in RESTARTED if result.spec.options.restart},
         "seconds": _short(result.seconds, 4),
         "curve": _columns(result.curve),
         "record": result.record,
@@ -363,7 +356,17 @@ def _result(content: Any) -> TrialResult:
         curve=_points(content["curve"]),
         fingerprint=content["fingerprint"],
         record=content["record"],
+        **_restarted(content),
     )
+
+
+def _restarted(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a line's count of restarts; one of an older version has it in its record alone."""
+    if "restarts" in content:
+        return {"restarts": int(content["restarts"]), "at_zero": bool(content["at_zero"])}
+    noted = content["record"].get("theorem", {"theta": [None], "restarts": [0]})
+    count = int(noted["restarts"][-1])
+    return {"restarts": count, "at_zero": stayed_at_zero(noted["theta"][-1], count)}
 
 
 def _short(value: float | None, digits: int) -> float | None:

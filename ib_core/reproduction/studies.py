@@ -74,6 +74,18 @@ class Study:
             yield from portion.trials()
 
 
+def study_content(study: Study) -> dict[str, Any]:
+    """Return a study as a bundle's list has it."""
+    bodies: list[Body] = [portion.body for portion in study.portions]
+    return {
+        "name": study.name,
+        "title": study.title,
+        "question": study.question,
+        "preset": study.preset,
+        "sweeps": bodies,
+    }
+
+
 def read_list(path: Path) -> list[Any]:
     """Return a bundle's list of studies as it is written, once its format is known to be ours.
 

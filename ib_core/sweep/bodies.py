@@ -6,15 +6,17 @@ methods of one sweep: rates and schedules do not split a stack.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from math import prod
 from typing import Any
 
 from ib_core.errors import InvalidSpec, UnknownName, lookup
-from ib_core.methods import OF_EVERY_METHOD, find_method, split_name
+from ib_core.methods import OF_EVERY_METHOD, find_method, sayable, split_name
 from ib_core.options import Option
 from ib_core.sweep import request
 from ib_core.sweep.presets import PRESETS
+from ib_core.sweep.search import MOST
 from ib_core.sweep.settings import SETTINGS
 from ib_core.sweep.spec import COMMON_OPTIONS, MOST_TRIALS, SweepSpec
 from ib_core.sweep.values import InPart, refuse_repeats
@@ -59,7 +61,9 @@ def specs_of(body: Mapping[str, Any], *, typed: bool = False) -> tuple[SweepSpec
             field="options.validation",
         )
     sweeps = map(request.read_body, preset.sweeps(given.get("profile", "text")))
-    return tuple(spec for sweep in sweeps for spec in _varied(beside(sweep, given), typed))
+    found = [spec for sweep in sweeps for spec in _varied(beside(sweep, given), typed)]
+    # A search that replaces the preset's rates has one limit for all of its sweeps.
+    return _sharing(found, given.get("learning_rates"))
 
 
 def bodies_of(body: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -83,7 +87,36 @@ def _varied(body: Mapping[str, Any], typed: bool) -> tuple[SweepSpec, ...]:
     first = _spec(bodies[0])
     if (count := first.size * len(bodies)) > MOST_TRIALS:
         raise too_many(body, count, MOST_TRIALS)
-    return (first, *(_spec(one) for one in bodies[1:]))
+    return _sharing([first, *map(_spec, bodies[1:])], body.get("learning_rates"))
+
+
+def _sharing(specs: Sequence[SweepSpec], asked: Any) -> tuple[SweepSpec, ...]:
+    """Return sweeps that search with the trials a request allows shared out among them.
+
+    Each gets its first round, and of what is left as large a part as that round is.
+
+    Raises:
+        InvalidSpec: The limit does not even pay the first rounds.
+    """
+    searches = [spec.search for spec in specs if spec.search is not None]
+    if len(specs) < 2 or len(searches) < len(specs) or not isinstance(asked, Mapping):
+        return tuple(specs)
+    most = asked.get("most", min(sum(one.most for one in searches), int(MOST.high)))
+    first = sum(spec.size for spec in specs)
+    if first > most:
+        raise InvalidSpec(
+            f"The first rounds of all {len(specs)} sweeps take {first:,} trials; most allows "
+            f"{most:,} in all.",
+            field="learning_rates.most",
+            hint="Vary less, ask for fewer methods or seeds, or allow more trials.",
+        )
+    shares = [spec.size + (most - first) * spec.size // first for spec in specs]
+    for place in range(most - sum(shares)):
+        shares[place] += 1
+    return tuple(
+        replace(spec, search=replace(search, most=share))
+        for spec, search, share in zip(specs, searches, shares, strict=True)
+    )
 
 
 def _spec(body: Mapping[str, Any]) -> SweepSpec:
@@ -249,8 +282,7 @@ def _of_a_method(name: str, methods: Sequence[str], task: Task) -> Option:
 
 def _taken(method: str) -> Mapping[str, Option]:
     """Return the options that a method's name may say."""
-    found = find_method(method)
-    return {**OF_EVERY_METHOD, **(found.options if found.factory else {})}
+    return {**OF_EVERY_METHOD, **sayable(find_method(method))}
 
 
 def _with_options(methods: Sequence[str], said: Mapping[str, Sequence[Any]]) -> list[str]:

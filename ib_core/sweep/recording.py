@@ -116,6 +116,11 @@ class Recording:
         """The rates of the rows."""
         return self.rows[:, 2]
 
+    def holds(self, what: Iterable[str]) -> bool:
+        """Return whether all of these, out of `RECORDABLE`, were recorded, as far as they could."""
+        found = {"norms": len(self.layers) > 0, "sharpness": len(self.sharp) > 0}
+        return bool(self.note) or all(found[name] for name in what)
+
     def of_layers(self, what: str) -> Floats:
         """Return one of `OF_LAYER`, [rows, layers]."""
         place = len(OF_ROW) + OF_LAYER.index(what) * len(self.layers)

@@ -6,7 +6,8 @@ and once more with rows of every step around that one. Both change nothing about
 What counts: the loss explodes where `Recording.break_row` says so. The first layer to explode is
 the one whose weights grow fivefold first, or else double, within `QUICK` rows near the break; where
 none do, they grew slowly, and the layer that grew most is named. Sharpness is the last one measured
-before the break, against 2/rate, above which plain gradient steps grow.
+before the break, against 2/rate, above which plain gradient steps grow; of methods that do not step
+plainly nothing is said.
 """
 
 import math
@@ -17,6 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ib_core.errors import MisuseError
+from ib_core.methods import steps_plainly
 from ib_core.sweep.recording import EXPLODED, Floats, Recording, Wish
 from ib_core.sweep.result import SILENT, CurvePoint, Observer, Outcome, TrialResult
 from ib_core.sweep.spec import TrialSpec
@@ -59,7 +61,7 @@ class Story:
         broke_at: The step whose loss exploded for good; None if none did.
         growth: The first layer to explode, or the one that grew most; None if none grew.
         sharpness: The last one before the break, or of all.
-        edge: 2/rate there.
+        edge: 2/rate there; None for a method whose steps are not the rate times a gradient.
     """
 
     sentences: tuple[str, ...]
@@ -74,18 +76,20 @@ class Story:
         return " ".join(self.sentences)
 
 
-def tell(recording: Recording, diverged_at: int | None = None) -> Story:
+def tell(recording: Recording, diverged_at: int | None = None, *, method: str = "eb") -> Story:
     """Return what happened to a trial, as its recording has it.
 
     Args:
         recording: Of the trial.
         diverged_at: The step at which an evaluation found that it had diverged.
+        method: Of the trial; 2/rate means something only to those that step plainly.
     """
     if len(recording.rows) < 2:
         return Story(("Nothing was recorded of its steps.",))
     row = recording.break_row()
     growth = first_to_explode(recording, row)
     sharpness, edge, measured_at = _sharpness(recording, row)
+    edge = edge if steps_plainly(method) else None
     broke_at = None if row is None else int(recording.steps[row])
     sentences = [
         _loss(recording, row, diverged_at),
@@ -340,7 +344,7 @@ def replay_trial(
     if result is None:
         return None
     assert result.recording is not None
-    story = tell(result.recording, diverged_at)
+    story = tell(result.recording, diverged_at, method=trial.method)
     return Replayed(replace(result, recording=None), result.recording, story)
 
 

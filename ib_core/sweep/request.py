@@ -159,7 +159,10 @@ def command_words(body: Mapping[str, Any]) -> list[str]:
         flag = SETTINGS[name].flag
         if name == "task" or not flag:
             continue
-        words += [flag] if value is True else [flag, typed_form(name, value)]
+        if name == "options.restart" and isinstance(value, list):  # its flag takes no value
+            words += ["--vary", f"restart={typed_form(name, value)}"]
+        else:
+            words += [flag] if value is True else [flag, typed_form(name, value)]
     return words
 
 

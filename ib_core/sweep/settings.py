@@ -325,12 +325,15 @@ SETTINGS: dict[str, Setting] = {
             ),
             off=True,
         ),
-        Setting(
-            "options.restart",
-            "Restart from zero outside the level set (App. C); needs mu > 0.",
-            read_restart,
-            _nullable({"type": "boolean"}),
-            "--restart",
+        _family(
+            Setting(
+                "options.restart",
+                "Restart from zero outside the level set (App. C); needs mu > 0.",
+                read_restart,
+                _nullable({"type": "boolean"}),
+                "--restart",
+            ),
+            off=True,
         ),
     )
 }

@@ -228,6 +228,7 @@ def read_options(options: "Options | Mapping[str, Any] | None") -> Options:
     if isinstance(given.get("decay"), Mapping):
         given["decay"] = Decay(**given["decay"])
     given["validation"] = given.get("validation") or None
+    given["restart"] = bool(given.get("restart"))  # off is None in a list
     return Options(**given, own=tuple(sorted(own.items())))
 
 
@@ -375,3 +376,10 @@ def _check_together(spec: "SweepSpec") -> None:
         )
     if spec.options.restart and spec.mu <= 0:
         raise InvalidSpec("Restarts need mu > 0 (App. C).", field="options.restart")
+    for method in spec.methods if spec.options.restart else ():
+        if find_method(method).remembers:
+            raise InvalidSpec(
+                f"Restarts (App. C) begin again at zero, but {method} goes on from what it "
+                "remembers of earlier steps; use methods such as eb and ib, or leave restart out.",
+                field="options.restart",
+            )

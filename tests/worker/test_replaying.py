@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import func, select
 
 from backend.db import clock, reading, transaction
 from backend.errors import Conflict
-from backend.models import RecordingRow, TrialRow
+from backend.models import RecordingRow, ShardState, TrialRow
 from backend.schemas import RecordingRead
-from backend.services import shards, trials
+from backend.services import shards, sweeps, trials
 from backend.services.errands import (
     REPLAYS,
     claim_replay,
@@ -18,18 +19,20 @@ from backend.services.errands import (
 )
 from backend.services.workers import Worker
 from ib_core.sweep import TrialSpec, Wish, run_trials
-from tests.factories import claim, submit
+from tests.factories import claim, result, submit, sweep_spec
 from worker import training
 from worker.reporter import StopFlag, Stopped
 
 WORKER = Worker("one", "host", 1, "cpu")
 
 
-def trained(record: tuple[str, ...] = ()) -> dict[tuple[str, float], int]:
+def trained(
+    record: tuple[str, ...] = (), methods: tuple[str, ...] = ("eb", "ib")
+) -> dict[tuple[str, float], int]:
     """Train EB and IB at two rates for real; return the trials' ids."""
     with transaction() as session:
         made = submit(
-            session, methods=("eb", "ib"), learning_rates=(1.0, 3.0), seeds=(1,), record=record
+            session, methods=methods, learning_rates=(1.0, 3.0), seeds=(1,), record=record
         )
         found = {}
         for shard_id in made.shard_ids:
@@ -159,3 +162,86 @@ def test_only_what_ended_here_can_be_replayed(database, quick) -> None:
         session.get_one(TrialRow, done).engine_version = "0"
         with pytest.raises(Conflict, match="not trained by this engine"):
             request_replay(session, trial_id=done, device="auto", owner_id=None)
+
+
+GRID = {"methods": ("eb", "ib"), "learning_rates": (1.0, 3.0), "seeds": (1,)}
+
+
+def waiting() -> set[int]:
+    """Return the trials whose replays wait for a worker."""
+    query = select(RecordingRow.trial_id).where(RecordingRow.state == ShardState.QUEUED)
+    with reading() as session:
+        return set(session.scalars(query))
+
+
+def test_known_trials_that_a_sweep_wants_recorded_are_replayed(database, quick) -> None:
+    ids = trained()
+    with transaction() as session:
+        plain = sweeps.dry_run(session, spec=sweep_spec(**GRID))
+        wished = sweeps.dry_run(session, spec=sweep_spec(**GRID, record=("sharpness",)))
+        made = submit(session, **GRID, record=("sharpness",))
+    assert (plain.reused, plain.replays, plain.cost_seconds) == (4, 0, 0.0)
+    assert (wished.reused, wished.replays, wished.shards) == (4, 4, 4)
+    assert wished.cost_seconds > 0
+    assert made.sweep.messages == ["4 trials are still to be replayed to be recorded"]
+    assert waiting() == set(ids.values())
+    for trial_id in ids.values():
+        training.replay(trial_id, worker=WORKER, stopping=StopFlag())
+        assert len(answer(trial_id).sharpness) > 1
+    with transaction() as session:
+        again = submit(session, **GRID, record=("norms", "sharpness"))
+        assert sweeps.dry_run(session, spec=sweep_spec(**GRID, record=("norms",))).replays == 0
+    assert (again.sweep.messages, waiting()) == ([], set())
+
+
+def test_what_was_recorded_is_not_replayed_unless_more_is_wished_for(database, quick) -> None:
+    ids = trained(record=("norms",))
+    with transaction() as session:
+        submit(session, **GRID, record=("norms",))
+    assert waiting() == set()
+    with transaction() as session:
+        submit(session, **GRID, record=("norms", "sharpness"))
+    assert waiting() == set(ids.values())
+    with transaction() as session:  # twice asked for is done once
+        submit(session, **GRID, record=("norms", "sharpness"))
+        assert session.scalar(select(func.count()).select_from(RecordingRow)) == 4
+    assert len(answer(ids["eb", 1.0]).weights) == 1  # what there is stays until then
+
+
+def test_a_wish_that_comes_while_a_trial_trains_is_met_by_a_replay(database, quick) -> None:
+    with transaction() as session:
+        made = submit(session, **GRID)
+        taken = [claim(session, shard_id) for shard_id in made.shard_ids]
+    with transaction() as session:
+        late = submit(session, **GRID, record=("norms",))
+        assert late.shard_ids == []
+    assert waiting() == set()
+    with transaction() as session:
+        for one in taken:
+            finished = {trial.id: result(trial) for trial in one.trials}
+            shards.report(session, claim=one, finished=finished)
+    assert waiting() == {trial.id for one in taken for trial in one.trials}
+
+
+def test_a_replay_that_failed_is_asked_for_again(database, quick) -> None:
+    trial_id = trained()["eb", 1.0]
+    one = {"methods": ("eb",), "learning_rates": (1.0,), "seeds": (1,), "record": ("norms",)}
+    with transaction() as session:
+        submit(session, **one)
+        session.get_one(RecordingRow, trial_id).error = "It broke."
+        session.get_one(RecordingRow, trial_id).state = ShardState.FAILED
+    with transaction() as session:
+        submit(session, **one)
+    assert waiting() == {trial_id}
+    with reading() as session:
+        assert session.get_one(RecordingRow, trial_id).error is None
+
+
+def test_a_rate_that_is_no_step_size_is_not_compared_with(database, quick) -> None:
+    ids = trained(("norms", "sharpness"), methods=("eb", "sps"))
+    plain, ceiling = answer(ids["eb", 1.0]), answer(ids["sps", 1.0])
+    assert set(plain.rates) == {1.0}
+    assert len(ceiling.rates) == len(ceiling.steps)
+    assert set(ceiling.rates) == {None}
+    assert ceiling.sharpness
+    assert ["2/rate" in " ".join(one.story) for one in (plain, ceiling)] == [True, False]

@@ -26,13 +26,13 @@ from backend.schemas import (
 from backend.services.analysis.rate_curves import Measure, Plotted, key_fields
 from backend.services.analysis.series import (
     BASELINE,
-    OF_A_METHOD,
     Key,
     baselines,
     labels,
     series_id,
     varied,
 )
+from backend.services.trials import OF_A_METHOD
 from ib_core.errors import IBError
 from ib_core.metrics import (
     KINDS,

@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
+from backend.services.trials import OF_A_METHOD
 from ib_core.errors import IBError
-from ib_core.methods import METHODS, OF_EVERY_METHOD, find_method, place, split_name
+from ib_core.methods import METHODS, OF_EVERY_METHOD, find_method, place, sayable, split_name
 from ib_core.options import Option
 from ib_core.sweep import ENGINE_VERSION, TrialSpec
 from ib_core.sweep.request import typed_form
@@ -16,11 +17,6 @@ from ib_core.tasks import find_task
 
 BASELINE = "eb"
 
-#: Options that belong to one method; EB has none of them and is the baseline all the same.
-OF_A_METHOD = (
-    *(name for method in METHODS.values() for name in method.options),
-    "method_code",
-)
 #: Fields whose absence only means that the method has no use for them.
 METHOD_DEPENDENT = ("batch_rule", *(f"options.{name}" for name in OF_A_METHOD))
 #: Values that go without saying; everywhere else that is nothing at all.
@@ -346,8 +342,7 @@ def _fill_in_methods(flat: Sequence[dict[str, Any]]) -> None:
 def _options(method: str) -> Mapping[str, Option]:
     """Return what can be said about a method; imported runs may be of methods unknown here."""
     with suppress(IBError):
-        found = find_method(method)
-        return {**OF_EVERY_METHOD, **(found.options if found.factory else {})}
+        return {**OF_EVERY_METHOD, **sayable(find_method(method))}
     return OF_EVERY_METHOD
 
 

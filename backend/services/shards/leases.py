@@ -28,6 +28,7 @@ from backend.services.trials import (
     result_columns,
     spec_of,
     store_recordings,
+    want_recordings,
     wishes,
 )
 from backend.settings import get_settings
@@ -127,7 +128,8 @@ def _start_trials(session: Session, shard_id: int) -> tuple[ClaimedTrial, ...]:
     )
     wanted = wishes(session, trial_ids=[row.id for row in found])
     return tuple(
-        ClaimedTrial(row.id, row.fingerprint, spec_of(row), wanted.get(row.id, ())) for row in found
+        ClaimedTrial(row.id, row.fingerprint, spec_of(row), tuple(sorted(wanted.get(row.id, ()))))
+        for row in found
     )
 
 
@@ -200,6 +202,9 @@ def _store_results(session: Session, claim: Claim, finished: Mapping[int, TrialR
     _store_curves(session, {id: list(ours[id].curve) for id in unfinished})
     recorded = {id: found for id in unfinished if (found := ours[id].recording) is not None}
     store_recordings(session, recorded)
+    if claim.device != AGENTS:  # a sweep that came while they trained may want more of them
+        needs = session.scalar(select(ShardRow.needs).where(ShardRow.id == claim.shard_id))
+        want_recordings(session, needs=dict.fromkeys(unfinished, needs), device=claim.device)
     return set(unfinished)
 
 

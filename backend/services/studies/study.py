@@ -155,18 +155,23 @@ def to_read(session: Session, rows: Sequence[StudyRow]) -> list[StudyRead]:
             progress=counts[row.id].progress.by_name(),
             total=counts[row.id].progress.total,
             sweep_ids=[sweep.id for sweep in sweeps[row.id]],
-            picture=_picture(tags.get(row.id, [])),
+            picture=_picture(sweeps[row.id], tags.get(row.id, [])),
         )
         for row in rows
     ]
 
 
-def _picture(tags: Sequence[str]) -> str:
-    """Return the view of the preset whose name's parts a study has as tags."""
+def _picture(sweeps: Sequence[SweepRow], tags: Sequence[str]) -> str:
+    """Return the view of the preset that a study's first sweep is of.
+
+    Sweeps of a bundle do not say it: there the parts of the preset's name are tags of the study.
+    """
+    asked = sweeps[0].body.get("preset") if sweeps else None
     found = (
         preset.picture
         for preset in PRESETS.values()
-        if preset.picture and set(preset.name.split("/")) <= set(tags)
+        if preset.picture
+        and (preset.name == asked or (asked is None and set(preset.name.split("/")) <= set(tags)))
     )
     return next(found, "")
 

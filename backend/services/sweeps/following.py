@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from backend.errors import NotFound
 from backend.models import (
     AGENTS,
+    RecordingRow,
     ShardRow,
     StudyRow,
     SweepRow,
@@ -249,7 +250,7 @@ def _to_read(session: Session, row: SweepRow, found: Progress) -> SweepRead:
         total=row.total,
         reused=row.reused,
         eta_seconds=None if missing else view.eta_seconds,
-        messages=[*(one.sentence for one in missing), *view.messages],
+        messages=[*(one.sentence for one in missing), *view.messages, *_replays(session, row)],
         waiting_for=missing,
         note=row.note,
         created_at=row.created_at,
@@ -258,6 +259,20 @@ def _to_read(session: Session, row: SweepRow, found: Progress) -> SweepRead:
         engine_version=row.engine_version,
         search=None if row.round is None else read_search(session, row),
     )
+
+
+def _replays(session: Session, row: SweepRow) -> list[str]:
+    """Return how many known trials are still to be trained again for their recordings."""
+    if not row.spec.get("record") or row.cancelled_at is not None:
+        return []
+    query = (
+        select(func.count(RecordingRow.trial_id))
+        .join(SweepTrialRow, SweepTrialRow.trial_id == RecordingRow.trial_id)
+        .where(SweepTrialRow.sweep_id == row.id, RecordingRow.state.in_(OPEN))
+    )
+    count = session.scalar(query)
+    words = "1 trial is" if count == 1 else f"{count} trials are"
+    return [f"{words} still to be replayed to be recorded"] if count else []
 
 
 def _missing(session: Session, row: SweepRow, found: Progress) -> list[MissingOfferRead]:

@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import select, update
@@ -26,6 +27,9 @@ from backend.services.sweeps.following import get, row_of
 from backend.services.trials import RETRIABLE, UNFINISHED
 from backend.settings import get_settings
 from ib_core.sweep import ENGINE_VERSION, SweepSpec, TrialSpec
+
+#: A replay trains a trial to find its break, and once more to record it.
+REPLAY_RUNS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +108,11 @@ def add_trials(
 ) -> tuple[list[int], int]:
     """Put trials into a sweep, and into shards unless known; return the shards, and how many were.
 
-    The caller has locked the sweep's study.
+    Known ones that were not recorded as the sweep wishes are replayed. The caller has locked the
+    sweep's study.
     """
     known = shards.ensure_trials(session, grid=grid)
+    pairs = list(zip(grid.addresses, grid.trials, strict=True))
     new = [shards.needs_training(known[address]) for address in grid.addresses]
     _insert_places(
         session,
@@ -116,10 +122,11 @@ def add_trials(
     again = [known[a].id for a in grid.addresses if known[a].state in RETRIABLE]
     shards.clear(session, trial_ids=again)
     to_train = [
-        (known[a].id, trial)
-        for a, trial, is_new in zip(grid.addresses, grid.trials, new, strict=True)
-        if is_new
+        (known[a].id, trial) for (a, trial), is_new in zip(pairs, new, strict=True) if is_new
     ]
+    if row_of(session, at.sweep_id).spec.get("record"):
+        needs = {known[a].id: offers.needs_of([trial]) for a, trial in pairs}
+        trials.want_recordings(session, needs=needs, device=device)
     shard_ids = shards.plan(session, trials=to_train, device=device)
     return shard_ids, len(grid.trials) - len(to_train)
 
@@ -209,21 +216,41 @@ def dry_run(session: Session, *, spec: SweepSpec) -> DryRunRead:
         if states.get(address, TrialState.CANCELLED) in RETRIABLE
     ]
     planned = shards.shards_for(new, device=spec.device)
+    again = _to_replay(session, spec, grid, states)
+    # What a trial takes alone depends on neither rate nor seed.
+    alone = Counter(replace(trial, lr=1.0, seed=1) for trial in again)
+    replayed = REPLAY_RUNS * sum(
+        count * one.seconds
+        for trial, count in alone.items()
+        for one in shards.shards_for([trial], device=spec.device)
+    )
     live = workers.live_by_device(session)
     longer = _most(spec) / spec.size  # the next rounds of a search train the like
     return DryRunRead(
         trials=_most(spec),
         at_most=spec.search is not None,
         reused=spec.size - len(new),
-        shards=len(planned),
-        cost_seconds=sum(one.seconds for one in planned) * shards.slowdown(session) * longer,
+        replays=len(again),
+        shards=len(planned) + len(again),
+        cost_seconds=(sum(one.seconds for one in planned) * longer + replayed)
+        * shards.slowdown(session),
         memory_bytes=max((shard.memory_bytes for shard in planned), default=0),
         learning_rates=list(spec.learning_rates),
         seeds=list(spec.seeds),
-        messages=[*shards.obstacles([spec.device], live), *_missing(session, new)]
-        if planned
+        messages=[*shards.obstacles([spec.device], live), *_missing(session, [*new, *again])]
+        if planned or again
         else [],
     )
+
+
+def _to_replay(
+    session: Session, spec: SweepSpec, grid: shards.Grid, states: Mapping[str, TrialState]
+) -> list[TrialSpec]:
+    """Return the known trials of which the sweep wishes a recording that is not there."""
+    done = [a for a in grid.addresses if spec.record and states.get(a) in trials.COUNTED]
+    ids = trials.ids_at(session, done)
+    lacking = set(trials.unrecorded(session, dict.fromkeys(ids.values(), spec.record)))
+    return [t for a, t in zip(grid.addresses, grid.trials, strict=True) if ids.get(a) in lacking]
 
 
 def _missing(session: Session, new: Sequence[TrialSpec]) -> list[str]:

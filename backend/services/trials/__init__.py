@@ -26,14 +26,14 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from backend.db import get_engine, reading
-from backend.models import CurveRow, SweepRow, SweepTrialRow, TrialRow
+from backend.errors import NotFound
+from backend.models import CurveRow, RecordingRow, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import TrialRead
 from backend.services.trials.curves import (
     COLUMNS,
     add_points,
     curve,
     curve_row,
-    export_recording,
     first_and_best,
     first_and_chosen,
     insert_or_replace_curve,
@@ -41,12 +41,15 @@ from backend.services.trials.curves import (
     recording,
     store_recordings,
     unpack,
+    unrecorded,
+    want_recordings,
     wishes,
 )
 from backend.services.trials.rows import (
     CHUNK,
     CLEARED,
     COUNTED,
+    OF_A_METHOD,
     OUTCOMES,
     RESULTS,
     RETRIABLE,
@@ -68,7 +71,7 @@ from backend.services.trials.rows import (
 )
 from backend.settings import get_settings
 from ib_core.sweep import COLUMNS as COMMAND_LINE_COLUMNS
-from ib_core.sweep import CurvePoint, Divergence, Outcome, TrialResult, TrialSpec
+from ib_core.sweep import CurvePoint, Divergence, Outcome, Recording, TrialResult, TrialSpec
 from ib_core.written import inert
 
 __all__ = [
@@ -77,6 +80,7 @@ __all__ = [
     "COLUMNS",
     "COUNTED",
     "MEDIA_TYPES",
+    "OF_A_METHOD",
     "OUTCOMES",
     "RESULTS",
     "RETRIABLE",
@@ -109,6 +113,8 @@ __all__ = [
     "to_event",
     "to_read",
     "unpack",
+    "unrecorded",
+    "want_recordings",
     "wishes",
 ]
 
@@ -338,3 +344,25 @@ def _curve(data: bytes | None, validation: bytes | None) -> tuple[CurvePoint, ..
     optional = [[None] * len(step) if np.isnan(one).all() else one.tolist() for one in rest]
     points = zip(step, epoch.tolist(), train.tolist(), test.tolist(), *optional, strict=True)
     return tuple(CurvePoint(int(step), *numbers) for step, *numbers in points)
+
+
+def export_recording(session: Session, *, trial_id: int) -> Iterator[str]:
+    """Return a trial's whole recording as lines of CSV; empty where there is no finite number.
+
+    Raises:
+        NotFound: There is none.
+    """
+    row = session.get(RecordingRow, trial_id)
+    if row is None or row.data is None:
+        raise NotFound("recording of trial", trial_id)
+    names, lines = Recording.from_bytes(row.data).table()
+
+    def written() -> Iterator[str]:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(names)
+        for step, *numbers in lines:
+            writer.writerow([int(step), *("" if not math.isfinite(n) else n for n in numbers)])
+        yield text.getvalue()
+
+    return written()

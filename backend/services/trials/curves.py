@@ -3,11 +3,8 @@
 Six of them stand in one block, which every curve has, and those of held-out rows in another.
 """
 
-import csv
-import io
-import math
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +12,13 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from backend.db import database_time, insert_for
+from backend.db import clock, database_time, insert_for, insert_many
 from backend.errors import InvalidInput, NotFound
 from backend.models import CurveRow, RecordingRow, ShardState, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import BesideRead, CurvePointRead, CurveRead, RecordingRead
-from ib_core.sweep import CurvePoint, Recording, recording_answer, tell
+from backend.services.trials.rows import COUNTED, OF_A_METHOD, chunks
+from ib_core.methods import OF_EVERY_METHOD, split_name, steps_plainly
+from ib_core.sweep import ENGINE_VERSION, CurvePoint, Recording, recording_answer, tell
 
 COLUMNS = (
     *("step", "epoch", "train_loss", "test_loss", "train_accuracy", "test_accuracy"),
@@ -235,7 +234,8 @@ def first_and_chosen(
 
 #: Fewer rows than this would not show a break.
 FEWEST_ROWS = 16
-#: What trials that may stand side by side have in common: all but the method.
+#: What trials that may stand side by side have in common, besides the network's options: all but
+#: the method.
 PAIRED = (
     *("task", "profile", "activation", "lr", "seed", "clip", "mu", "epochs", "batch_size"),
     *("data_hash", "engine_version"),
@@ -243,17 +243,61 @@ PAIRED = (
 MOST_BESIDE = 20
 
 
-def wishes(session: Session, *, trial_ids: list[int]) -> dict[int, tuple[str, ...]]:
+def wishes(session: Session, *, trial_ids: Sequence[int]) -> dict[int, set[str]]:
     """Return what sweeps that are not called off want recorded of these trials."""
-    query = (
-        select(SweepTrialRow.trial_id, SweepRow.spec)
-        .join(SweepRow, SweepRow.id == SweepTrialRow.sweep_id)
-        .where(SweepTrialRow.trial_id.in_(trial_ids), SweepRow.cancelled_at.is_(None))
-    )
+    held: dict[int, list[int]] = {}
+    places = select(SweepTrialRow.sweep_id, SweepTrialRow.trial_id)
+    for chunk in chunks(trial_ids):
+        for sweep_id, trial_id in session.execute(places.where(SweepTrialRow.trial_id.in_(chunk))):
+            held.setdefault(sweep_id, []).append(trial_id)
     found: dict[int, set[str]] = {}
-    for trial_id, spec in session.execute(query):
-        found.setdefault(trial_id, set()).update(spec.get("record") or ())
-    return {trial_id: tuple(sorted(what)) for trial_id, what in found.items() if what}
+    for sweeps in chunks(sorted(held)):
+        wanted = (SweepRow.id.in_(sweeps), SweepRow.cancelled_at.is_(None))
+        for sweep_id, spec in session.execute(select(SweepRow.id, SweepRow.spec).where(*wanted)):
+            for trial_id in held[sweep_id] if spec.get("record") else ():
+                found.setdefault(trial_id, set()).update(spec["record"])
+    return found
+
+
+def unrecorded(session: Session, wished: Mapping[int, Collection[str]]) -> list[int]:
+    """Return the finished trials of which not all that is wished for was recorded, or is about to.
+
+    What a replay made holds all there is. Imported trials cannot be replayed.
+    """
+    query = select(TrialRow.id, RecordingRow.state, RecordingRow.data, RecordingRow.agreement)
+    query = query.outerjoin(RecordingRow, RecordingRow.trial_id == TrialRow.id).where(
+        TrialRow.state.in_(COUNTED),
+        TrialRow.imported.is_(False),
+        TrialRow.engine_version == ENGINE_VERSION,
+    )
+    return [
+        trial_id
+        for chunk in chunks(sorted(wished))
+        for trial_id, state, data, replayed in session.execute(query.where(TrialRow.id.in_(chunk)))
+        if state not in (ShardState.QUEUED, ShardState.RUNNING)
+        and not (data and (replayed or _holds(data, wished[trial_id])))
+    ]
+
+
+def _holds(data: bytes, what: Collection[str]) -> bool:
+    try:
+        return Recording.from_bytes(data).holds(what)
+    except ValueError:  # damaged: a replay makes a new one
+        return False
+
+
+def want_recordings(session: Session, *, needs: Mapping[int, str | None], device: str) -> None:
+    """Ask for replays of those trials, locked and with what each needs, whose wishes are unmet."""
+    asked = unrecorded(session, wishes(session, trial_ids=sorted(needs)))
+    if not asked:
+        return
+    afresh = {"state": ShardState.QUEUED, "device": device, "attempts": 0, "progress": 0.0}
+    rows = [{**afresh, "trial_id": one, "needs": needs[one], "error": None} for one in asked]
+    insert = insert_for(session, RecordingRow).values(created_at=clock())
+    changed = {name: insert.excluded[name] for name in (*afresh, "needs", "error", "sent_at")}
+    insert_many(
+        session, insert.on_conflict_do_update(index_elements=["trial_id"], set_=changed), rows
+    )
 
 
 def store_recordings(session: Session, by_trial: Mapping[int, Recording]) -> None:
@@ -299,11 +343,13 @@ def recording(session: Session, *, trial_id: int, rows: int | None = None) -> Re
     if row.data is None:
         return RecordingRead(**about)
     whole = Recording.from_bytes(row.data)
-    story = tell(whole, trial.diverged_at_step)
-    shown = whole if rows is None else whole.thin(rows)
+    story = tell(whole, trial.diverged_at_step, method=trial.method)
+    shown = recording_answer(whole if rows is None else whole.thin(rows))
+    if not steps_plainly(trial.method):
+        shown["rates"] = [None] * len(shown["steps"])
     return RecordingRead(
         **about,
-        **recording_answer(shown),
+        **shown,
         total=len(whole.rows),
         stored_bytes=len(row.data),
         story=list(story.sentences),
@@ -314,38 +360,35 @@ def recording(session: Session, *, trial_id: int, rows: int | None = None) -> Re
 
 
 def _beside(session: Session, trial: TrialRow) -> list[BesideRead]:
-    """Return the trials of other methods at the same rate with the same seed."""
+    """Return the trials of one network, rate and seed that were trained otherwise.
+
+    Other methods come first, and of these the ones with the same schedule.
+    """
     alike = [getattr(TrialRow, name).is_not_distinct_from(getattr(trial, name)) for name in PAIRED]
+    columns = (TrialRow.id, TrialRow.method, TrialRow.options, TrialRow.state)
     query = (
-        select(TrialRow.id, TrialRow.method, TrialRow.state, RecordingRow.data.is_not(None))
+        select(*columns, RecordingRow.data.is_not(None).label("recorded"))
         .outerjoin(RecordingRow, RecordingRow.trial_id == TrialRow.id)
         .where(*alike, TrialRow.id != trial.id, TrialRow.imported.is_(False))
-        .order_by(TrialRow.method, TrialRow.id)
-        .limit(MOST_BESIDE)
     )
+    mine, network = split_name(trial.method)[0], _shared(trial.options)
+
+    def far(one: Any) -> tuple[Any, ...]:
+        same = split_name(one.method)[0] == mine
+        return same, _schedule(one.method) != _schedule(trial.method), one.method, one.id
+
+    found = [one for one in session.execute(query) if _shared(one.options) == network]
     return [
-        BesideRead(trial_id=id, method=method, state=state, recorded=bool(recorded))
-        for id, method, state, recorded in session.execute(query)
+        BesideRead(trial_id=one.id, method=one.method, state=one.state, recorded=bool(one.recorded))
+        for one in sorted(found, key=far)[:MOST_BESIDE]
     ]
 
 
-def export_recording(session: Session, *, trial_id: int) -> Iterator[str]:
-    """Return a trial's whole recording as lines of CSV; empty where there is no finite number.
+def _shared(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what options say besides what is a method's own; what is not set says nothing."""
+    said = {name: v for name, v in (options or {}).items() if v is not None and v is not False}
+    return {name: said[name] for name in said.keys() - OF_A_METHOD}
 
-    Raises:
-        NotFound: There is none.
-    """
-    row = session.get(RecordingRow, trial_id)
-    if row is None or row.data is None:
-        raise NotFound("recording of trial", trial_id)
-    names, lines = Recording.from_bytes(row.data).table()
 
-    def written() -> Iterator[str]:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(names)
-        for step, *numbers in lines:
-            writer.writerow([int(step), *("" if not math.isfinite(n) else n for n in numbers)])
-        yield text.getvalue()
-
-    return written()
+def _schedule(method: str) -> dict[str, Any]:
+    return {key: value for key, value in split_name(method)[1].items() if key in OF_EVERY_METHOD}

@@ -9,6 +9,7 @@ from backend.cli import app as etascope
 from backend.cli import submit as cli_submit
 from backend.client import Client
 from ib_core.errors import IBError
+from ib_core.sweep.presets import PRESETS
 
 GRID = ("toy/quadratic", "--methods", "eb,ib", "--lrs", "0.1,1", "--seeds", "2", "--no-wait")
 
@@ -43,6 +44,21 @@ def test_named_study_is_used_again_and_trials_too(api: TestClient) -> None:
 
     assert "Submitted 12 trials, 8 of them already known" in shown.output
     assert studies(api) == ["Mine"]
+
+
+def test_a_presets_study_opens_with_its_picture_however_it_was_submitted(api: TestClient) -> None:
+    few = ("--seeds", "1", "--lrs", "0.1", "--no-wait")
+    shown = submit("--preset", "study/edge_of_stability", *few)
+    picture = PRESETS["study/edge_of_stability"].picture
+    assert picture
+    assert f"/studies/1?view={picture}\n" in shown.output
+    body = {"preset": "study/edge_of_stability", "seeds": 1, "learning_rates": [0.1]}
+    api.post("/api/sweeps", json={"study": {"name": "By hand"}, "sweep": body})
+    found = api.get("/api/studies").json()["items"]
+    assert [one["picture"] for one in found] == [picture, picture]
+    plain = {"task": "toy/quadratic", "learning_rates": [0.1]}  # a tag alone is somebody's word
+    api.post("/api/sweeps", json={"study": {"name": "Plain", "tags": ["study"]}, "sweep": plain})
+    assert api.get("/api/studies/3").json()["picture"] == ""
 
 
 @pytest.mark.parametrize(

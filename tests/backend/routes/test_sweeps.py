@@ -86,6 +86,19 @@ def test_a_second_sweep_shares_the_trials_it_repeats(api: TestClient, study: int
     assert api.get(f"/api/studies/{study}").json()["total"] == 18
 
 
+def test_known_trials_are_replayed_where_a_sweep_wants_them_recorded(
+    api: TestClient, trained: int, queue: NotedQueue
+) -> None:
+    body = BODY | {"record": ["norms"]}
+    found = post(api, trained, body, params={"dry_run": True}).json()
+    assert (found["reused"], found["replays"], found["shards"]) == (12, 12, 12)
+    assert queue.replay_ids == []
+    sweep = post(api, trained, body).json()
+    assert sweep["messages"] == ["12 trials are still to be replayed to be recorded"]
+    assert len(set(queue.replay_ids)) == len(queue.replay_ids) == 12
+    assert post(api, trained, body, params={"dry_run": True}).json()["replays"] == 0
+
+
 def test_a_broker_that_is_away_is_a_message_not_an_error(
     api: TestClient, study: int, queue: NotedQueue
 ) -> None:

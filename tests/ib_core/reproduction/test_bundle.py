@@ -8,6 +8,7 @@ import pytest
 
 from ib_core.errors import CorruptData, InvalidSpec
 from ib_core.reproduction.bundle import Bundle, decode, encode, find_bundle, locked
+from ib_core.sweep import specs_of
 from ib_core.sweep.runner import run_all
 from tests.ib_core.reproduction.toy_study import STUDY
 
@@ -34,6 +35,22 @@ def test_a_loss_that_is_not_finite_is_null_in_the_file_and_nan_again_after_it(re
     line = encode(broken)
     assert json.loads(line)["train_loss"] is None
     assert math.isnan(decode(line).train_loss)
+
+
+def test_restarts_survive_the_way_through_a_line_and_are_found_in_older_ones():
+    body = {"task": "digits_mlp", "methods": ["eb"], "learning_rates": [0.1, 3.0, 1000.0]}
+    wish = {"seeds": [1], "epochs": 1, "mu": 1e-3, "options": {"restart": True}}
+    found = run_all(specs_of(body | wish)[0].expand(), lanes=1)
+    ends = [(result.restarts, result.at_zero) for result in found]
+    assert ends[0] == (0, False)
+    assert ends[1] == (1, False)  # it has moved on since
+    assert ends[2][1]
+    assert [(read.restarts, read.at_zero) for read in map(decode, map(encode, found))] == ends
+    for result, end in zip(found, ends, strict=True):
+        content = json.loads(encode(result))
+        del content["restarts"], content["at_zero"]  # as it was written before
+        older = decode(json.dumps(content))
+        assert (older.restarts, older.at_zero) == end
 
 
 def test_what_was_appended_is_there_without_packing(tmp_path, results):

@@ -1,13 +1,15 @@
 """The stored comparison of all methods, and the field's studies: whole, addressed, trainable."""
 
+import math
 import random
 from statistics import fmean
 
 import pytest
 
 from ib_core.methods import METHODS
+from ib_core.metrics import SeedResult
 from ib_core.reproduction import COMPARISON, FIELD, THEORY, Bundle, check, find_bundle
-from ib_core.sweep import ENGINE_VERSION, fingerprint
+from ib_core.sweep import ENGINE_VERSION, Outcome, fingerprint
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +42,19 @@ def test_all_methods_but_exact_isgd_share_rates_seeds_and_rows_held_out(stored):
         rates = {lr for lr, _ in methods["eb"]}
         assert max(rates) / min(rates) >= 1000
         assert len({seed for _, seed in methods["eb"]}) == 5
+
+
+def test_what_restarts_left_at_zero_is_broken(stored):
+    """App. C: at theta = 0 a ReLU network has no gradient, so its loss is that of guessing."""
+    found = [one for one in stored.results.values() if one.spec.options.restart]
+    assert sum(one.restarts > 0 for one in found) == 33
+    lost = [one for one in found if one.at_zero]
+    assert len(lost) == 7
+    assert [one.train_loss for one in lost] == pytest.approx([math.log(10)] * 7)
+    assert sum(one.outcome is Outcome.COMPLETED for one in lost) == 2
+    for one in found:
+        end = SeedResult(1, one.train_loss, one.initial_loss, at_zero=one.at_zero)
+        assert end.broken == (one.at_zero or not one.train_loss < one.initial_loss)
 
 
 def test_some_of_it_trained_again_gives_the_same(stored):

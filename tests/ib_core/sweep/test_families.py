@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from ib_core.errors import IBError
+from ib_core.methods import METHODS
 from ib_core.sweep import plan_shards
 from ib_core.sweep.bodies import specs_of
 from ib_core.sweep.request import SETTINGS, command_words, read_body
@@ -28,6 +29,7 @@ TWO: dict[str, tuple[list[Any], str]] = {
     "options.momentum": ([0.5, 0.9], "momentum"),
     "options.validation": ([None, 0.1], "validation"),
     "options.decay": ([None, {"tau": 3.0}], "decay"),
+    "options.restart": ([True, False], "restart"),
 }
 
 
@@ -45,6 +47,7 @@ def test_every_setting_takes_a_list_in_the_body_in_vary_and_as_typed(path):
     name = path.removeprefix("options.")
     method = {"isgd_form": "isgd", "inner_steps": "isgd", "momentum": "momentum"}.get(name, "ib")
     base = {"methods": [method], **{key: one for key, one in GRID.items() if key != name}}
+    base |= {"mu": 0.1} if name == "restart" else {}
     found = trials({**base, name: values})
     assert len(found) == 4
     assert len({repr(value(trial, where)) for trial in found}) == 2
@@ -121,3 +124,62 @@ def test_what_stands_beside_a_preset_replaces_only_that():
     family = specs_of({"preset": "first/digits", "seeds": 1, "vary": {"width": [8, 16]}})
     assert {spec.options.width for spec in family} == {8, 16}
     assert {spec.learning_rates for spec in family} == {whole[0].learning_rates}
+
+
+@pytest.mark.parametrize("method", ["adamw", "lion", "muon", "schedule_free", "torch.optim.AdamW"])
+def test_weight_decay_varies_wherever_a_method_has_one(method):
+    found = specs_of({**GRID, "methods": ["eb", method], "vary": {"weight_decay": [0.5, 0.2]}})
+    assert [spec.methods for spec in found] == [
+        ("eb", f"{method}(weight_decay=0.5)", f"{method}(weight_decay=0.2)")
+    ]
+    by_flag = trials({**GRID, "methods": method, "vary": ["weight_decay=0.5,0.2"]}, typed=True)
+    assert {trial.method for trial in by_flag} == set(found[0].methods[1:])
+
+
+def test_restarts_in_a_list_have_the_addresses_they_have_alone():
+    one = {**GRID, "mu": 0.1}
+    alone = [trials({**one, "options": {"restart": restart}}) for restart in (True, False)]
+    together = trials({**one, "options": {"restart": [True, False]}})
+    assert together == [*alone[0], *alone[1]]
+    assert [trial.as_dict() for trial in together[-4:]] == [t.as_dict() for t in alone[1]]
+
+
+@pytest.mark.parametrize("most", [300, 301, 150])
+def test_the_limit_of_a_search_holds_for_the_whole_family(most):
+    search = {"find": "edge", "from": 0.01, "to": 100, "most": most}
+    body = {**GRID, "learning_rates": search, "seeds": 5, "options": {"width": [8, 16, 32]}}
+    found = specs_of(body)
+    limits = [spec.search.most for spec in found]
+    assert sum(limits) == most
+    assert max(limits) - min(limits) <= 1
+    assert all(spec.search.most >= spec.size for spec in found)
+    (alone,) = specs_of({**body, "options": {}})
+    assert alone.search.most == most
+
+
+def test_a_limit_that_does_not_pay_all_first_rounds_is_refused():
+    search = {"find": "edge", "from": 0.01, "to": 100, "most": 149}
+    body = {**GRID, "learning_rates": search, "seeds": 5, "options": {"width": [8, 16, 32]}}
+    with pytest.raises(IBError, match="3 sweeps take 150 trials; most allows 149") as refused:
+        specs_of(body)
+    assert refused.value.field == "learning_rates.most"
+    unlimited = specs_of({**body, "learning_rates": {**search, "most": None}})
+    assert sum(spec.search.most for spec in unlimited) <= MOST_TRIALS
+
+
+def test_a_search_in_place_of_a_presets_rates_has_one_limit():
+    search = {"find": "edge", "from": 0.01, "to": 100, "most": 1001}
+    found = specs_of({"preset": "study/transfer", "learning_rates": search})
+    assert len({(spec.task, spec.options.width) for spec in found}) > 2
+    assert sum(spec.search.most for spec in found) == 1001
+    assert all(spec.search.most >= spec.size for spec in found)
+
+
+@pytest.mark.parametrize("method", ["momentum", "ib_momentum", "schedule_free", "torch.optim.SGD"])
+def test_restarts_are_refused_to_methods_that_remember_earlier_steps(method):
+    with pytest.raises(IBError, match="remembers of earlier steps") as refused:
+        specs_of({**GRID, "methods": ["eb", method], "mu": 0.1, "options": {"restart": True}})
+    assert refused.value.field == "options.restart"
+    forgetful = [name for name, one in METHODS.items() if not one.remembers]
+    assert forgetful == ["eb", "ib", "ib_plus", "isgd", "sps", "ngn", "proxprop"]
+    specs_of({**GRID, "methods": forgetful, "mu": 0.1, "options": {"restart": True}})

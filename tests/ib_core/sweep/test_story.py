@@ -53,6 +53,16 @@ def test_what_holds_above_two_over_the_rate_is_told_with_its_damping() -> None:
     assert "damped most: on average to 0.25 of the explicit ones." in found.text
 
 
+def test_two_over_the_rate_is_said_only_where_steps_are_plain() -> None:
+    recording = recorded([2.0, 1.5, 1.0], rate=10.0, sharp=[(2, 4.0)])
+    for method in ("eb(schedule=cosine)", "ib", "ib_plus"):
+        assert "2/rate = 0.2" in tell(recording, method=method).text
+    for method in ("sps", "ngn", "adam(warmup=5)", "momentum", "torch.optim.SGD", "mine.py:sgd"):
+        found = tell(recording, method=method)
+        assert "2/rate" not in found.text
+        assert (found.sharpness, found.edge) == (4.0, None)
+
+
 def test_nan_at_once_is_told() -> None:
     found = tell(recorded([2.0, math.nan], [[1.0, math.nan], [1.0, 1.0]]))
     assert found.broke_at == 1

@@ -6,9 +6,13 @@ import zlib
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import select
 
+from backend.models import TrialRow
+from backend.services import trials
 from backend.services.trials import curves
 from ib_core.sweep.result import CurvePoint
+from tests.factories import submit, train_all
 
 numbers = st.floats(allow_nan=True, allow_infinity=True)
 losses = st.lists(st.tuples(numbers, numbers), max_size=300)
@@ -84,3 +88,28 @@ def test_a_block_of_before_still_opens() -> None:
     found = curves.unpack(zlib.compress(six.tobytes(), level=1))
     np.testing.assert_array_equal(found[:6], six)
     assert np.isnan(found[6:]).all()
+
+
+def test_only_methods_on_the_same_network_stand_beside_a_trial(session) -> None:
+    """A width or a held-out share makes another network; a momentum is the method's own."""
+    one = {"task": "digits_mlp", "learning_rates": (0.1,), "seeds": (1,)}
+    methods = ("eb", "eb(schedule=cosine)", "adam(schedule=cosine)", "ib", "momentum")
+    for options in ({"width": 8}, {"width": 8, "validation": 0.2}, {"width": 16}):
+        train_all(session, submit(session, **one, methods=methods, options=options))
+    nested = {"width": 8, "momentum": 0.5}
+    train_all(session, submit(session, **one, methods=("momentum",), options=nested))
+    train_all(session, submit(session, **one, methods=("ib",), batch_rule="share", options=nested))
+    wide = select(TrialRow).where(TrialRow.options["width"].as_integer() == 8)
+    narrow = [row for row in session.scalars(wide) if not row.options.get("validation")]
+    ids = {(row.method, row.batch_rule, row.options["momentum"]): row.id for row in narrow}
+    cosine = next(row for row in narrow if row.method == "eb(schedule=cosine)")
+    found = trials.recording(session, trial_id=cosine.id).beside
+    assert {one.trial_id for one in found} == {row.id for row in narrow} - {cosine.id}
+    assert [one.method for one in found] == [
+        "adam(schedule=cosine)",
+        *("ib", "ib", "momentum", "momentum"),
+        "eb",
+    ]
+    beside_ib = trials.recording(session, trial_id=ids["ib", "own", None]).beside
+    assert beside_ib[0].method == "eb"
+    assert beside_ib[-1].trial_id == ids["ib", "share", None]
