@@ -3,16 +3,12 @@
 import os
 import platform
 import re
-import resource
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-
-import psutil
 
 from backend.services.shards import CPU, GPU
 from backend.settings import Settings
@@ -100,22 +96,6 @@ def processors() -> int:
 def shares(threads: int) -> int:
     """Return how many training processes of so many threads share this machine's memory."""
     return max(1, processors() // max(1, threads))
-
-
-def limit_memory(shares: int) -> None:
-    """Let this process, and those it forks, take what a guarded lane may take, and no more."""
-    from ib_core.sweep.lanes import MEMORY_SHARE  # which brings torch
-
-    try:
-        free = psutil.virtual_memory().available
-        with suppress(OSError, ValueError):  # no container, or one without a limit
-            most, taken = (MEMORY_GROUP / "memory.max", MEMORY_GROUP / "memory.current")
-            free = min(free, int(most.read_text()) - int(taken.read_text()))
-        data = psutil.Process().memory_info().data
-        limit = data + int(MEMORY_SHARE * free / shares)
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    except (AttributeError, OSError, ValueError):
-        pass  # no such limits here: the system's own will have to do
 
 
 def limit_threads(threads: int) -> None:

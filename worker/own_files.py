@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 
 from ib_core.announced import LONGEST_NAME, offer_key
 from ib_core.errors import IBError, InvalidSpec
-from worker.device import limit_memory, shares
+from worker.device import shares
 
 if TYPE_CHECKING:  # these carry torch, which must not be in the parent
-    from ib_core.bench.races import Ratio
+    from ib_core.bench import Ratio
     from ib_core.sweep import TrialSpec
 
 log = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ def race(
     Raises:
         InvalidSpec: In one sentence, whatever goes wrong in there.
     """
-    from ib_core.bench.races import Ratio
+    from ib_core.bench import Ratio
 
     race = {
         "trials": {name: one.as_dict() for name, one in trials.items()},
@@ -269,6 +269,8 @@ def _answer(path: str, question: Mapping[str, Any]) -> None:
     if sys.platform == "linux":  # a loop without an end must not outlive whoever waits for it
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if question["shares"] is not None:
+        from ib_core.sweep import limit_memory
+
         limit_memory(question["shares"])
     words = question["words"]
     try:

@@ -20,8 +20,7 @@ from backend.services.shards import Claim
 from backend.services.timings import BASELINE, TimingClaim
 from backend.services.workers import Worker
 from backend.settings import get_settings, process_about
-from ib_core.bench import race_methods
-from ib_core.bench.races import Ratio
+from ib_core.bench import Ratio, race_methods
 from ib_core.errors import IBError, said_where
 from ib_core.sweep import (
     Guard,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ib_core.bench.gpu import LAUNCH_BUDGET, count_steps, measure_gpu
     from ib_core.bench.own_models import OwnResult, race_own
     from ib_core.bench.peers import PEER_CASES, PeerResult, race_peers
-    from ib_core.bench.races import surroundings
+    from ib_core.bench.races import Ratio, surroundings
     from ib_core.bench.steps import race_methods, race_steps
     from ib_core.bench.sweeps import (
         EdgeResult,
@@ -36,6 +36,7 @@ __all__ = [
     "EdgeResult",
     "OwnResult",
     "PeerResult",
+    "Ratio",
     "best_split",
     "compare_edges",
     "count_steps",
@@ -54,7 +55,7 @@ _HOMES = {
     "gpu": "LAUNCH_BUDGET count_steps measure_gpu",
     "own_models": "OwnResult race_own",
     "peers": "PEER_CASES PeerResult race_peers",
-    "races": "surroundings",
+    "races": "Ratio surroundings",
     "steps": "race_methods race_steps",
     "sweeps": "EdgeResult best_split compare_edges measure_growth measure_memory race_sweeps",
 }

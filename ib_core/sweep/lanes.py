@@ -113,8 +113,8 @@ def _free_memory() -> int:
         return free
 
 
-def _limit_memory(lanes: int) -> None:
-    """Let this process take its share of the free memory and no more."""
+def limit_memory(lanes: int) -> None:
+    """Let this process, and those it forks, take their share of the free memory and no more."""
     try:
         with open("/proc/self/statm") as file:
             data = int(file.read().split()[5]) * resource.getpagesize()
@@ -139,7 +139,7 @@ def keep_pages() -> None:
 def _work(pipe: Connection, device: str, lanes: int, guarded: bool) -> None:
     """Train shard after shard as they are handed down, until this process is stopped."""
     if guarded:
-        _limit_memory(lanes)
+        limit_memory(lanes)
         # A loop without an end never looks at the pipe: it must end with its parent.
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
