@@ -6,7 +6,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from backend.schemas import AcrossRead, ProfileLineRead
+from backend.schemas import AcrossRead, ProfileLineRead, ScorecardRow
 from dashboard.figures.panels import TITLE, TITLE_LINE
 from dashboard.figures.ranks import (
     Looks,
@@ -18,7 +18,7 @@ from dashboard.figures.ranks import (
 )
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import scatter
-from dashboard.figures.wording import literal, title_lines, title_words
+from dashboard.figures.wording import caption_words, literal, title_lines, title_words
 from dashboard.theme import SeriesStyle, counted, number, percent, template
 
 # Pixels
@@ -38,12 +38,15 @@ class Panel:
     draw: Draw
 
 
-def across_figure(across: AcrossRead, picture: Picture) -> go.Figure:
+def across_figure(
+    across: AcrossRead, picture: Picture, rows: Sequence[ScorecardRow] = ()
+) -> go.Figure:
     """Return mean ranks with their critical difference, profiles, chances and middle halves.
 
     Args:
         across: What the API found over many tasks.
         picture: How to draw it.
+        rows: The series behind it, for the caption.
     """
     looks = Looks(across, picture)
     panels = _panels(across, looks)
@@ -56,8 +59,19 @@ def across_figure(across: AcrossRead, picture: Picture) -> go.Figure:
         panel.draw(figure, "" if index == 0 else str(index + 1), domain)
         figure.add_annotation(**_heading(panel.heading, top / inner, looks))
         top = high - panel.height - FOOT - GAP
-    _lay_out(figure, across, picture, inner)
+    _lay_out(figure, across, picture, inner, _caption(across, picture, rows, panels))
     return figure
+
+
+def _caption(
+    across: AcrossRead, picture: Picture, rows: Sequence[ScorecardRow], panels: Sequence[Panel]
+) -> str:
+    compared = {label.partition(", ")[0] for label in across.methods}
+    drawn = [row for row in rows if row.method in compared]
+    if not drawn:
+        return ""
+    told = caption_words(drawn, picture.metric, picture.reducer, counted(across.tasks, "task"))
+    return f"{told} From the top: {'; '.join(panel.heading for panel in panels)}."
 
 
 def _panels(across: AcrossRead, looks: Looks) -> list[Panel]:
@@ -80,7 +94,9 @@ CHANCES_HEADING = "Chance to be better: same task, rate and seed"
 IQM_HEADING = "LR sensitivity, mean of the middle half of the tasks (lower is better)"
 
 
-def _lay_out(figure: go.Figure, across: AcrossRead, picture: Picture, inner: int) -> None:
+def _lay_out(
+    figure: go.Figure, across: AcrossRead, picture: Picture, inner: int, caption: str
+) -> None:
     rest = f"{counted(len(across.methods), 'method')} over {counted(across.tasks, 'task')}"
     title = title_words(picture.title, rest, narrow=picture.narrow)
     above = TITLE + TITLE_LINE * (title_lines(title) - 1)
@@ -91,7 +107,7 @@ def _lay_out(figure: go.Figure, across: AcrossRead, picture: Picture, inner: int
         title_pad={"t": 12, "l": 4},
         showlegend=False,
         hovermode="closest",
-        meta={"label": spoken(across), "rates": False},
+        meta={"label": spoken(across), "caption": caption, "rates": False},
         uirevision=picture.revision or "same",
     )
 

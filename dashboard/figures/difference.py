@@ -8,7 +8,13 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from backend.schemas import DifferenceKind, DifferencesRead, PairedPointRead, PairedRead
+from backend.schemas import (
+    DifferenceKind,
+    DifferencesRead,
+    PairedPointRead,
+    PairedRead,
+    ScorecardRow,
+)
 from dashboard.figures.divergence import (
     SIDES,
     Lane,
@@ -22,7 +28,7 @@ from dashboard.figures.panels import LEGEND_ROW, TITLE, TITLE_LINE, ground, lege
 from dashboard.figures.scale import Scale
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import MOST_DOTS, dashes, scatter
-from dashboard.figures.wording import QUANTITY, literal, title_lines, title_words
+from dashboard.figures.wording import QUANTITY, caption_words, literal, title_lines, title_words
 from dashboard.theme import (
     METHOD_STYLE,
     PALETTE,
@@ -70,7 +76,11 @@ class _Panel:
 
 
 def difference_figure(
-    views: Sequence[DifferencesRead], picture: Picture, *, initial: float | None = None
+    views: Sequence[DifferencesRead],
+    picture: Picture,
+    *,
+    initial: float | None = None,
+    rows: Sequence[ScorecardRow] = (),
 ) -> go.Figure:
     """Return one panel for each view (training, test); below zero the first curve is better.
 
@@ -78,6 +88,7 @@ def difference_figure(
         views: What to draw.
         picture: How to draw it.
         initial: The loss before training: no run that learns is further from another.
+        rows: The series of the study, for the caption.
     """
     figure = go.Figure(layout={"template": template(picture.scheme)})
     panels = [_panel(view, picture, initial) for view in views]
@@ -89,12 +100,30 @@ def difference_figure(
     for side in SIDES:
         if any(getattr(panel, side) for panel in panels):
             figure.add_trace(rail_legend(side, PALETTE[picture.scheme].muted))
-    _lay_out(figure, views, picture, inner)
+    _lay_out(figure, views, picture, inner, rows)
     return figure
 
 
+def _caption(
+    views: Sequence[DifferencesRead], picture: Picture, rows: Sequence[ScorecardRow]
+) -> str:
+    compared = {id for view in views for item in view.items for id in (item.first, item.second)}
+    drawn = [row for row in rows if row.id in compared]
+    if not drawn:
+        return ""
+    told = caption_words(drawn, views[0].metric, picture.reducer, picture.title)
+    return (
+        f"{told} Drawn: {WORDS[views[0].kind]}, {_quantity(*views)}, paired by seed; below 0 is "
+        "better. Band: 95 % bootstrap interval of the mean."
+    )
+
+
 def _lay_out(
-    figure: go.Figure, views: Sequence[DifferencesRead], picture: Picture, inner: int
+    figure: go.Figure,
+    views: Sequence[DifferencesRead],
+    picture: Picture,
+    inner: int,
+    rows: Sequence[ScorecardRow],
 ) -> None:
     """Give room to title and legend: above the panels, on a phone the legend below them."""
     named = [trace.name for trace in figure.data if trace.showlegend is not False]
@@ -109,7 +138,7 @@ def _lay_out(
             "height": inner + above + below,
             "margin": {"l": 72, "r": 16, "t": above, "b": below},
             "title": {"text": title, "y": 1, "yref": "container"},
-            "meta": {"label": _spoken(views, picture)},
+            "meta": {"label": _spoken(views, picture), "caption": _caption(views, picture, rows)},
             "title_yanchor": "top",
             "title_pad": {"t": 12, "l": 4},
             "legend": {"orientation": "h", "x": 0, "y": 1, **place},
@@ -353,9 +382,9 @@ def focus(view: DifferencesRead, *, full: bool, initial: float | None = None) ->
     return 1.1 * (reach or found[-1])
 
 
-def _quantity(view: DifferencesRead) -> str:
+def _quantity(*views: DifferencesRead) -> str:
     # The API compares accuracies as errors, so that negative means better everywhere.
-    return QUANTITY[view.metric].replace("accuracy", "error")
+    return " and ".join(QUANTITY[view.metric].replace("accuracy", "error") for view in views)
 
 
 def _title(views: Sequence[DifferencesRead], picture: Picture) -> str:
@@ -366,6 +395,6 @@ def _title(views: Sequence[DifferencesRead], picture: Picture) -> str:
 def _spoken(views: Sequence[DifferencesRead], picture: Picture) -> str:
     """Return in a sentence what is drawn, for who does not see it."""
     means = (f"{name_of(one)} {signed(one.overall.mean)} on average" for one in views[0].items)
-    drawn = f"Difference of {' and '.join(map(_quantity, views))} against the learning rate"
     title = _title(views, Picture(title="", metric=picture.metric))
+    drawn = f"Difference of {_quantity(*views)} against the learning rate"
     return f"{drawn}, {title}: {', '.join(means)}."

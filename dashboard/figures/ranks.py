@@ -11,7 +11,14 @@ from backend.schemas import AcrossRead, BestOfRead, RanksRead, ScorecardRow
 from dashboard.figures.panels import AXIS, LEGEND_ROW, TITLE, TITLE_LINE, legend_rows
 from dashboard.figures.sensitivity import Picture, styles_of
 from dashboard.figures.traces import scatter
-from dashboard.figures.wording import QUANTITY, literal, series_name, title_lines, title_words
+from dashboard.figures.wording import (
+    QUANTITY,
+    caption_words,
+    literal,
+    series_name,
+    title_lines,
+    title_words,
+)
 from dashboard.theme import (
     METHOD_STYLE,
     PALETTE,
@@ -240,7 +247,12 @@ def best_of_figure(rows: Sequence[ScorecardRow], picture: Picture) -> go.Figure:
         title_pad={"t": 12, "l": 4},
         legend={"orientation": "h", "x": 0, "y": 1, **place},
         hovermode="closest",
-        meta={"label": _spoken(drawn, picture), "rates": False},
+        meta={
+            "label": _spoken(drawn, picture),
+            "caption": caption_words(drawn, picture.metric, picture.reducer, picture.title)
+            + f" Drawn: {DRAWN}; the rates are tried at random.",
+            "rates": False,
+        },
         uirevision=picture.revision or "same",
         xaxis={
             "title": {"text": "k, rates tried at random"},

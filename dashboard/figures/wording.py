@@ -27,6 +27,8 @@ AnySeries = SeriesRead | ScorecardRow
 NARROW_LETTERS, WIDE_LETTERS = 40, 84
 #: With more curves than this a sentence names them only.
 MOST_SPOKEN = 8
+#: More values of a setting than this a caption counts.
+MOST_VALUES = 24
 
 
 def literal(text: str) -> str:
@@ -122,7 +124,8 @@ def _varied_words(series: Sequence[AnySeries]) -> list[str]:
             text = "none" if value is None else f"{value:g}" if _number(value) else str(value)
             values.setdefault(name, {})[text] = None
     return [
-        f"{name.replace('_', ' ').capitalize()}: {', '.join(found)}."
+        f"{name.replace('_', ' ').capitalize()}: "
+        f"{', '.join(found) if len(found) <= MOST_VALUES else f'{len(found)} values'}."
         for name, found in values.items()
         if len(found) > 1
     ]

@@ -5,6 +5,8 @@ import pytest
 from dashboard.figures import Picture, across_figure, best_of_figure, rank_words
 from tests.dashboard.scored_answers import across, rows
 
+#: What no task has in common with the others.
+ELSEWHERE = {"method": "lion", "label": "lion"}
 NARROW = pytest.mark.parametrize("narrow", [False, True])
 
 
@@ -63,6 +65,15 @@ def test_the_picture_is_told_to_who_does_not_see_it_and_has_no_axis_of_rates():
     assert "3 methods over 12 tasks" in figure.layout.meta["label"]
     assert "IB ends lower than EB in 70 %" in figure.layout.meta["label"]
     assert figure.layout.meta["rates"] is False
+
+
+def test_a_caption_counts_the_tasks_and_names_what_is_compared_on_them():
+    found = across_figure(across(), Picture(), [*rows(), rows()[0].model_copy(update=ELSEWHERE)])
+    caption = found.layout.meta["caption"]
+    assert caption.startswith("12 tasks: training loss after 5 epochs.")
+    assert "Methods: Explicit (EB), Implicit (IB)." in caption
+    assert "From the top: Mean ranks: Best mean loss (12 tasks" in caption
+    assert "caption" in best_of_figure(rows(), Picture()).layout.meta
 
 
 def test_ranks_in_a_line_begin_with_the_best():
