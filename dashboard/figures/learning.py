@@ -202,13 +202,7 @@ def _lay_out(
         about += f", averaged over {picture.family.smooth} evaluations"
     title = title_words(picture.title, about, narrow=picture.narrow)
     grid.frame(figure, title, [], axis="epoch", side=quantity)
-    left = len(series) - len(grid.titles)
-    if left > 0:
-        figure.add_annotation(
-            text=f"{counted(left, 'more series')} of the same: choose with “Show only”.",
-            showarrow=False, xref="paper", yref="paper", x=1, xanchor="right",
-            y=-(38 / grid.inner), yanchor="top", font={"size": 12, "color": palette.muted},
-        )  # fmt: skip
+    grid.say_left(figure, len(series) - len(grid.titles), palette)
 
 
 def _spoken(

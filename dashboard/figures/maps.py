@@ -93,9 +93,10 @@ def map_figure(
         height = max(LEAST, ROW * len(ticks))
         name = over.name.replace("_", " ") if over else ""
     else:
-        drawn = [line for line in drawn if line.id in learning][:MOST_PANELS]
+        drawn = [line for line in drawn if line.id in learning]
         panels = [_over_epochs(line, learning[line.id], known, drawn, picture) for line in drawn]
         ticks, height, name = [], TALL, "epoch"
+    left, panels = len(panels) - MOST_PANELS, panels[:MOST_PANELS]
     grid = Grid(
         [f"<b>{literal(title)}</b>" for title, *_ in panels],
         height,
@@ -125,6 +126,7 @@ def map_figure(
         # Names are long and speak for themselves; the title says what they are.
         side=name if learning is not None or (over and over.ordered) else "",
     )
+    grid.say_left(figure, left, palette)
     _add_legend(figure, grid, drawn, scale, picture)
     figure.update_layout(
         meta={
@@ -165,7 +167,7 @@ def _over_setting(
         told = naming.of(line) if any(s.name not in naming.without for s in settings) else ""
         groups.setdefault(told, []).append(line)
     panels = []
-    for title, lines in list(groups.items())[:MOST_PANELS]:
+    for title, lines in groups.items():
         placed = sorted((over.place(line) if over else 0, line.id, line) for line in lines)
         rows = [_row(line, known.get(line.id), picture) for _, _, line in placed]
         panels.append((title, [float(place) for place, _, _ in placed], rows))

@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from dashboard.theme import RATE_AXIS, Palette
+from dashboard.theme import RATE_AXIS, Palette, counted
 
 # Pixels
 LANE, CROWDED_LANE, CAPTION, MAIN, STRIP, GAP = 22, 32, 17, 330, 64, 14
@@ -269,6 +269,16 @@ class Grid:
             middle = 0.5 * (1 - self.above / self.inner)
             at = {"x": 0, "xshift": -46 if self.narrow else -56, "y": middle, "yanchor": "middle"}
             figure.add_annotation(text=side, textangle=-90, xanchor="center", **at, **words)
+
+    def say_left(self, figure: go.Figure, left: int, palette: Palette) -> None:
+        """Say below all panels how many more there would be, if any."""
+        if left > 0:
+            words = counted(left, "more panel")
+            figure.add_annotation(
+                text=f"{words} not drawn: choose with “Show only”.",
+                showarrow=False, xref="paper", yref="paper", x=1, xanchor="right",
+                y=-(38 / self.inner), yanchor="top", font={"size": 12, "color": palette.muted},
+            )  # fmt: skip
 
 
 def columns_for(panels: int, *, narrow: bool) -> int:

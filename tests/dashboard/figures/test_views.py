@@ -83,6 +83,20 @@ def test_a_map_over_epochs_begins_behind_the_first_step(answers):
     assert list(cells(figure).y) == [0.5, 1.5, 2.5]
 
 
+@pytest.mark.parametrize(
+    ("view", "over", "most"), [("map", "width", 24), ("map", "epoch", 24), ("learning", "auto", 12)]
+)
+def test_panels_that_no_screen_holds_are_counted(view, over, most):
+    rows = WIDTHS if over == "width" else WIDTHS[:1]
+    more = [line("eb", depth=depth, width=width) for depth in range(most + 3) for width in rows]
+    answers = Answers(more, learning={one.id: learnt(one) for one in more})
+    for beyond, words in ((3, ["3 more panels not drawn: choose with “Show only”."]), (0, [])):
+        some = replace(answers, series=more[: (most + beyond) * len(rows)])
+        figure = view_figure(view, some, Picture(family=Family(over=over)))
+        told = [one.text for one in figure.layout.annotations if "Show only" in one.text]
+        assert told == words
+
+
 def test_numbers_are_drawn_against_the_setting_as_they_were_scored(answers):
     figure = view_figure("against", answers, Picture())
     for name in ("best_rate", "edge", "best_mean", "lr_sensitivity"):
