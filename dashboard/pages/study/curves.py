@@ -253,11 +253,13 @@ async def _scored(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
 
 async def _differences(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     kind: DifferenceKind = view.view if view.view in COMPARED else "method"
-    scored, *found = await asyncio.gather(
+    scored, found = await asyncio.gather(
         scores_of(study.id, progress.version(study), view.scored, view.reducer),
-        *(
-            ask(calls.differences(study.id, kind=kind, metric=metric, reducer=view.reducer))
-            for metric in view.both_splits
+        asyncio.gather(
+            *(
+                ask(calls.differences(study.id, kind=kind, metric=metric, reducer=view.reducer))
+                for metric in view.both_splits
+            )
         ),
     )
     task = task_shown(view.task, study.tasks)
