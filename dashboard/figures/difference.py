@@ -1,5 +1,6 @@
 """Two curves seed by seed: the first minus the second, as line and scatter, training and test."""
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,11 +25,26 @@ from dashboard.figures.divergence import (
     rail_axis,
     rail_legend,
 )
-from dashboard.figures.panels import LEGEND_ROW, TITLE, TITLE_LINE, ground, legend_rows, rate_axis
-from dashboard.figures.scale import Scale
+from dashboard.figures.panels import (
+    AXIS,
+    TITLE,
+    TITLE_LINE,
+    ground,
+    legend_place,
+    rate_axis,
+    title_place,
+)
+from dashboard.figures.scale import Scale, focus
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import MOST_DOTS, dashes, scatter
-from dashboard.figures.wording import QUANTITY, caption_words, literal, title_lines, title_words
+from dashboard.figures.wording import (
+    NARROW_LETTERS,
+    QUANTITY,
+    caption_words,
+    literal,
+    title_lines,
+    title_words,
+)
 from dashboard.theme import (
     METHOD_STYLE,
     PALETTE,
@@ -47,9 +63,7 @@ WORDS: dict[DifferenceKind, str] = {
     "clip": "clipped minus unclipped",
     "engine": "an engine minus the one before",
 }
-PANEL, GAP, AXIS = 260, 64, 52
-#: The focused scale reaches so many times the difference that this share stays within.
-REACH, HELD = 2.5, 0.6
+PANEL, GAP = 260, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,23 +139,20 @@ def _lay_out(
     inner: int,
     rows: Sequence[ScorecardRow],
 ) -> None:
-    """Give room to title and legend: above the panels, on a phone the legend below them."""
+    """Give room to title and legend."""
     named = [trace.name for trace in figure.data if trace.showlegend is not False]
-    legend = LEGEND_ROW * legend_rows(named, narrow=picture.narrow)
+    legend, above, below = legend_place(named, inner, narrow=picture.narrow)
     title = _title(views, picture)
-    above = TITLE + TITLE_LINE * (title_lines(title) - 1) + (0 if picture.narrow else legend)
-    below = AXIS + (legend if picture.narrow else 0)
-    place = {"y": -AXIS / inner, "yanchor": "top"} if picture.narrow else {"yanchor": "bottom"}
+    above += TITLE + TITLE_LINE * (title_lines(title) - 1)
+    below += AXIS
     last = "" if len(views) == 1 else str(len(views))
     figure.update_layout(
         {
             "height": inner + above + below,
             "margin": {"l": 72, "r": 16, "t": above, "b": below},
-            "title": {"text": title, "y": 1, "yref": "container"},
+            "title": {"text": title, **title_place(title_lines(title))},
             "meta": {"label": _spoken(views, picture), "caption": _caption(views, picture, rows)},
-            "title_yanchor": "top",
-            "title_pad": {"t": 12, "l": 4},
-            "legend": {"orientation": "h", "x": 0, "y": 1, **place},
+            "legend": legend,
             "hovermode": "closest",
             "uirevision": picture.revision or "same",
             f"xaxis{last}_title_text": "learning rate",
@@ -197,7 +208,8 @@ def _add_panel(
         pairs = _pairs(item, style, Scale(-scale, scale), place, many=many)
         bands = _interval(item, style, scale, place)
         figure.add_traces([*bands, *(pairs if picture.seeds else ())])
-        figure.add_trace(_mean(item, style, scale, place, in_legend=row == 0))
+        look = {"in_legend": row == 0, "narrow": picture.narrow}
+        figure.add_trace(_mean(item, style, scale, place, **look))
     rates = [point.lr for item in view.items for point in item.points if point.lr]
     x_axis = rate_axis(rates, narrow=picture.narrow)
     low, high = x_axis["range"]
@@ -237,8 +249,11 @@ def _add_panel(
 
 
 def name_of(item: PairedRead) -> str:
-    """Return what the legend calls a difference."""
-    return f"{_short(item.first_label)} − {_short(item.second_label)}"
+    """Return what the legend calls a difference; what both have in common it says once."""
+    first, second = _short(item.first_label), _short(item.second_label)
+    one, _, rest = first.partition(", ")
+    other, _, same = second.partition(", ")
+    return f"{one} − {other}, {rest}" if rest and rest == same else f"{first} − {second}"
 
 
 def _short(label: str) -> str:
@@ -327,13 +342,16 @@ def _mean(
     place: dict[str, Any],
     *,
     in_legend: bool,
+    narrow: bool,
 ) -> Any:
     points = on_scale([point for point in item.points if point.lr is not None], scale)
+    told = textwrap.wrap(name_of(item), NARROW_LETTERS) if narrow else [name_of(item)]
+    name = "<br>".join(literal(line) for line in told)
     return scatter(
         x=[point and point.lr for point in points],
         y=[point and point.mean for point in points],
         mode="lines+markers",
-        name=literal(name_of(item)),
+        name=name,
         line={"color": style.colour, "dash": style.dash, "width": style.width},
         marker={
             "symbol": style.marker,
@@ -361,25 +379,6 @@ def _hover(item: PairedRead, point: PairedPointRead) -> str:
     if point.wilcoxon_p is not None:
         lines.append(f"Wilcoxon p {number(point.wilcoxon_p)}")
     return "<br>".join(lines)
-
-
-def focus(view: DifferencesRead, *, full: bool, initial: float | None = None) -> float:
-    """Return how far the scale reaches either way: for runs that learn, or for all finite ones."""
-    found = sorted(
-        abs(pair.difference)
-        for item in view.items
-        for pair in item.pairs
-        if pair.difference is not None
-    )
-    if not found or not found[-1]:
-        return 1.0
-    if full:
-        return 1.1 * found[-1]
-    learning = [value for value in found if initial is None or value <= initial]
-    known = learning or found
-    middle = REACH * known[min(int(HELD * len(known)), len(known) - 1)]
-    reach = known[-1] if not middle or known[-1] <= 2 * middle else middle
-    return 1.1 * (reach or found[-1])
 
 
 def _quantity(*views: DifferencesRead) -> str:

@@ -36,8 +36,8 @@ LEAST_RAMP = 3
 PLAIN = ("activation", "batch_rule", "schedule", "task", "study", "experiment", "norm")
 #: The ramps: of settings, and of rates over training.
 RAMPS = ("Viridis", "Plasma")
-#: Where viridis begins and ends: its darkest is lost on black, its yellow on white.
-RAMP_ENDS: dict[Scheme, tuple[float, float]] = {"light": (0.0, 0.88), "dark": (0.22, 1.0)}
+#: Where ramps begin and end: their darkest is lost on black, their yellow on white.
+RAMP_ENDS: dict[Scheme, tuple[float, float]] = {"light": (0.0, 0.78), "dark": (0.38, 1.0)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,3 +106,14 @@ def test_a_logarithmic_axis_holds_all_means():
     figure = best_of_figure(rows(), Picture(scale="log"))
     low, high = (10**end for end in figure.layout.yaxis.range)
     assert all(low < value < high for line in traces(figure, "best of k") for value in line.y)
+
+
+def test_every_name_has_its_line_beside_the_profiles():
+    found = across()
+    many = [found.profiles[0].model_copy(update={"label": f"eb, clip {n}"}) for n in range(20)]
+    figure = across_figure(found.model_copy(update={"profiles": many}), Picture())
+    drawn = [one for one in figure.layout.annotations if "domain" in str(one.yref)]
+    domain = next(a for a in figure.select_yaxes() if "share of tasks" in str(a.title.text)).domain
+    margin = figure.layout.margin
+    height = (domain[1] - domain[0]) * (figure.layout.height - margin.t - margin.b)
+    assert max(one.yshift for one in drawn) + 24 < height

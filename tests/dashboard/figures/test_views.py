@@ -183,3 +183,18 @@ def test_without_curves_a_picture_says_so(answers, view):
     picture = Picture(family=Family(over="epoch"))
     said = view_figure(view, Answers(answers.series, answers.rows), picture)
     assert "no losses over training" in said
+
+
+def test_what_is_off_the_scale_has_a_mark_and_no_box_through_it(answers):
+    figure = view_figure("box", answers, Picture(family=Family(rate=100.0)))
+    low, high = figure.layout.xaxis.range
+    ends = (10**low, 10**high) if figure.layout.xaxis.type == "log" else (low, high)
+    boxes = traces(figure, "box")
+    assert all(box.q1[0] <= ends[1] for box in boxes)
+    assert traces(figure, "rail")
+
+
+def test_lines_that_stand_aside_are_within_the_axis(answers):
+    figure = view_figure("against", answers, Picture())
+    last = max(x for trace in figure.data for x in trace.x)
+    assert math.log10(last) < figure.layout.xaxis.range[1]
