@@ -19,8 +19,9 @@ from dashboard.figures.families import (
 )
 from dashboard.figures.sensitivity import sensitivity_figure
 from dashboard.figures.traces import OPEN_RAIL
-from dashboard.theme import BROKEN, CATEGORY_COLOURS, IMPORTED_STYLE, METHOD_STYLE
+from dashboard.theme import BROKEN, CATEGORY_COLOURS, IMPORTED_STYLE, METHOD_STYLE, PALETTE
 from tests.dashboard.answers import RATES, SEEDS, series
+from tests.dashboard.test_theme import contrast
 
 
 def line(method: str, **settings) -> SeriesRead:
@@ -175,6 +176,13 @@ def test_what_is_drawn_alike_in_both_schemes_has_no_twin_of_another_colour():
             assert nearest > 5, (colour, name)
     inks = {(style.ink_dark, style.ink_light) for style in METHOD_STYLE.values()}
     assert {(dark, twins["pairs"][dark]) for dark, _ in inks} == inks
+
+
+@pytest.mark.parametrize("name", RAMPS)
+@pytest.mark.parametrize(("scheme", "least"), [("light", 1.9), ("dark", 2.8)])
+def test_no_end_of_a_ramp_is_lost_on_its_page(scheme, least, name):
+    paper = PALETTE[scheme].paper
+    assert min(contrast(one, paper) for one in ramp(12, scheme, name)) >= least
 
 
 @pytest.mark.parametrize(("name", "twins"), [*zip(RAMPS, light_twins()["ramps"], strict=True)])
