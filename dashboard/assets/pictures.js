@@ -167,9 +167,9 @@
     const paint = coloraxis ? { color: values, coloraxis } : { color: colorscale[0][1] };
     return {
       type: "bar", xaxis, yaxis, showlegend: false,
-      // On an axis of rates a bar is as wide as it is in decades.
-      x: cells.map(({ across }) => Math.sqrt(x[across] * x[across + 1])),
-      width: cells.map(({ across }) => Math.log10(x[across + 1] / x[across])),
+      // Between rates, also where their axis is logarithmic: ends are what plotly takes logarithms of.
+      x: cells.map(({ across }) => (x[across] + x[across + 1]) / 2),
+      width: cells.map(({ across }) => x[across + 1] - x[across]),
       base: cells.map(({ up }) => y[up]),
       y: cells.map(({ up }) => y[up + 1] - y[up]),
       // Without a line neighbours would let the paper shine through between them.
@@ -287,7 +287,20 @@
     return twins().pairs[paper.toUpperCase()] !== undefined;
   }
 
-  /* Axes' ticks would run into each other on a narrow picture: every other decade goes. */
+  /* Ticks of rates would run into each other on a narrow picture: some of the decades go. */
+  function thinned(layout, width) {
+    const room = width - layout.margin.l - layout.margin.r;
+    Object.entries(layout).filter(([name, axis]) => /^xaxis/.test(name) && axis.type === "log").forEach(([, axis]) => {
+      const [from, to] = axis.domain || [0, 1];
+      const [low, high] = axis.range || [0, 1];
+      const every = Math.ceil((42 * (high - low)) / (room * (to - from)));
+      if (typeof axis.dtick === "number" && every > axis.dtick) {
+        axis.dtick = every;
+        axis.tick0 = Math.floor(high);
+      }
+    });
+  }
+
   function forPaper(plot, wanted) {
     const { width, points } = paperSize(plot, wanted);
     const layout = JSON.parse(JSON.stringify(plot.layout));
@@ -313,6 +326,15 @@
       layout.title = { text: "" };
       layout.margin.t -= gone;
       layout.height -= gone;
+    }
+    thinned(layout, width);
+    const broken = (layout.annotations || []).find((one) => one.name === "broken" && !one.yshift);
+    if (broken && width < 560) { // below the legend of colours instead of over it
+      broken.yshift = -58;
+      [layout.margin.b, layout.height] = [layout.margin.b + 24, layout.height + 24];
+    }
+    if ((((layout.xaxis || {}).title || {}).text || "").endsWith(" (drag the line)")) {
+      layout.xaxis.title.text = "learning rate";
     }
     layout.shapes = (layout.shapes || []).filter((shape) => shape.name !== "scrubber");
     layout.width = width;

@@ -380,6 +380,7 @@ def _add_legend(
             y=-(margin - room + 4) / grid.inner,
             yanchor="top",
             yshift=-58 if picture.narrow else 0,
+            name="broken",
             font={"size": 12},
         )
 

@@ -120,6 +120,12 @@ def test_the_cells_of_a_map_are_taken_along_as_areas_and_not_as_pixels(fake_site
         made[kind] = Path(download.value.path()).read_bytes()
     assert made["SVG"].count(b'<g class="point">') == cells > 10
     assert b"<image" not in made["SVG"]
+    sides = re.findall(
+        r'<g class="point"><path d="M([-\d.]+),[\d.]+V[\d.]+H([\d.]+)', str(made["SVG"])
+    )
+    widths = [float(right) - float(left) for left, right in sides]
+    assert len(widths) == cells
+    assert max(widths) < 1.2 * min(widths)  # half decades are alike on an axis of decades
     assert b"/Subtype /Image" not in made["PDF"]
     page.close()
 
