@@ -31,9 +31,11 @@ from dashboard import pages, router
 from dashboard.api_client import Cache, Sender, connect, in_process_client
 from dashboard.components import goes_on
 from dashboard.dash_blocks import Dash, register_all, report
+from dashboard.figures import light_twins
 
 HERE = Path(__file__).parent
-INDEX = (HERE / "index.html").read_text("utf-8")
+#: The page's frame, and in it what a picture on paper has for every colour of the dark scheme.
+INDEX = (HERE / "index.html").read_text("utf-8").replace("TWINS", json.dumps(light_twins()))
 #: A page asks about the studies its visitor saw running; more than these are not remembered.
 MOST_STUDIES = 10
 INLINE_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)

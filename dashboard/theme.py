@@ -89,6 +89,13 @@ PALETTE: dict[Scheme, Palette] = {
 }
 
 
+#: What every colour of the dark scheme is in the light one; colours that are in both stay.
+LIGHT_TWINS: dict[str, str] = {
+    **dict(zip(*(asdict(PALETTE[scheme]).values() for scheme in ("dark", "light")), strict=True)),
+    **{look.ink_dark: look.ink_light for look in OTHER_LOOKS},
+    **{style.ink_dark: style.ink_light for style in (*METHOD_STYLE.values(), IMPORTED_STYLE)},
+}
+
 #: What broke, on a map as in the strip.
 BROKEN = "#D9480F"
 

@@ -158,6 +158,32 @@
     print: { format: "svg", scale: 1, keep: printPicture },
   };
 
+  /* --- Plotly draws the cells of a map as pixels; bars of the same colours stay sharp --------- */
+
+  function barsOf({ x, y, z, colorscale, coloraxis, xaxis, yaxis }) {
+    const all = z.flatMap((row, up) => row.map((value, across) => ({ value, up, across })));
+    const cells = all.filter(({ value }) => value !== null);
+    const values = cells.map(({ value }) => value);
+    const paint = coloraxis ? { color: values, coloraxis } : { color: colorscale[0][1] };
+    return {
+      type: "bar", xaxis, yaxis, showlegend: false,
+      // Between rates, also where their axis is logarithmic: ends are what plotly takes logarithms of.
+      x: cells.map(({ across }) => (x[across] + x[across + 1]) / 2),
+      width: cells.map(({ across }) => x[across + 1] - x[across]),
+      base: cells.map(({ up }) => y[up]),
+      y: cells.map(({ up }) => y[up + 1] - y[up]),
+      // Without a line neighbours would let the paper shine through between them.
+      marker: { ...paint, line: { ...paint, width: 0.5 } },
+    };
+  }
+
+  const hasCells = (data) => data.some((trace) => trace.type === "heatmap");
+
+  function inVectors({ data, layout }) {
+    const drawn = data.map((trace) => (trace.type === "heatmap" ? barsOf(trace) : trace));
+    return { data: drawn, layout: { ...layout, barmode: "overlay" } };
+  }
+
   /* --- For a paper: centimetres and points, whatever the window's size ---------------------- */
 
   const CM_PER_INCH = 2.54;
@@ -192,7 +218,89 @@
     return { legend, below: LEGEND_ROW * row };
   }
 
-  /* Axes' ticks would run into each other on a narrow picture: every other decade goes. */
+  /* --- Paper is white: what the dark scheme draws gets its colours of the light one ------------ */
+
+  let known = null;
+
+  function twins() {
+    known = known || JSON.parse(document.getElementById("light-twins").textContent);
+    return known;
+  }
+
+  const parts = (hex) => [1, 3, 5].map((start) => parseInt(hex.slice(start, start + 2), 16));
+  const byte = (one) => Math.round(one).toString(16).padStart(2, "0").toUpperCase();
+  const hexOf = (rgb) => "#" + rgb.map(byte).join("");
+  const between = (from, to, share) => from.map((one, index) => one + share * (to[index] - one));
+
+  /* A ramp's colour lies on a line between two of its corners; so does its twin, as far along. */
+  function onRamp(hex, ramp) {
+    const colour = parts(hex);
+    for (let corner = 1; corner < ramp.length; corner += 1) {
+      const [from, lightFrom] = ramp[corner - 1].map(parts);
+      const [to, lightTo] = ramp[corner].map(parts);
+      const way = to.map((one, index) => one - from[index]);
+      const done = way.reduce((sum, one, index) => sum + one * (colour[index] - from[index]), 0);
+      const share = Math.min(Math.max(done / way.reduce((sum, one) => sum + one * one, 0), 0), 1);
+      if (Math.hypot(...between(from, to, share).map((one, index) => one - colour[index])) < 1.5) {
+        return hexOf(between(lightFrom, lightTo, share));
+      }
+    }
+    return null;
+  }
+
+  function twin(hex, ramps) {
+    const { pairs, ramps: all } = twins();
+    const found = pairs[hex.toUpperCase()];
+    return found || (ramps && all.map((ramp) => onRamp(hex, ramp)).find(Boolean)) || hex;
+  }
+
+  function lightText(text, ramps) {
+    const faint = /^rgba?\((\d+), ?(\d+), ?(\d+)(.*)\)$/.exec(text);
+    if (faint) {
+      const rgb = parts(twin(hexOf(faint.slice(1, 4).map(Number)), ramps));
+      return (faint[4] ? "rgba(" : "rgb(") + rgb.join(",") + faint[4] + ")";
+    }
+    if (/^#[0-9a-f]{6}$/i.test(text)) {
+      return twin(text, ramps);
+    }
+    return text.replace(/(color: ?)(#[0-9a-f]{6})/gi, (_, name, hex) => name + twin(hex, ramps));
+  }
+
+  /* A map's scale is the whole of viridis in both schemes. */
+  function light(value, ramps = true) {
+    if (typeof value === "string") {
+      return lightText(value, ramps);
+    }
+    if (!value || typeof value !== "object" || ArrayBuffer.isView(value)) {
+      return value;
+    }
+    if (Array.isArray(value)) {
+      return value.map((one) => light(one, ramps));
+    }
+    const inside = (name, one) => [name, light(one, ramps && name !== "colorscale")];
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => inside(name, one)));
+  }
+
+  /* The dark scheme is told by its paper. */
+  function isDark(layout) {
+    const paper = ((layout.template || {}).layout || {}).paper_bgcolor || "";
+    return twins().pairs[paper.toUpperCase()] !== undefined;
+  }
+
+  /* Ticks of rates would run into each other on a narrow picture: some of the decades go. */
+  function thinned(layout, width) {
+    const room = width - layout.margin.l - layout.margin.r;
+    Object.entries(layout).filter(([name, axis]) => /^xaxis/.test(name) && axis.type === "log").forEach(([, axis]) => {
+      const [from, to] = axis.domain || [0, 1];
+      const [low, high] = axis.range || [0, 1];
+      const every = Math.ceil((42 * (high - low)) / (room * (to - from)));
+      if (typeof axis.dtick === "number" && every > axis.dtick) {
+        axis.dtick = every;
+        axis.tick0 = Math.floor(high);
+      }
+    });
+  }
+
   function forPaper(plot, wanted) {
     const { width, points } = paperSize(plot, wanted);
     const layout = JSON.parse(JSON.stringify(plot.layout));
@@ -219,11 +327,21 @@
       layout.margin.t -= gone;
       layout.height -= gone;
     }
+    thinned(layout, width);
+    const broken = (layout.annotations || []).find((one) => one.name === "broken" && !one.yshift);
+    if (broken && width < 560) { // below the legend of colours instead of over it
+      broken.yshift = -58;
+      [layout.margin.b, layout.height] = [layout.margin.b + 24, layout.height + 24];
+    }
+    if ((((layout.xaxis || {}).title || {}).text || "").endsWith(" (drag the line)")) {
+      layout.xaxis.title.text = "learning rate";
+    }
     layout.shapes = (layout.shapes || []).filter((shape) => shape.name !== "scrubber");
     layout.width = width;
     layout.autosize = false;
     layout.paper_bgcolor = "#FFFFFF";
-    return { figure: { data: plot.data, layout }, width, height: layout.height, points };
+    const figure = { data: plot.data, layout };
+    return { figure: isDark(layout) ? light(figure) : figure, width, height: layout.height, points };
   }
 
   /* An SVG that says how large it is on paper. */
@@ -244,7 +362,8 @@
     const { figure, width, height, points } = forPaper(plot, wanted);
     const { format, keep } = KINDS[kind];
     const scale = kind === "png" ? Math.max(2, (points / width) * (300 / POINTS_PER_INCH)) : 1;
-    const url = await window.Plotly.toImage(figure, { format, width, height, scale });
+    const shown = format === "svg" && hasCells(figure.data) ? inVectors(figure) : figure;
+    const url = await window.Plotly.toImage(shown, { format, width, height, scale });
     const ratio = points / POINTS_PER_PIXEL / width;
     if (kind === "svg") {
       download(sized(url, width, height, points), filename + ".svg");
@@ -269,8 +388,9 @@
     }
     const { format, scale, keep } = KINDS[kind];
     const [width, height] = [plot.offsetWidth, plot.offsetHeight];
+    const shown = format === "svg" && hasCells(plot.data) ? inVectors(plot) : plot;
     try {
-      await keep(await window.Plotly.toImage(plot, { format, width, height, scale }), width, height, filename);
+      await keep(await window.Plotly.toImage(shown, { format, width, height, scale }), width, height, filename);
     } catch (error) {
       say("The picture could not be made. " + error.message);
     }

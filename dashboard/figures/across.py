@@ -6,8 +6,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from backend.schemas import AcrossRead, ProfileLineRead
-from dashboard.figures.panels import TITLE, TITLE_LINE
+from backend.schemas import AcrossRead, ProfileLineRead, ScorecardRow
+from dashboard.figures.panels import LETTER, TITLE, TITLE_LINE, title_place
 from dashboard.figures.ranks import (
     Looks,
     Ranks,
@@ -18,11 +18,11 @@ from dashboard.figures.ranks import (
 )
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import scatter
-from dashboard.figures.wording import literal, title_lines, title_words
+from dashboard.figures.wording import caption_words, literal, title_lines, title_words
 from dashboard.theme import SeriesStyle, counted, number, percent, template
 
 # Pixels
-ROW, PROFILES, HEADING, GAP, FOOT = 24, 250, 34, 22, 44
+ROW, PROFILES, NAME, HEADING, GAP, FOOT = 24, 250, 17, 34, 22, 44
 
 
 #: Adds traces and axes to a figure, given the number of the axes and where they stand.
@@ -38,12 +38,15 @@ class Panel:
     draw: Draw
 
 
-def across_figure(across: AcrossRead, picture: Picture) -> go.Figure:
+def across_figure(
+    across: AcrossRead, picture: Picture, rows: Sequence[ScorecardRow] = ()
+) -> go.Figure:
     """Return mean ranks with their critical difference, profiles, chances and middle halves.
 
     Args:
         across: What the API found over many tasks.
         picture: How to draw it.
+        rows: The series behind it, for the caption.
     """
     looks = Looks(across, picture)
     panels = _panels(across, looks)
@@ -54,10 +57,21 @@ def across_figure(across: AcrossRead, picture: Picture) -> go.Figure:
         high = top - HEADING
         domain = [(high - panel.height) / inner, high / inner]
         panel.draw(figure, "" if index == 0 else str(index + 1), domain)
-        figure.add_annotation(**_heading(panel.heading, top / inner, looks))
+        figure.add_annotation(**_heading(panel.heading, top / inner, looks, _left(across, looks)))
         top = high - panel.height - FOOT - GAP
-    _lay_out(figure, across, picture, inner)
+    _lay_out(figure, across, looks, inner, _caption(across, picture, rows, panels))
     return figure
+
+
+def _caption(
+    across: AcrossRead, picture: Picture, rows: Sequence[ScorecardRow], panels: Sequence[Panel]
+) -> str:
+    compared = {label.partition(", ")[0] for label in across.methods}
+    drawn = [row for row in rows if row.method in compared]
+    if not drawn:
+        return ""
+    told = caption_words(drawn, picture.metric, picture.reducer, counted(across.tasks, "task"))
+    return f"{told} From the top: {'; '.join(panel.heading for panel in panels)}."
 
 
 def _panels(across: AcrossRead, looks: Looks) -> list[Panel]:
@@ -65,7 +79,8 @@ def _panels(across: AcrossRead, looks: Looks) -> list[Panel]:
         Panel(ranks_heading(one), ranks_height(one), Ranks(one, looks)) for one in across.ranks
     ]
     if across.profiles:
-        found.append(Panel(PROFILES_HEADING, PROFILES, Profiles(across.profiles, looks)))
+        height = max(PROFILES, NAME * len(across.profiles) + 44)
+        found.append(Panel(PROFILES_HEADING, height, Profiles(across.profiles, looks)))
     for heading, dots in (
         (CHANCES_HEADING, _chances(across, looks)),
         (IQM_HEADING, _middle_halves(across, looks)),
@@ -80,30 +95,37 @@ CHANCES_HEADING = "Chance to be better: same task, rate and seed"
 IQM_HEADING = "LR sensitivity, mean of the middle half of the tasks (lower is better)"
 
 
-def _lay_out(figure: go.Figure, across: AcrossRead, picture: Picture, inner: int) -> None:
+def _left(across: AcrossRead, looks: Looks) -> int:
+    """Return the pixels that names take beside the panels."""
+    pairs = [f"{looks.name(one.first)} vs {looks.name(one.second)}" for one in across.chances]
+    longest = LETTER * max(map(len, pairs), default=0) + 24
+    return min(max(96, longest), 150) if looks.picture.narrow else 150
+
+
+def _lay_out(figure: go.Figure, across: AcrossRead, looks: Looks, inner: int, caption: str) -> None:
+    picture = looks.picture
     rest = f"{counted(len(across.methods), 'method')} over {counted(across.tasks, 'task')}"
     title = title_words(picture.title, rest, narrow=picture.narrow)
     above = TITLE + TITLE_LINE * (title_lines(title) - 1)
     figure.update_layout(
         height=inner + above + 8,
-        margin={"l": 96 if picture.narrow else 150, "r": 24, "t": above, "b": 8},
-        title={"text": title, "y": 1, "yref": "container", "yanchor": "top"},
-        title_pad={"t": 12, "l": 4},
+        margin={"l": _left(across, looks), "r": 24, "t": above, "b": 8},
+        title={"text": title, **title_place(title_lines(title))},
         showlegend=False,
         hovermode="closest",
-        meta={"label": spoken(across), "rates": False},
+        meta={"label": spoken(across), "caption": caption, "rates": False},
         uirevision=picture.revision or "same",
     )
 
 
-def _heading(text: str, height: float, looks: Looks) -> dict[str, Any]:
+def _heading(text: str, height: float, looks: Looks, left: int) -> dict[str, Any]:
     words = title_words("", text, narrow=looks.picture.narrow)
     return {
         "xref": "paper",
         "yref": "paper",
         "x": 0,
         "xanchor": "left",
-        "xshift": -88 if looks.picture.narrow else -146,
+        "xshift": 4 - left,
         "y": height,
         "yanchor": "top",
         "align": "left",
@@ -176,7 +198,7 @@ class Profiles:
                 y=0.03,
                 xanchor="right",
                 yanchor="bottom",
-                yshift=17 * (len(ordered) - 1 - index),
+                yshift=NAME * (len(ordered) - 1 - index),
                 text=self.looks.name(line.label),
                 showarrow=False,
                 font={"size": 12, "color": style.ink},

@@ -35,6 +35,8 @@ NUMBERS: tuple[tuple[str, bool], ...] = (
 PANEL, NARROW_PANEL = 210, 180
 #: Factor between neighbouring lines at one value.
 APART = 1.06
+#: So many lines stand aside of each other; the next is in the first one's place again.
+ABREAST = 5
 
 
 def against_figure(
@@ -62,10 +64,11 @@ def against_figure(
     naming = Naming(varied(rows), frozenset([over.name]))
     figure = go.Figure(layout={"template": template(picture.scheme)})
     told: set[str] = set()
-    x = _x_axis(over)
+    groups = join_order(rows, over)
+    x = _x_axis(over, min(len(groups), ABREAST) - 1)
     for place, (name, _) in enumerate(NUMBERS):
         axes = {"xaxis": f"x{grid.suffix(place)}", "yaxis": f"y{grid.suffix(place)}"}
-        for shift, group in enumerate(join_order(rows, over)):
+        for shift, group in enumerate(groups):
             figure.add_traces(list(_line(group, name, over, looks, naming, axes, told, shift)))
     grid.lay_out(figure, x, {"nticks": 6}, PALETTE[picture.scheme])
     for place, (name, log) in enumerate(NUMBERS):
@@ -122,14 +125,19 @@ def _looks(rows: Sequence[ScorecardRow], over: Setting, picture: Picture) -> dic
     return {row.id: by_first[group[0].id] for group in join_order(rows, over) for row in group}
 
 
-def _x_axis(over: Setting) -> dict[str, Any]:
-    """Return the axis of a setting: logarithmic for numbers that span much, else one by one."""
+def _x_axis(over: Setting, aside: int) -> dict[str, Any]:
+    """Return the axis of a setting: logarithmic for numbers that span much, else one by one.
+
+    Args:
+        over: The setting.
+        aside: By how many steps the last line stands aside.
+    """
     if _logarithmic(over):
         logs = [math.log10(value) for value in over.values]
         margin = 0.06 * (logs[-1] - logs[0])
         return {
             "type": "log",
-            "range": [logs[0] - margin, logs[-1] + margin],
+            "range": [logs[0] - margin, logs[-1] + margin + aside * math.log10(APART)],
             "tickvals": list(over.values),
             "ticktext": [number(value) for value in over.values],
             "tickangle": 0,
@@ -154,8 +162,8 @@ def _logarithmic(over: Setting) -> bool:
 def _place(row: ScorecardRow, over: Setting, shift: int) -> float:
     """Return where a number stands; lines are a little apart, so that no bar hides another."""
     if _logarithmic(over):
-        return float(settings_of(row)[over.name]) * APART ** (shift % 5)
-    return float(over.place(row)) + 0.05 * (shift % 5)
+        return float(settings_of(row)[over.name]) * APART ** (shift % ABREAST)
+    return float(over.place(row)) + 0.05 * (shift % ABREAST)
 
 
 def _number(row: ScorecardRow, name: str) -> NumberRead | None:

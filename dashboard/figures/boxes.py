@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from backend.schemas import RatePointRead, SeriesRead
 from dashboard.figures.families import Naming, arrange, styles, varied
 from dashboard.figures.learning import rates_of
-from dashboard.figures.panels import AXIS, TITLE, TITLE_LINE
+from dashboard.figures.panels import AXIS, TITLE, TITLE_LINE, title_place
 from dashboard.figures.scale import Scale, choose_scale
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import Trace, best_point, opens, scatter
@@ -57,11 +57,18 @@ def box_figure(series: Sequence[SeriesRead], picture: Picture) -> go.Figure:
     traces: list[Trace] = []
     for place, (line, point) in enumerate(found):
         name = literal(naming.of(line))
-        traces += _box(place, point, name, looks[line.id])
+        traces += _box(place, point, name, looks[line.id], scale)
         traces += _seeds(place, point, name, looks[line.id], scale)
         traces += _lost(place, point, name, looks[line.id], scale)
     figure = go.Figure(traces, {"template": template(picture.scheme)})
     _lay_out(figure, [literal(naming.of(line)) for line, _ in found], scale, picture, palette)
+    # Centred below a narrow panel it would be cut.
+    words = axis_title(drawn, picture.metric, picture.reducer)
+    figure.add_annotation(
+        text=words, showarrow=False, xref="paper", yref="paper", font={"size": 14},
+        **({"x": 1, "xanchor": "right"} if picture.narrow else {"x": 0.5, "xanchor": "center"}),
+        y=0, yanchor="top", yshift=-26,
+    )  # fmt: skip
     about = f"seeds at learning rate {number(rate)}, with quartiles"
     title = title_words(picture.title, about, narrow=picture.narrow)
     row = ROW if len(found) <= MANY else SMALL_ROW
@@ -69,10 +76,8 @@ def box_figure(series: Sequence[SeriesRead], picture: Picture) -> go.Figure:
     figure.update_layout(
         height=max(row * len(found), 120) + top + AXIS,
         margin={"l": 16, "r": 16, "t": top, "b": AXIS},
-        title={"text": title, "y": 1, "yanchor": "top", "yref": "container"},
-        title_pad={"t": 12, "l": 4},
+        title={"text": title, **title_place(title_lines(title))},
         showlegend=False,
-        xaxis={"title": {"text": axis_title(drawn, picture.metric, picture.reducer)}},
         meta={
             "label": _spoken(found, naming, about),
             "caption": caption_words(drawn, picture.metric, picture.reducer, picture.title)
@@ -98,8 +103,10 @@ def _scale(whole: Scale, points: Sequence[RatePointRead]) -> Scale:
     return Scale(low - margin, high + margin)
 
 
-def _box(place: int, point: RatePointRead, name: str, look: SeriesStyle) -> list[Trace]:
-    if point.q1 is None or point.median is None or point.q3 is None:
+def _box(
+    place: int, point: RatePointRead, name: str, look: SeriesStyle, scale: Scale
+) -> list[Trace]:
+    if point.q1 is None or point.median is None or point.q3 is None or point.q1 > scale.high:
         return []
     values = [seed.value for seed in point.seeds if seed.value is not None]
     return [

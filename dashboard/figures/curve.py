@@ -274,9 +274,16 @@ def way_figure(
     return figure
 
 
+#: Below so many decades a logarithmic axis has ticks at 1, 2 and 5.
+SHORT_DECADES = 1.5
+
+
 def _axis(axis: dict[str, Any], words: str, where: Range, shown: Range | None) -> dict[str, Any]:
     title = {"text": words, "font": {"size": 12}}
-    return {**axis, "title": title, "domain": list(where), "range": list(shown or (-1, 1))}
+    low, high = shown or (-1, 1)
+    # Left to itself plotly names all nine of a decade, one over the other.
+    ticks = {"dtick": "D2"} if high - low < SHORT_DECADES else {}
+    return {**axis, **ticks, "title": title, "domain": list(where), "range": [low, high]}
 
 
 def _loss(trial: TrialRead, one: RecordingRead) -> Iterator[Any]:

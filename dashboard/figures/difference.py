@@ -1,5 +1,6 @@
 """Two curves seed by seed: the first minus the second, as line and scatter, training and test."""
 
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +9,13 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from backend.schemas import DifferenceKind, DifferencesRead, PairedPointRead, PairedRead
+from backend.schemas import (
+    DifferenceKind,
+    DifferencesRead,
+    PairedPointRead,
+    PairedRead,
+    ScorecardRow,
+)
 from dashboard.figures.divergence import (
     SIDES,
     Lane,
@@ -18,11 +25,26 @@ from dashboard.figures.divergence import (
     rail_axis,
     rail_legend,
 )
-from dashboard.figures.panels import LEGEND_ROW, TITLE, TITLE_LINE, ground, legend_rows, rate_axis
-from dashboard.figures.scale import Scale
+from dashboard.figures.panels import (
+    AXIS,
+    TITLE,
+    TITLE_LINE,
+    ground,
+    legend_place,
+    rate_axis,
+    title_place,
+)
+from dashboard.figures.scale import Scale, focus
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import MOST_DOTS, dashes, scatter
-from dashboard.figures.wording import QUANTITY, literal, title_lines, title_words
+from dashboard.figures.wording import (
+    NARROW_LETTERS,
+    QUANTITY,
+    caption_words,
+    literal,
+    title_lines,
+    title_words,
+)
 from dashboard.theme import (
     METHOD_STYLE,
     PALETTE,
@@ -41,9 +63,7 @@ WORDS: dict[DifferenceKind, str] = {
     "clip": "clipped minus unclipped",
     "engine": "an engine minus the one before",
 }
-PANEL, GAP, AXIS = 260, 64, 52
-#: The focused scale reaches so many times the difference that this share stays within.
-REACH, HELD = 2.5, 0.6
+PANEL, GAP = 260, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +90,11 @@ class _Panel:
 
 
 def difference_figure(
-    views: Sequence[DifferencesRead], picture: Picture, *, initial: float | None = None
+    views: Sequence[DifferencesRead],
+    picture: Picture,
+    *,
+    initial: float | None = None,
+    rows: Sequence[ScorecardRow] = (),
 ) -> go.Figure:
     """Return one panel for each view (training, test); below zero the first curve is better.
 
@@ -78,6 +102,7 @@ def difference_figure(
         views: What to draw.
         picture: How to draw it.
         initial: The loss before training: no run that learns is further from another.
+        rows: The series of the study, for the caption.
     """
     figure = go.Figure(layout={"template": template(picture.scheme)})
     panels = [_panel(view, picture, initial) for view in views]
@@ -89,30 +114,45 @@ def difference_figure(
     for side in SIDES:
         if any(getattr(panel, side) for panel in panels):
             figure.add_trace(rail_legend(side, PALETTE[picture.scheme].muted))
-    _lay_out(figure, views, picture, inner)
+    _lay_out(figure, views, picture, inner, rows)
     return figure
 
 
+def _caption(
+    views: Sequence[DifferencesRead], picture: Picture, rows: Sequence[ScorecardRow]
+) -> str:
+    compared = {id for view in views for item in view.items for id in (item.first, item.second)}
+    drawn = [row for row in rows if row.id in compared]
+    if not drawn:
+        return ""
+    told = caption_words(drawn, views[0].metric, picture.reducer, picture.title)
+    return (
+        f"{told} Drawn: {WORDS[views[0].kind]}, {_quantity(*views)}, paired by seed; below 0 is "
+        "better. Band: 95 % bootstrap interval of the mean."
+    )
+
+
 def _lay_out(
-    figure: go.Figure, views: Sequence[DifferencesRead], picture: Picture, inner: int
+    figure: go.Figure,
+    views: Sequence[DifferencesRead],
+    picture: Picture,
+    inner: int,
+    rows: Sequence[ScorecardRow],
 ) -> None:
-    """Give room to title and legend: above the panels, on a phone the legend below them."""
+    """Give room to title and legend."""
     named = [trace.name for trace in figure.data if trace.showlegend is not False]
-    legend = LEGEND_ROW * legend_rows(named, narrow=picture.narrow)
+    legend, above, below = legend_place(named, inner, narrow=picture.narrow)
     title = _title(views, picture)
-    above = TITLE + TITLE_LINE * (title_lines(title) - 1) + (0 if picture.narrow else legend)
-    below = AXIS + (legend if picture.narrow else 0)
-    place = {"y": -AXIS / inner, "yanchor": "top"} if picture.narrow else {"yanchor": "bottom"}
+    above += TITLE + TITLE_LINE * (title_lines(title) - 1)
+    below += AXIS
     last = "" if len(views) == 1 else str(len(views))
     figure.update_layout(
         {
             "height": inner + above + below,
             "margin": {"l": 72, "r": 16, "t": above, "b": below},
-            "title": {"text": title, "y": 1, "yref": "container"},
-            "meta": {"label": _spoken(views, picture)},
-            "title_yanchor": "top",
-            "title_pad": {"t": 12, "l": 4},
-            "legend": {"orientation": "h", "x": 0, "y": 1, **place},
+            "title": {"text": title, **title_place(title_lines(title))},
+            "meta": {"label": _spoken(views, picture), "caption": _caption(views, picture, rows)},
+            "legend": legend,
             "hovermode": "closest",
             "uirevision": picture.revision or "same",
             f"xaxis{last}_title_text": "learning rate",
@@ -168,7 +208,8 @@ def _add_panel(
         pairs = _pairs(item, style, Scale(-scale, scale), place, many=many)
         bands = _interval(item, style, scale, place)
         figure.add_traces([*bands, *(pairs if picture.seeds else ())])
-        figure.add_trace(_mean(item, style, scale, place, in_legend=row == 0))
+        look = {"in_legend": row == 0, "narrow": picture.narrow}
+        figure.add_trace(_mean(item, style, scale, place, **look))
     rates = [point.lr for item in view.items for point in item.points if point.lr]
     x_axis = rate_axis(rates, narrow=picture.narrow)
     low, high = x_axis["range"]
@@ -208,8 +249,11 @@ def _add_panel(
 
 
 def name_of(item: PairedRead) -> str:
-    """Return what the legend calls a difference."""
-    return f"{_short(item.first_label)} − {_short(item.second_label)}"
+    """Return what the legend calls a difference; what both have in common it says once."""
+    first, second = _short(item.first_label), _short(item.second_label)
+    one, _, rest = first.partition(", ")
+    other, _, same = second.partition(", ")
+    return f"{one} − {other}, {rest}" if rest and rest == same else f"{first} − {second}"
 
 
 def _short(label: str) -> str:
@@ -298,13 +342,16 @@ def _mean(
     place: dict[str, Any],
     *,
     in_legend: bool,
+    narrow: bool,
 ) -> Any:
     points = on_scale([point for point in item.points if point.lr is not None], scale)
+    told = textwrap.wrap(name_of(item), NARROW_LETTERS) if narrow else [name_of(item)]
+    name = "<br>".join(literal(line) for line in told)
     return scatter(
         x=[point and point.lr for point in points],
         y=[point and point.mean for point in points],
         mode="lines+markers",
-        name=literal(name_of(item)),
+        name=name,
         line={"color": style.colour, "dash": style.dash, "width": style.width},
         marker={
             "symbol": style.marker,
@@ -334,28 +381,9 @@ def _hover(item: PairedRead, point: PairedPointRead) -> str:
     return "<br>".join(lines)
 
 
-def focus(view: DifferencesRead, *, full: bool, initial: float | None = None) -> float:
-    """Return how far the scale reaches either way: for runs that learn, or for all finite ones."""
-    found = sorted(
-        abs(pair.difference)
-        for item in view.items
-        for pair in item.pairs
-        if pair.difference is not None
-    )
-    if not found or not found[-1]:
-        return 1.0
-    if full:
-        return 1.1 * found[-1]
-    learning = [value for value in found if initial is None or value <= initial]
-    known = learning or found
-    middle = REACH * known[min(int(HELD * len(known)), len(known) - 1)]
-    reach = known[-1] if not middle or known[-1] <= 2 * middle else middle
-    return 1.1 * (reach or found[-1])
-
-
-def _quantity(view: DifferencesRead) -> str:
+def _quantity(*views: DifferencesRead) -> str:
     # The API compares accuracies as errors, so that negative means better everywhere.
-    return QUANTITY[view.metric].replace("accuracy", "error")
+    return " and ".join(QUANTITY[view.metric].replace("accuracy", "error") for view in views)
 
 
 def _title(views: Sequence[DifferencesRead], picture: Picture) -> str:
@@ -366,6 +394,6 @@ def _title(views: Sequence[DifferencesRead], picture: Picture) -> str:
 def _spoken(views: Sequence[DifferencesRead], picture: Picture) -> str:
     """Return in a sentence what is drawn, for who does not see it."""
     means = (f"{name_of(one)} {signed(one.overall.mean)} on average" for one in views[0].items)
-    drawn = f"Difference of {' and '.join(map(_quantity, views))} against the learning rate"
     title = _title(views, Picture(title="", metric=picture.metric))
+    drawn = f"Difference of {_quantity(*views)} against the learning rate"
     return f"{drawn}, {title}: {', '.join(means)}."

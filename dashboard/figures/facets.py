@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from backend.schemas import SeriesRead
 from dashboard.figures.divergence import RailEntry, rail_entries
 from dashboard.figures.families import Arrangement, Naming, Setting, join_order, panels_of, varied
-from dashboard.figures.panels import Grid, columns_for, rate_axis
+from dashboard.figures.panels import Grid, columns_for, panel_titles, rate_axis
 from dashboard.figures.scale import Scale
 from dashboard.figures.traces import (
     OPEN_RAIL,
@@ -62,10 +62,11 @@ def facets(
         narrow: Whether it is drawn on a phone.
     """
     panels = panels_of(series, arrangement.panel)
+    names = [title for title, _ in panels]
     grid = Grid(
-        [f"<b>{literal(title)}</b>" for title, _ in panels],
+        panel_titles(names, narrow=narrow),
         NARROW_PANEL if narrow else TALL_PANEL if len(panels) <= 2 else PANEL,
-        columns_for(len(panels), narrow=narrow),
+        columns_for(names, narrow=narrow),
         narrow=narrow,
     )
     traces: list[Trace] = []

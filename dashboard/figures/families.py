@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote, unquote
 
-from plotly.colors import sample_colorscale
+from plotly.colors import get_colorscale, sample_colorscale
 
 from backend.schemas import ScorecardRow, SeriesRead
 from dashboard.theme import (
     CATEGORY_COLOURS,
+    LIGHT_TWINS,
     Scheme,
     SeriesStyle,
     method_style,
@@ -32,8 +33,10 @@ MOST_PANELS = 24
 LEAST_RAMP = 3
 #: Settings whose values speak for themselves.
 PLAIN = ("activation", "batch_rule", "schedule", "task", "study", "experiment", "norm")
-#: Where viridis begins and ends: its darkest is lost on black, its yellow on white.
-RAMP_ENDS: dict[Scheme, tuple[float, float]] = {"light": (0.0, 0.88), "dark": (0.22, 1.0)}
+#: The ramps: of settings, and of rates over training.
+RAMPS = ("Viridis", "Plasma")
+#: Where ramps begin and end: their darkest is lost on black, their yellow on white.
+RAMP_ENDS: dict[Scheme, tuple[float, float]] = {"light": (0.0, 0.78), "dark": (0.38, 1.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,14 +240,35 @@ def panels_of(lines: Sequence[Line], panel: Setting | None) -> list[tuple[str, l
 
 def ramp(count: int, scheme: Scheme, name: str = "Viridis") -> list[str]:
     """Return so many colours of a ramp, evenly, as far from the page's as they must be."""
+    return _along(name, scheme, [i / max(count - 1, 1) for i in range(count)])
+
+
+def _along(name: str, scheme: Scheme, places: Sequence[float]) -> list[str]:
     low, high = RAMP_ENDS[scheme]
-    places = [low + (high - low) * i / max(count - 1, 1) for i in range(count)]
-    return [_hex(colour) for colour in sample_colorscale(name, places)]
+    wanted = [low + (high - low) * place for place in places]
+    return [_hex(colour) for colour in sample_colorscale(name, wanted)]
 
 
 def _hex(colour: str) -> str:
     parts = colour.removeprefix("rgb(").removesuffix(")").split(",")
     return "#" + "".join(f"{round(float(part)):02X}" for part in parts)
+
+
+def light_twins() -> dict[str, Any]:
+    """Return what every colour of the dark scheme is in the light one, for a picture on paper.
+
+    Along a ramp both are straight between its corners: pairs of those tell all in between.
+    """
+    return {"pairs": LIGHT_TWINS, "ramps": [_ramp_twins(name) for name in RAMPS]}
+
+
+def _ramp_twins(name: str) -> list[tuple[str, str]]:
+    corners = {0.0, 1.0}
+    for low, high in RAMP_ENDS.values():
+        places = ((place - low) / (high - low) for place, _ in get_colorscale(name))
+        corners |= {place for place in places if 0 < place < 1}
+    dark, light = (_along(name, scheme, sorted(corners)) for scheme in ("dark", "light"))
+    return list(zip(dark, light, strict=True))
 
 
 def styles(

@@ -17,7 +17,7 @@ from backend.schemas import (
     TheoremRead,
 )
 from dashboard.figures.families import Naming, arrange, ramp, styles, varied
-from dashboard.figures.panels import Grid, columns_for, rate_axis
+from dashboard.figures.panels import Grid, columns_for, panel_titles, rate_axis
 from dashboard.figures.scale import Scale, choose_scale
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import Trace, scatter
@@ -53,10 +53,11 @@ def learning_figure(
     naming = Naming(settings)
     rates = sorted({rate.lr for line in shown for rate in learning[line.id].rates})
     colours = dict(zip(rates, ramp(len(rates), picture.scheme, "Plasma"), strict=True))
+    names = [naming.of(line) for line in shown]
     grid = Grid(
-        [f"<b>{literal(naming.of(line))}</b>" for line in shown],
+        panel_titles(names, narrow=picture.narrow),
         NARROW_PANEL if picture.narrow else PANEL,
-        columns_for(len(shown), narrow=picture.narrow),
+        columns_for(names, narrow=picture.narrow),
         narrow=picture.narrow,
         first=2,
         above=OVERVIEW + BELOW,
@@ -202,13 +203,7 @@ def _lay_out(
         about += f", averaged over {picture.family.smooth} evaluations"
     title = title_words(picture.title, about, narrow=picture.narrow)
     grid.frame(figure, title, [], axis="epoch", side=quantity)
-    left = len(series) - len(grid.titles)
-    if left > 0:
-        figure.add_annotation(
-            text=f"{counted(left, 'more series')} of the same: choose with “Show only”.",
-            showarrow=False, xref="paper", yref="paper", x=1, xanchor="right",
-            y=-(38 / grid.inner), yanchor="top", font={"size": 12, "color": palette.muted},
-        )  # fmt: skip
+    grid.say_left(figure, len(series) - len(grid.titles), palette)
 
 
 def _spoken(

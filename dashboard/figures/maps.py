@@ -1,6 +1,7 @@
 """Heat maps: loss, or the share that broke, over rate and a setting, or over rate and epoch."""
 
 import math
+import textwrap
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,15 +12,8 @@ import plotly.graph_objects as go
 
 from backend.schemas import LearningSeriesRead, ScorecardRow, SeriesRead
 from dashboard.figures.divergence import step_edges
-from dashboard.figures.families import (
-    MOST_PANELS,
-    Naming,
-    Setting,
-    say,
-    setting_over,
-    varied,
-)
-from dashboard.figures.panels import Grid, columns_for, rate_axis
+from dashboard.figures.families import MOST_PANELS, Naming, Setting, say, setting_over, varied
+from dashboard.figures.panels import Grid, columns_for, panel_titles, rate_axis
 from dashboard.figures.scale import Scale, choose_scale
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import Trace, best_point, scatter
@@ -27,9 +21,11 @@ from dashboard.figures.wording import axis_title, caption_words, literal, title_
 from dashboard.theme import BROKEN, PALETTE, number, template
 
 EPOCH = "epoch"
+#: Letters of a row's name on a phone.
+NARROW_TICK = 12
 #: Pixels: a row of a map of settings, a map over epochs, and its legend of colours.
 ROW, LEAST, TALL, BAR = 34, 150, 220, 64
-#: What is drawn on any cell: white, on black.
+#: What is drawn on a cell of any colour: white, on black.
 ON_CELLS, UNDER = "#FFFFFF", "rgba(0,0,0,0.55)"
 #: Share of broken seeds from which a rate is broken, as in the strip.
 BROKEN_FROM = 0.5
@@ -89,28 +85,31 @@ def map_figure(
     if learning is None:
         over = setting_over(drawn, picture.family.over)
         panels = _over_setting(drawn, known, over, picture)
-        ticks = [_tick(over, value) for value in over.values] if over else [""]
+        ticks = [_tick(over, value, picture) for value in over.values] if over else [""]
         height = max(LEAST, ROW * len(ticks))
         name = over.name.replace("_", " ") if over else ""
     else:
-        drawn = [line for line in drawn if line.id in learning][:MOST_PANELS]
+        drawn = [line for line in drawn if line.id in learning]
         panels = [_over_epochs(line, learning[line.id], known, drawn, picture) for line in drawn]
         ticks, height, name = [], TALL, "epoch"
-    grid = Grid(
-        [f"<b>{literal(title)}</b>" for title, *_ in panels],
-        height,
-        1 if picture.narrow else columns_for(len(panels), narrow=False),
-        narrow=picture.narrow,
-    )
+    left, panels = len(panels) - MOST_PANELS, panels[:MOST_PANELS]
+    names = [title for title, *_ in panels]
+    columns = 1 if picture.narrow else columns_for(names, narrow=False)
+    titles = panel_titles(names, narrow=picture.narrow)
+    grid = Grid(titles, height, columns, narrow=picture.narrow)
     figure = go.Figure(layout={"template": template(picture.scheme)})
     palette = PALETTE[picture.scheme]
+    ink = (palette.text, palette.paper) if picture.family.cell == "broken" else (ON_CELLS, UNDER)
     for place, (_, levels, found) in enumerate(panels):
         axes = {"xaxis": f"x{grid.suffix(place)}", "yaxis": f"y{grid.suffix(place)}"}
         figure.add_traces(_cells(levels, found, scale, picture, axes, axis=name))
-        figure.add_traces(_lines(levels, found, axes, bars=learning is None))
+        figure.add_traces(_lines(levels, found, axes, ink, bars=learning is None))
     grid.lay_out(
         figure,
-        rate_axis([p.lr for line in drawn for p in line.points], narrow=grid.columns > 2),
+        rate_axis(
+            [p.lr for line in drawn for p in line.points],
+            narrow=picture.narrow or grid.columns > 2,
+        ),
         {"showgrid": False, "zeroline": False, "range": _reach(panels)}
         | ({"tickvals": list(range(len(ticks))), "ticktext": ticks} if ticks else {}),
         palette,
@@ -125,10 +124,11 @@ def map_figure(
         # Names are long and speak for themselves; the title says what they are.
         side=name if learning is not None or (over and over.ordered) else "",
     )
+    grid.say_left(figure, left, palette)
     _add_legend(figure, grid, drawn, scale, picture)
     figure.update_layout(
         meta={
-            "label": _spoken(panels, about, ticks),
+            "label": _spoken(panels, about, [tick.replace("<br>", " ") for tick in ticks]),
             "caption": caption_words(drawn, picture.metric, picture.reducer, picture.title)
             + " Line: best rate. Dashed: where half the seeds break, with its 95 % interval.",
             "rates": False,
@@ -146,9 +146,10 @@ def _reach(panels: Sequence[Panel]) -> list[float]:
     return [min(ends), max(ends)]
 
 
-def _tick(over: Setting, value: Any) -> str:
-    text = say(over.name, value)
-    return literal(text.removeprefix(f"{over.name.replace('_', ' ')} "))
+def _tick(over: Setting, value: Any, picture: Picture) -> str:
+    text = say(over.name, value).removeprefix(f"{over.name.replace('_', ' ')} ")
+    lines = textwrap.wrap(text, NARROW_TICK) if picture.narrow else [text]
+    return "<br>".join(literal(line) for line in lines)
 
 
 def _over_setting(
@@ -165,7 +166,7 @@ def _over_setting(
         told = naming.of(line) if any(s.name not in naming.without for s in settings) else ""
         groups.setdefault(told, []).append(line)
     panels = []
-    for title, lines in list(groups.items())[:MOST_PANELS]:
+    for title, lines in groups.items():
         placed = sorted((over.place(line) if over else 0, line.id, line) for line in lines)
         rows = [_row(line, known.get(line.id), picture) for _, _, line in placed]
         panels.append((title, [float(place) for place, _, _ in placed], rows))
@@ -290,7 +291,12 @@ def _told(cell: Cell | None) -> list[Any]:
 
 
 def _lines(
-    places: Sequence[float], rows: Sequence[Row], axes: dict[str, str], *, bars: bool
+    places: Sequence[float],
+    rows: Sequence[Row],
+    axes: dict[str, str],
+    ink: tuple[str, str],
+    *,
+    bars: bool,
 ) -> list[Trace]:
     """Return the optimum's line, and the edge's, which is dashed, perhaps with its intervals."""
     best = [(row.best, place) for place, row in zip(places, rows, strict=True) if row.best]
@@ -302,12 +308,12 @@ def _lines(
         "symmetric": False,
         "array": [(high or at) - at for (at, _, high), _ in edge],
         "arrayminus": [at - (low or at) for (at, low, _), _ in edge],
-        "color": ON_CELLS,
+        "color": ink[0],
         "thickness": 1.4,
         "width": 4,
         "visible": bars,
     }
-    wide, thin = {"color": UNDER, "width": 5}, {"color": ON_CELLS, "width": 2}
+    wide, thin = {"color": ink[1], "width": 5}, {"color": ink[0], "width": 2}
     found = [
         scatter(x=xs, y=ys, mode="lines", line=wide, meta="edge ground", **look),
         scatter(
@@ -316,7 +322,7 @@ def _lines(
         ),
     ]  # fmt: skip
     xs, ys = [lr for lr, _ in best], [place for _, place in best]
-    mark = {"size": 8, "color": ON_CELLS, "line": {"color": "#000000", "width": 1}}
+    mark = {"size": 8, "color": ink[0], "line": {"color": ink[1], "width": 1}}
     return [
         *(found if edge else []),
         scatter(x=xs, y=ys, mode="lines", line=wide, meta="best ground", **look),
@@ -339,7 +345,7 @@ def _add_legend(
     palette = PALETTE[picture.scheme]
     turned = not picture.upwards
     colours = [[0, palette.rail], [1, BROKEN]] if share else "Viridis"
-    room = BAR + (18 if picture.narrow else 0)
+    room = BAR + (24 if picture.narrow else 0)
     margin = figure.layout.margin.b + room
     figure.update_layout(
         height=figure.layout.height + room,
@@ -373,7 +379,8 @@ def _add_legend(
             xanchor="right",
             y=-(margin - room + 4) / grid.inner,
             yanchor="top",
-            yshift=-52 if picture.narrow else 0,
+            yshift=-58 if picture.narrow else 0,
+            name="broken",
             font={"size": 12},
         )
 

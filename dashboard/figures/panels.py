@@ -3,11 +3,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 import plotly.graph_objects as go
 
-from dashboard.theme import RATE_AXIS, Palette
+from dashboard.theme import RATE_AXIS, Palette, counted
 
 # Pixels
 LANE, CROWDED_LANE, CAPTION, MAIN, STRIP, GAP = 22, 32, 17, 330, 64, 14
@@ -87,7 +88,7 @@ class Panels:
         figure.update_layout(
             height=inner + top + bottom,
             margin={"l": 60 if self.narrow else 72, "r": 16, "t": top, "b": bottom},
-            title={"y": 1, "yanchor": "top", "yref": "container", "pad": {"t": 12, "l": 4}},
+            title=title_place(self.title_lines),
             legend=self._legend(inner),
             hovermode="closest",
             clickmode="event",
@@ -245,8 +246,7 @@ class Grid:
         figure.update_layout(
             height=self.inner + top + bottom,
             margin={"l": 60 if self.narrow else 72, "r": 16, "t": top, "b": bottom},
-            title={"text": title, "y": 1, "yanchor": "top", "yref": "container"},
-            title_pad={"t": 12, "l": 4},
+            title={"text": title, **title_place(title.count("<br>") + 1)},
             showlegend=bool(legend),
             legend={
                 "orientation": "h",
@@ -270,12 +270,58 @@ class Grid:
             at = {"x": 0, "xshift": -46 if self.narrow else -56, "y": middle, "yanchor": "middle"}
             figure.add_annotation(text=side, textangle=-90, xanchor="center", **at, **words)
 
+    def say_left(self, figure: go.Figure, left: int, palette: Palette) -> None:
+        """Say below all panels how many more there would be, if any."""
+        if left > 0:
+            words = counted(left, "more panel")
+            figure.add_annotation(
+                text=f"{words} not drawn: choose with “Show only”.",
+                showarrow=False, xref="paper", yref="paper", x=1, xanchor="right",
+                y=-(32 / self.inner), yanchor="top", font={"size": 12, "color": palette.muted},
+            )  # fmt: skip
 
-def columns_for(panels: int, *, narrow: bool) -> int:
-    """Return how many panels stand beside each other."""
-    if narrow:
-        return 1 if panels <= 4 else 2
-    return min(panels, 2 if panels <= 4 else 3 if panels <= 12 else 4)
+
+def title_place(lines: int) -> dict[str, Any]:
+    """Return where a title of so many lines stands.
+
+    Plotly puts the top of one line there, but of several the foot of the first.
+    """
+    pad = {"t": 12 if lines == 1 else 24, "l": 4}
+    return {"y": 1, "yref": "container", "yanchor": "top", "pad": pad}
+
+
+def columns_for(names: Sequence[str], *, narrow: bool) -> int:
+    """Return how many panels stand beside each other: as many as their names leave room for."""
+    panels = len(names)
+    most = (1 if panels <= 4 else 2) if narrow else 2 if panels <= 4 else 3 if panels <= 12 else 4
+    longest = LETTER * max(map(len, names), default=0)
+    room = PHONE if narrow else WIDE
+    return max(1, min(panels, most, room // max(longest, 1)))
+
+
+def panel_titles(names: Sequence[str], *, narrow: bool) -> list[str]:
+    """Return panels' names in bold, as far as a panel is wide."""
+    most = (PHONE if narrow else WIDE) // columns_for(names, narrow=narrow) // LETTER
+    short = (name if len(name) <= most else f"{name[: most - 1]}…" for name in names)
+    return [f"<b>{escape(name, quote=False)}</b>" for name in short]
+
+
+def legend_place(
+    names: Sequence[str], inner: int, *, narrow: bool
+) -> tuple[dict[str, Any], int, int]:
+    """Return a legend, and the pixels it takes above and below a picture.
+
+    Args:
+        names: In it.
+        inner: Height of the picture.
+        narrow: Whether there is a phone's width only; then it stands below, as do long ones.
+    """
+    rows = legend_rows(names, narrow=narrow)
+    below = narrow or rows > MOST_ROWS_ABOVE
+    place = {"y": -AXIS / inner, "yanchor": "top"} if below else {"y": 1, "yanchor": "bottom"}
+    room = LEGEND_ROW * rows
+    legend = {"orientation": "h", "x": 0, "xanchor": "left", **place}
+    return legend, 0 if below else room, room if below else 0
 
 
 def legend_rows(names: Sequence[str], *, narrow: bool) -> int:

@@ -8,10 +8,17 @@ from typing import Any
 import plotly.graph_objects as go
 
 from backend.schemas import AcrossRead, BestOfRead, RanksRead, ScorecardRow
-from dashboard.figures.panels import AXIS, LEGEND_ROW, TITLE, TITLE_LINE, legend_rows
+from dashboard.figures.panels import AXIS, TITLE, TITLE_LINE, legend_place, title_place
 from dashboard.figures.sensitivity import Picture, styles_of
 from dashboard.figures.traces import scatter
-from dashboard.figures.wording import QUANTITY, literal, series_name, title_lines, title_words
+from dashboard.figures.wording import (
+    QUANTITY,
+    caption_words,
+    literal,
+    series_name,
+    title_lines,
+    title_words,
+)
 from dashboard.theme import (
     METHOD_STYLE,
     PALETTE,
@@ -27,7 +34,9 @@ from dashboard.theme import (
 #: Height of a name's row, in pixels.
 STEM = 20
 #: Share of the ranks' axis kept for names at either end, with room for them and on a phone.
-ROOM, NARROW_ROOM = 0.3, 0.75
+ROOM, NARROW_ROOM = 0.3, 0.9
+#: So many numbers stand beside each other on a phone.
+NARROW_TICKS = 6
 #: Letters of a name, with room for it and on a phone.
 LONGEST, SHORTEST = 28, 12
 
@@ -93,7 +102,8 @@ class Ranks:
         figure.update_layout(
             {
                 f"xaxis{axis}": {
-                    "range": [1 - room, count + room],
+                    # On a phone the names at the left have the margin, too.
+                    "range": [1 - (room / 3 if self.looks.picture.narrow else room), count + room],
                     "visible": False,
                     "fixedrange": True,
                     "anchor": f"y{axis}",
@@ -121,12 +131,13 @@ class Ranks:
         palette = self.looks.palette
         yield self._line([1, count], [0, 0], 1.2, palette.axis, meta="rank axis", **place)
         ticks = list(range(1, count + 1))
+        every = math.ceil(count / NARROW_TICKS) if self.looks.picture.narrow else 1
         yield scatter(
             x=ticks,
             y=[0] * count,
             mode="markers+text",
             marker={"symbol": "line-ns-open", "size": 8, "color": palette.axis},
-            text=[str(tick) for tick in ticks],
+            text=["" if (tick - 1) % every else str(tick) for tick in ticks],
             textposition="top center",
             textfont={"size": 11, "color": palette.muted},
             hoverinfo="skip",
@@ -137,6 +148,7 @@ class Ranks:
     def _difference(self, place: dict[str, str]) -> Iterator[Any]:
         length = self.ranks.critical_difference
         ink = self.looks.palette.muted
+        words = "CD" if self.looks.picture.narrow else "critical difference"
         yield self._line(
             [1, 1, 1, 1 + length, 1 + length, 1 + length],
             [1.05, 1.35, 1.2, 1.2, 1.05, 1.35],
@@ -149,7 +161,7 @@ class Ranks:
             x=[1 + length],
             y=[1.2],
             mode="text",
-            text=[f" critical difference {number(length)}"],
+            text=[f" {words} {number(length)}"],
             textposition="middle right",
             textfont={"size": 11, "color": ink},
             hoverinfo="skip",
@@ -174,7 +186,7 @@ class Ranks:
             left = index < side
             depth = -(base + 1 + (index if left else count - 1 - index))
             rank = self.ranks.mean_ranks[label]
-            end = 1 - 0.12 * room if left else count + 0.12 * room
+            end = 1 - 0.08 * room if left else count + 0.08 * room
             style = self.looks.style(label)
             words = f"{self.looks.name(label)} {rank:.2f}"
             yield self._line([rank, rank, end], [0, depth, depth], 1.2, style.ink, **place)
@@ -226,21 +238,22 @@ def best_of_figure(rows: Sequence[ScorecardRow], picture: Picture) -> go.Figure:
     for row in drawn:
         figure.add_traces(list(_traces(row, styles[row.id])))
     title = title_words(picture.title, DRAWN, narrow=picture.narrow)
-    legend = LEGEND_ROW * legend_rows(
-        [trace.name for trace in figure.data if trace.showlegend is not False],
-        narrow=picture.narrow,
-    )
-    above = TITLE + TITLE_LINE * (title_lines(title) - 1) + (0 if picture.narrow else legend)
-    below = AXIS + (legend if picture.narrow else 0)
-    place = {"y": -AXIS / PANEL, "yanchor": "top"} if picture.narrow else {"yanchor": "bottom"}
+    named = [trace.name for trace in figure.data if trace.showlegend is not False]
+    legend, above, below = legend_place(named, PANEL, narrow=picture.narrow)
+    above += TITLE + TITLE_LINE * (title_lines(title) - 1)
+    below += AXIS
     figure.update_layout(
         height=PANEL + above + below,
         margin={"l": 60 if picture.narrow else 72, "r": 16, "t": above, "b": below},
-        title={"text": title, "y": 1, "yref": "container", "yanchor": "top"},
-        title_pad={"t": 12, "l": 4},
-        legend={"orientation": "h", "x": 0, "y": 1, **place},
+        title={"text": title, **title_place(title_lines(title))},
+        legend=legend,
         hovermode="closest",
-        meta={"label": _spoken(drawn, picture), "rates": False},
+        meta={
+            "label": _spoken(drawn, picture),
+            "caption": caption_words(drawn, picture.metric, picture.reducer, picture.title)
+            + f" Drawn: {DRAWN}; the rates are tried at random.",
+            "rates": False,
+        },
         uirevision=picture.revision or "same",
         xaxis={
             "title": {"text": "k, rates tried at random"},

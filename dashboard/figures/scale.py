@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from backend.schemas import Metric, SeriesRead
+from backend.schemas import DifferencesRead, Metric, SeriesRead
 
 ScaleName = Literal["focus", "log", "full"]
 Floats = NDArray[np.floating[Any]]
@@ -23,6 +23,8 @@ MOST_TIMES_BEST = 20.0
 LINEAR_SPAN = 200.0
 #: A logarithmic scale ends here above the initial loss; what is higher goes to the rail.
 LOG_REACH = 100.0
+#: That of differences reaches so many times the difference that this share stays within.
+PAIRS_REACH, PAIRS_HELD = 2.5, 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,3 +165,22 @@ def _share_scale(values: Sequence[float]) -> Scale:
     low, high = min(values), max(values)
     margin = 0.05 * (high - low) or 0.05
     return Scale(max(0.0, low - margin), min(1.0, high) + margin)
+
+
+def focus(view: DifferencesRead, *, full: bool, initial: float | None = None) -> float:
+    """Return how far the scale reaches either way: for runs that learn, or for all finite ones."""
+    found = sorted(
+        abs(pair.difference)
+        for item in view.items
+        for pair in item.pairs
+        if pair.difference is not None
+    )
+    if not found or not found[-1]:
+        return 1.0
+    if full:
+        return 1.1 * found[-1]
+    learning = [value for value in found if initial is None or value <= initial]
+    known = learning or found
+    middle = PAIRS_REACH * known[min(int(PAIRS_HELD * len(known)), len(known) - 1)]
+    reach = known[-1] if not middle or known[-1] <= 2 * middle else middle
+    return 1.1 * (reach or found[-1])

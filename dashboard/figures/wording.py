@@ -25,8 +25,12 @@ BAND_WORDS = {
 AnySeries = SeriesRead | ScorecardRow
 #: So many letters of a title fit on a phone, and beside the controls of a small screen.
 NARROW_LETTERS, WIDE_LETTERS = 40, 84
+#: The same of bold ones.
+BOLD = 0.85
 #: With more curves than this a sentence names them only.
 MOST_SPOKEN = 8
+#: More values of a setting than this a caption counts.
+MOST_VALUES = 24
 
 
 def literal(text: str) -> str:
@@ -48,7 +52,7 @@ def title_words(title: str, rest: str, *, narrow: bool) -> str:
     if not narrow and len(title) + len(rest) <= WIDE_LETTERS:
         return f"<b>{literal(title)}</b> · {rest}" if title else rest
     room = NARROW_LETTERS if narrow else WIDE_LETTERS
-    bold = [f"<b>{literal(line)}</b>" for line in textwrap.wrap(title, room)]
+    bold = [f"<b>{literal(line)}</b>" for line in textwrap.wrap(title, round(BOLD * room))]
     return "<br>".join([*bold, *textwrap.wrap(rest, room)])
 
 
@@ -122,7 +126,8 @@ def _varied_words(series: Sequence[AnySeries]) -> list[str]:
             text = "none" if value is None else f"{value:g}" if _number(value) else str(value)
             values.setdefault(name, {})[text] = None
     return [
-        f"{name.replace('_', ' ').capitalize()}: {', '.join(found)}."
+        f"{name.replace('_', ' ').capitalize()}: "
+        f"{', '.join(found) if len(found) <= MOST_VALUES else f'{len(found)} values'}."
         for name, found in values.items()
         if len(found) > 1
     ]

@@ -274,7 +274,7 @@ def _figure_of(
     picture: Picture,
 ) -> Any:
     if view == "across" and found.across is not None:
-        return across_figure(found.across, replace(picture, title=""))
+        return across_figure(found.across, replace(picture, title=""), found.rows)
     if view == "best_of":
         return best_of_figure(rows, picture)
     # The paper's line belongs to all curves of a picture or to none.

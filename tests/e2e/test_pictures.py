@@ -1,10 +1,13 @@
 """Pictures of many series in a browser: the scrubber, what is shown alone, a paper's figure."""
 
+import math
 import re
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
+from dashboard.theme import METHOD_STYLE, PALETTE
 from tests.e2e.browser import settled, watch
 
 PLOT = "#study-graph .js-plotly-plot"
@@ -55,6 +58,78 @@ def test_one_rate_lights_up_by_key_and_by_drag_and_is_in_the_address(fake_site, 
     page.close()
 
 
+def for_a_paper(page: Page) -> str:
+    """Return the SVG that the dialog makes."""
+    page.get_by_role("button", name="Export").click()
+    page.get_by_role("menuitem", name="For a paper…").click()
+    dialog = page.get_by_role("dialog", name="Figure for a paper")
+    expect(dialog.get_by_label("Caption")).to_have_value(re.compile("3 seeds at 9 learning rates"))
+    with page.expect_download() as download:
+        dialog.get_by_role("button", name="SVG").click()
+    return Path(download.value.path()).read_text("utf-8")
+
+
+def colours(svg: str) -> list[tuple[int, ...]]:
+    """Return every colour of a picture, in order."""
+    found = re.findall(r"rgba?\((\d+), ?(\d+), ?(\d+)|#([0-9a-fA-F]{6})", svg)
+    return [
+        tuple(bytes.fromhex(written)) if written else tuple(map(int, parts))
+        for *parts, written in found
+    ]
+
+
+@pytest.mark.parametrize("view", ["curves", "map", "learning&lr=0.3", "method", "best_of"])
+def test_a_figure_for_a_paper_is_dark_on_white_whatever_the_page_is(fake_site, browser, view):
+    made = {}
+    for scheme in ("light", "dark"):
+        page = browser.new_page(
+            viewport={"width": 1280, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+        )
+        page.set_default_timeout(240_000)
+        page.goto(f"{fake_site.url}/studies/1?view={view}")
+        drawn(page)
+        paper = page.eval_on_selector(PLOT, "plot => plot._fullLayout.paper_bgcolor")
+        assert paper == PALETTE[scheme].paper
+        made[scheme] = for_a_paper(page)
+        page.close()
+    dark, light = colours(made["dark"]), colours(made["light"])
+    assert len(dark) == len(light) > 20
+    # Along a ramp a colour is found again but for what rounding took.
+    assert all(math.dist(one, other) <= 3 for one, other in zip(dark, light, strict=True))
+    for colour in (PALETTE["dark"].text, PALETTE["dark"].paper, METHOD_STYLE["eb"].ink_dark):
+        assert tuple(bytes.fromhex(colour[1:])) not in dark
+    assert tuple(bytes.fromhex(PALETTE["light"].text[1:])) in dark
+    assert "<image" not in made["dark"]
+
+
+def test_the_cells_of_a_map_are_taken_along_as_areas_and_not_as_pixels(fake_site, browser):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(240_000)
+    page.goto(f"{fake_site.url}/studies/1?view=map")
+    drawn(page)
+    cells = page.eval_on_selector(
+        PLOT,
+        "plot => plot.data.filter((one) => one.type === 'heatmap')"
+        ".flatMap((one) => one.z.flat()).filter((one) => one !== null).length",
+    )
+    made = {}
+    for kind in ("SVG", "PDF"):
+        page.get_by_role("button", name="Export").click()
+        with page.expect_download() as download:
+            page.get_by_role("menuitem", name=kind, exact=True).click()
+        made[kind] = Path(download.value.path()).read_bytes()
+    assert made["SVG"].count(b'<g class="point">') == cells > 10
+    assert b"<image" not in made["SVG"]
+    sides = re.findall(
+        r'<g class="point"><path d="M([-\d.]+),[\d.]+V[\d.]+H([\d.]+)', str(made["SVG"])
+    )
+    widths = [float(right) - float(left) for left, right in sides]
+    assert len(widths) == cells
+    assert max(widths) < 1.2 * min(widths)  # half decades are alike on an axis of decades
+    assert b"/Subtype /Image" not in made["PDF"]
+    page.close()
+
+
 def test_what_is_shown_alone_is_in_the_address_and_a_paper_gets_its_centimetres(fake_site, browser):
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(240_000)
@@ -63,13 +138,7 @@ def test_what_is_shown_alone_is_in_the_address_and_a_paper_gets_its_centimetres(
     drawn(page)
     names = "plot => plot.data.filter((one) => one.meta === 'mean').map((one) => one.name)"
     assert page.eval_on_selector(PLOT, names) == ["Implicit (IB)"]
-    page.get_by_role("button", name="Export").click()
-    page.get_by_role("menuitem", name="For a paper…").click()
-    dialog = page.get_by_role("dialog", name="Figure for a paper")
-    expect(dialog.get_by_label("Caption")).to_have_value(re.compile("3 seeds at 9 learning rates"))
-    with page.expect_download() as download:
-        dialog.get_by_role("button", name="SVG").click()
-    svg = Path(download.value.path()).read_text("utf-8")
+    svg = for_a_paper(page)
     size = re.search(r'width="([\d.]+)pt" height="([\d.]+)pt"', svg)
     assert size is not None
     assert float(size.group(1)) == 240.94  # 8.5 cm

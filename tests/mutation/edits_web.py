@@ -379,6 +379,13 @@ FORMS = (
         ("test_only_what_was_confirmed_is_cancelled",),
     ),
     Edit(
+        "narrowing a gap tests it instead",
+        "dashboard/pages/study",
+        'narrow = pressed["kind"] == "narrow"',
+        "narrow = False",
+        ("test_each_button_of_a_gap_submits_what_it_says",),
+    ),
+    Edit(
         "viewers are offered what they may not do",
         "dashboard",
         'return visitor.role != "viewer"',

@@ -242,7 +242,7 @@ async def try_gap(
     if not pressed or not dash.ctx.triggered[0]["value"]:
         return no_update
     gap = next(one for one in gaps if one["id"] == pressed["key"])
-    narrow = "narrow" in str(pressed.get("type"))
+    narrow = pressed["kind"] == "narrow"
     wish = gap["narrow"] if narrow else gap["sweep"]
     study = await ask(calls.study(study_id))
     body = SweepCreate.model_validate(wish)

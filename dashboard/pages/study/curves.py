@@ -234,7 +234,7 @@ async def _scored(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
             words = "This needs three tasks or more with two methods in common."
             draw = partial(blank, words, picture.scheme)
             return await _beside(draw, html.P(), words, picture)
-        draw = partial(across_figure, found.across, replace(picture, title=""))
+        draw = partial(across_figure, found.across, replace(picture, title=""), found.rows)
         told = " ".join(found.across.definitions.values())
         return await _beside(
             draw, html.P(told, className="history-meta"), found.across, picture, view
@@ -253,11 +253,14 @@ async def _scored(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
 
 async def _differences(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     kind: DifferenceKind = view.view if view.view in COMPARED else "method"
-    found = await asyncio.gather(
-        *(
-            ask(calls.differences(study.id, kind=kind, metric=metric, reducer=view.reducer))
-            for metric in view.both_splits
-        )
+    scored, found = await asyncio.gather(
+        scores_of(study.id, progress.version(study), view.scored, view.reducer),
+        asyncio.gather(
+            *(
+                ask(calls.differences(study.id, kind=kind, metric=metric, reducer=view.reducer))
+                for metric in view.both_splits
+            )
+        ),
     )
     task = task_shown(view.task, study.tasks)
     own = [one.model_copy(update={"items": pairs_of_task(one.items, task)}) for one in found]
@@ -268,7 +271,7 @@ async def _differences(study: StudyRead, view: StudyView, picture: Picture) -> D
         return await _beside(draw, html.P(words), words, picture)
     words = f"{shown[0].definition} Band: 95 % bootstrap interval of the mean."
     initial = 1.0 if view.quantity == "accuracy" else await _initial_loss(study)
-    draw = partial(difference_figure, shown, picture, initial=initial)
+    draw = partial(difference_figure, shown, picture, initial=initial, rows=scored.rows)
     return await _beside(draw, html.P(words, className="history-meta"), *shown, picture, initial)
 
 

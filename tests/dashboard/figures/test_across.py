@@ -5,6 +5,8 @@ import pytest
 from dashboard.figures import Picture, across_figure, best_of_figure, rank_words
 from tests.dashboard.scored_answers import across, rows
 
+#: What no task has in common with the others.
+ELSEWHERE = {"method": "lion", "label": "lion"}
 NARROW = pytest.mark.parametrize("narrow", [False, True])
 
 
@@ -65,6 +67,15 @@ def test_the_picture_is_told_to_who_does_not_see_it_and_has_no_axis_of_rates():
     assert figure.layout.meta["rates"] is False
 
 
+def test_a_caption_counts_the_tasks_and_names_what_is_compared_on_them():
+    found = across_figure(across(), Picture(), [*rows(), rows()[0].model_copy(update=ELSEWHERE)])
+    caption = found.layout.meta["caption"]
+    assert caption.startswith("12 tasks: training loss after 5 epochs.")
+    assert "Methods: Explicit (EB), Implicit (IB)." in caption
+    assert "From the top: Mean ranks: Best mean loss (12 tasks" in caption
+    assert "caption" in best_of_figure(rows(), Picture()).layout.meta
+
+
 def test_ranks_in_a_line_begin_with_the_best():
     words = rank_words(across().ranks[0])
     assert words.startswith("Mean ranks by best mean loss: ")
@@ -95,3 +106,14 @@ def test_a_logarithmic_axis_holds_all_means():
     figure = best_of_figure(rows(), Picture(scale="log"))
     low, high = (10**end for end in figure.layout.yaxis.range)
     assert all(low < value < high for line in traces(figure, "best of k") for value in line.y)
+
+
+def test_every_name_has_its_line_beside_the_profiles():
+    found = across()
+    many = [found.profiles[0].model_copy(update={"label": f"eb, clip {n}"}) for n in range(20)]
+    figure = across_figure(found.model_copy(update={"profiles": many}), Picture())
+    drawn = [one for one in figure.layout.annotations if "domain" in str(one.yref)]
+    domain = next(a for a in figure.select_yaxes() if "share of tasks" in str(a.title.text)).domain
+    margin = figure.layout.margin
+    height = (domain[1] - domain[0]) * (figure.layout.height - margin.t - margin.b)
+    assert max(one.yshift for one in drawn) + 24 < height

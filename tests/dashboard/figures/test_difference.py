@@ -129,3 +129,10 @@ def test_full_holds_every_finite_pair():
 def test_clipping_says_what_is_subtracted():
     title = difference_figure([view(kind="clip")], Picture(title="Digits")).layout.title.text
     assert "clipped minus unclipped" in title
+
+
+def test_what_both_have_in_common_is_said_once():
+    item = view().items[0]
+    same = item.model_copy(update={"first_label": "ib, width 8", "second_label": "eb, width 8"})
+    other = item.model_copy(update={"first_label": "eb, clip 1", "second_label": "eb, no clip"})
+    assert [name_of(same), name_of(other)] == ["IB − EB, width 8", "EB, clip 1 − EB, no clip"]

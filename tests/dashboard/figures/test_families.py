@@ -1,5 +1,6 @@
 """Many series: order, colours, panels, what is shown, and words that name only what varies."""
 
+import math
 from dataclasses import replace
 from itertools import combinations
 
@@ -7,10 +8,20 @@ import pytest
 
 from backend.schemas import SeriesRead
 from dashboard.figures import Family, Picture, series_name, shown_only, token, varied
-from dashboard.figures.families import Naming, arrange, panels_of, ramp, styles
+from dashboard.figures.families import (
+    RAMPS,
+    Naming,
+    arrange,
+    light_twins,
+    panels_of,
+    ramp,
+    styles,
+)
 from dashboard.figures.sensitivity import sensitivity_figure
 from dashboard.figures.traces import OPEN_RAIL
+from dashboard.theme import BROKEN, CATEGORY_COLOURS, IMPORTED_STYLE, METHOD_STYLE, PALETTE
 from tests.dashboard.answers import RATES, SEEDS, series
+from tests.dashboard.test_theme import contrast
 
 
 def line(method: str, **settings) -> SeriesRead:
@@ -148,6 +159,36 @@ def test_sixty_series_are_panels_with_one_legend_below():
     assert figure.layout.legend.yanchor == "top"
     assert len(figure.data) < 200
     assert figure.layout.meta["rates"] is False
+
+
+def rgb(colour: str) -> tuple[int, ...]:
+    return tuple(bytes.fromhex(colour[1:]))
+
+
+def test_what_is_drawn_alike_in_both_schemes_has_no_twin_of_another_colour():
+    """On paper a colour of the dark scheme is known by nothing but itself."""
+    twins = light_twins()
+    alike = {style.colour for style in METHOD_STYLE.values()}
+    for colour in alike | {*CATEGORY_COLOURS, BROKEN, IMPORTED_STYLE.colour, "#FFFFFF", "#000000"}:
+        assert twins["pairs"].get(colour, colour) == colour
+        for name in RAMPS:
+            nearest = min(math.dist(rgb(colour), rgb(one)) for one in ramp(500, "dark", name))
+            assert nearest > 5, (colour, name)
+    inks = {(style.ink_dark, style.ink_light) for style in METHOD_STYLE.values()}
+    assert {(dark, twins["pairs"][dark]) for dark, _ in inks} == inks
+
+
+@pytest.mark.parametrize("name", RAMPS)
+@pytest.mark.parametrize(("scheme", "least"), [("light", 1.9), ("dark", 2.8)])
+def test_no_end_of_a_ramp_is_lost_on_its_page(scheme, least, name):
+    paper = PALETTE[scheme].paper
+    assert min(contrast(one, paper) for one in ramp(12, scheme, name)) >= least
+
+
+@pytest.mark.parametrize(("name", "twins"), [*zip(RAMPS, light_twins()["ramps"], strict=True)])
+def test_a_ramp_s_twins_begin_and_end_as_the_ramps_do(name, twins):
+    dark, light = (ramp(9, scheme, name) for scheme in ("dark", "light"))
+    assert [twins[0], twins[-1]] == [(dark[0], light[0]), (dark[-1], light[-1])]
 
 
 def test_the_rail_folds_and_counts_everybody():

@@ -1,8 +1,18 @@
-"""The axis of learning rates, which all panels share."""
+"""The axis of learning rates, which all panels share; room for titles, names and legends."""
 
 import pytest
 
-from dashboard.figures.panels import LETTER, PHONE, WIDE, legend_rows, rate_axis
+from dashboard.figures.panels import (
+    LETTER,
+    PHONE,
+    WIDE,
+    columns_for,
+    legend_place,
+    legend_rows,
+    panel_titles,
+    rate_axis,
+    title_place,
+)
 
 
 def test_a_tick_a_decade_where_they_stand_beside_each_other():
@@ -36,3 +46,29 @@ def test_the_title_has_room_above_names_that_do_not_fit_beside_each_other():
     assert legend_rows(["EB", long, long, "IB"], narrow=False) == 2
     assert legend_rows([], narrow=False) == 1
     assert legend_rows(["EB", "IB", "IB+"], narrow=True) == 3
+
+
+def test_a_legend_of_many_rows_stands_below_where_it_meets_no_title():
+    long = "IB − EB, bundled/wine, 10 epochs, batch 100, and what else there is to say"
+    for names, narrow, above in (([long] * 2, False, True), ([long] * 3, False, False)):
+        legend, over, under = legend_place(names, 400, narrow=narrow)
+        assert (over > 0, under > 0) == (above, not above)
+        assert (legend["y"] == 1) is above
+    assert legend_place(["EB"], 400, narrow=True)[0]["y"] < 0
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("letters", [5, 24, 40, 90])
+def test_no_panel_s_name_reaches_into_the_next_one(letters, narrow):
+    names = [f"{number:x}" * letters for number in range(12)]
+    columns = columns_for(names, narrow=narrow)
+    room = (PHONE if narrow else WIDE) / columns
+    for title in panel_titles(names, narrow=narrow):
+        assert LETTER * len(title.removeprefix("<b>").removesuffix("</b>")) <= room
+    assert columns_for(["EB", "IB"], narrow=False) == 2
+    assert panel_titles(["a <b>"], narrow=narrow) == ["<b>a &lt;b&gt;</b>"]
+
+
+def test_several_lines_of_a_title_begin_a_line_lower_than_one():
+    """Plotly takes the first one's foot for their top."""
+    assert title_place(2)["pad"]["t"] - title_place(1)["pad"]["t"] >= 11

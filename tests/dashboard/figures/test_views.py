@@ -83,6 +83,20 @@ def test_a_map_over_epochs_begins_behind_the_first_step(answers):
     assert list(cells(figure).y) == [0.5, 1.5, 2.5]
 
 
+@pytest.mark.parametrize(
+    ("view", "over", "most"), [("map", "width", 24), ("map", "epoch", 24), ("learning", "auto", 12)]
+)
+def test_panels_that_no_screen_holds_are_counted(view, over, most):
+    rows = WIDTHS if over == "width" else WIDTHS[:1]
+    more = [line("eb", depth=depth, width=width) for depth in range(most + 3) for width in rows]
+    answers = Answers(more, learning={one.id: learnt(one) for one in more})
+    for beyond, words in ((3, ["3 more panels not drawn: choose with “Show only”."]), (0, [])):
+        some = replace(answers, series=more[: (most + beyond) * len(rows)])
+        figure = view_figure(view, some, Picture(family=Family(over=over)))
+        told = [one.text for one in figure.layout.annotations if "Show only" in one.text]
+        assert told == words
+
+
 def test_numbers_are_drawn_against_the_setting_as_they_were_scored(answers):
     figure = view_figure("against", answers, Picture())
     for name in ("best_rate", "edge", "best_mean", "lr_sensitivity"):
@@ -169,3 +183,18 @@ def test_without_curves_a_picture_says_so(answers, view):
     picture = Picture(family=Family(over="epoch"))
     said = view_figure(view, Answers(answers.series, answers.rows), picture)
     assert "no losses over training" in said
+
+
+def test_what_is_off_the_scale_has_a_mark_and_no_box_through_it(answers):
+    figure = view_figure("box", answers, Picture(family=Family(rate=100.0)))
+    low, high = figure.layout.xaxis.range
+    ends = (10**low, 10**high) if figure.layout.xaxis.type == "log" else (low, high)
+    boxes = traces(figure, "box")
+    assert all(box.q1[0] <= ends[1] for box in boxes)
+    assert traces(figure, "rail")
+
+
+def test_lines_that_stand_aside_are_within_the_axis(answers):
+    figure = view_figure("against", answers, Picture())
+    last = max(x for trace in figure.data for x in trace.x)
+    assert math.log10(last) < figure.layout.xaxis.range[1]

@@ -18,9 +18,17 @@ def test_every_picture_of_series_is_drawn_from_what_the_api_says(api, view):
     figure, *_ = drawn(*chosen, *FAMILY)
     alone, *_ = drawn(*chosen, *family)
     assert len(figure.data) > 1
-    assert "caption" in figure.layout.meta or view == "best_of"
+    assert "Methods: Explicit (EB), Implicit (IB)." in figure.layout.meta["caption"]
     if view != "against":  # which one series has nothing to be drawn for
         assert 0 < len(alone.data) < len(figure.data)
+
+
+def test_a_picture_of_differences_has_the_caption_of_the_curves_it_compares(api):
+    figure, *_ = drawn(*CHOSEN[:4], "method", *CHOSEN[5:])
+    alone, *_ = drawn()
+    caption = figure.layout.meta["caption"]
+    assert caption.startswith(alone.layout.meta["caption"])
+    assert "Drawn: minus EB, training loss and test loss, paired by seed" in caption
 
 
 def test_what_can_be_chosen_are_the_settings_that_vary(api):

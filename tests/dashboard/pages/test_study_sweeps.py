@@ -2,13 +2,16 @@
 
 from typing import Any
 
+import pytest
+
 from backend.schemas import SearchRead, SeedEdgeRead, SeriesFoundRead, SweepRead, WayRead
+from dashboard import ids
 from dashboard.components import goes_on
 from dashboard.pages.study import answer, progress, trials
 from dashboard.pages.study.sweeps import describe, sweep_list, told_apart
 from tests.coroutines import run
 from tests.dashboard import answers
-from tests.dashboard.dispatch import text_of
+from tests.dashboard.dispatch import text_of, trigger
 
 
 def sweeps(api: Any, *changes: dict[str, Any]) -> list[SweepRead]:
@@ -148,3 +151,20 @@ def test_a_gap_can_be_narrowed_with_the_same_settings(api):
     assert "Narrow it to within 1.1" in text_of(run(answer.offer([gap], 1)))
     assert answer.narrowing(gap["sweep"], 1.0, 1.1) is None
     assert answer.narrowing(None, 1.0, 3.0) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "wish", "words"),
+    [("gap", "sweep", "tests the gap of EB"), ("narrow", "narrow", "narrows the gap of EB")],
+)
+def test_each_button_of_a_gap_submits_what_it_says(api, dash_app, kind, wish, words):
+    *_, (gap,) = run(answer.score(["v", "train_loss", "final", None], None, 1))
+    known = {ids.Study.GAPS: [gap], ids.Study.ID: 1}
+    output = next(
+        one["output"] for one in dash_app._callback_list if '"narrow"' in str(one["inputs"])
+    )
+    said = trigger(dash_app, output, (ids.part(kind, gap["id"]), "n_clicks", 1), **known)
+    (sent,) = [call for call in api.sent if call.method == "POST"]
+    assert sent.path == "/api/studies/1/sweeps"
+    assert sent.json["learning_rates"] == gap[wish]["learning_rates"]
+    assert words in str(said)
