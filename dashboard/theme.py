@@ -8,7 +8,14 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 import plotly.io as pio
 
-from ib_core.methods import IMPORTED_LOOK, METHODS, method_look, series_look, split_name
+from ib_core.methods import (
+    IMPORTED_LOOK,
+    METHODS,
+    OTHER_LOOKS,
+    method_look,
+    series_look,
+    split_name,
+)
 
 Scheme = Literal["light", "dark"]
 

@@ -329,17 +329,18 @@ def _layers(one: RecordingRead, quantity: str, scheme: Scheme) -> Iterator[Any]:
 def _sharp(trial: TrialRead, one: RecordingRead, scheme: Scheme) -> Iterator[Any]:
     palette = PALETTE[scheme]
     edges = [None if not rate else 2 / rate for rate in one.rates]
-    yield go.Scatter(
-        x=one.steps,
-        y=edges,
-        yaxis="y",
-        mode="lines",
-        line={"color": palette.reference, "dash": "dash", "width": 1.5},
-        name="2/rate",
-        hovertext=_hover(one.steps, edges, "2/rate"),
-        hoverinfo="text",
-        meta="edge",
-    )
+    if any(edges):  # a method that does not step plainly has none
+        yield go.Scatter(
+            x=one.steps,
+            y=edges,
+            yaxis="y",
+            mode="lines",
+            line={"color": palette.reference, "dash": "dash", "width": 1.5},
+            name="2/rate",
+            hovertext=_hover(one.steps, edges, "2/rate"),
+            hoverinfo="text",
+            meta="edge",
+        )
     if not one.sharpness:
         return
     yield go.Scatter(
