@@ -301,11 +301,12 @@ LOOKED_AT, ROUNDING = 8, 1e-5
 
 
 def check_means(task: Task, model: nn.Module, rows: Rows) -> None:
-    """Refuse a loss that grows with the number of rows, and a metric that is no share.
+    """Refuse a loss that is a sum over rows, and a metric that is no share.
 
-    Batches and evaluations are of any size: of the same rows twice a loss must be what it is of
-    them once, as every mean is, weighted ones too. One that draws at random, or breaks on so few
-    rows, cannot be looked at.
+    Batches and evaluations are of any size, and a rate would mean another thing in each: a loss of
+    the same rows twice must not be twice the loss. Whatever else it makes of them is its own
+    business, as that of losses that compare rows with each other. One that draws at random, or
+    breaks on so few rows, cannot be looked at.
     """
     x, y = rows.take(evenly(len(rows), LOOKED_AT).to(rows.y.device))
     output, count = model.eval()(*x), len(y)
@@ -325,7 +326,7 @@ def check_means(task: Task, model: nn.Module, rows: Rows) -> None:
     leaves = [part for part in tree_leaves(output) if isinstance(part, Tensor) and part.dim()]
     if once != loss(1) or any(len(part) != count for part in leaves):
         return
-    if abs(once - twice) > ROUNDING * max(abs(once), abs(twice)):
+    if once and abs(twice - 2 * once) <= ROUNDING * abs(twice):
         raise MisuseError(
             f"The loss of {task.name or 'the task'} must be a mean over rows: of {count} rows it "
             f"is {once:.6g}, and {twice:.6g} of the same rows twice. Return a mean, not a sum."

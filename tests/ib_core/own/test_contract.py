@@ -80,12 +80,17 @@ def rooted(output: Tensor, y: Tensor) -> Tensor:
     "loss",
     [
         nn.CrossEntropyLoss(reduction="sum"),
-        lambda output, y: F.mse_loss(output, F.one_hot(y, 3).float(), reduction="sum").sqrt(),
+        lambda output, y: -output.log_softmax(1).gather(1, y[:, None]).sum(),
     ],
 )
-def test_a_loss_that_grows_with_the_rows_is_refused(loss: Any) -> None:
+def test_a_loss_that_is_a_sum_over_rows_is_refused(loss: Any) -> None:
     with pytest.raises((IBError, AssertionError), match="must be a mean over rows"):
         swept(task_with(loss=loss), "eb")
+
+
+def contrasted(output: Tensor, y: Tensor) -> Tensor:
+    """Compares rows with each other, so that it is of all of them or of none."""
+    return F.cross_entropy(output @ output.mT, torch.arange(len(y)))
 
 
 def squeezed(output: Tensor, y: Tensor) -> Tensor:
@@ -101,6 +106,7 @@ def squeezed(output: Tensor, y: Tensor) -> Tensor:
         nn.CrossEntropyLoss(weight=torch.tensor([1.0, 5.0, 0.5])),
         nn.CrossEntropyLoss(ignore_index=0),
         rooted,
+        contrasted,
         lambda output, y: F.cross_entropy(output, y, torch.ones(3)) + 3.0,
         lambda output, y: (F.cross_entropy(output, y, reduction="none") * (1 + y)).mean(),
         lambda output, y: F.cross_entropy(output + 0.1 * torch.randn_like(output), y),
