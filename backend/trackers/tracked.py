@@ -46,6 +46,13 @@ class Names:
     batch_size: str | None = None
     keep: tuple[str, ...] = ()
 
+    def named(self) -> dict[str, str]:
+        """Return what some run must have, by the place it was named for; rate and loss apart."""
+        places = ("method", "seed", "test_loss", "task", "epochs", "batch_size")
+        given = {place: getattr(self, place) for place in places}
+        given |= {f"keep.{name}": name for name in self.keep}
+        return {place: name for place, name in given.items() if name and name[0] != LITERALLY}
+
     def told(self) -> set[str]:
         """Return the columns that are given a meaning, wherever a source may keep them."""
         settings = (self.lr, self.method, self.seed, self.task, self.epochs, self.batch_size)
@@ -121,14 +128,14 @@ def rows_of(tracker: str, store: str, runs: Iterable[TrackedRun], names: Names) 
     """Return the rows of runs; what cannot become a trial is named, never passed over.
 
     Raises:
-        InvalidSpec: There is not a single run to import, or none with a loss of the name given.
+        InvalidSpec: There is not a single run to import, or none has something that was named.
     """
     rows: list[dict[str, Any]] = []
     dropped: list[Dropped] = []
     seen: set[int] = set()
     alike: Counter[int] = Counter()
     times: Counter[tuple[Any, ...]] = Counter()
-    what = _What()
+    what = _What(names.named())
     for run in runs:
         what.add(run, _loss(run, names))
         logged = (sorted(run.metrics.items()), run.history)
@@ -162,6 +169,12 @@ def rows_of(tracker: str, store: str, runs: Iterable[TrackedRun], names: Names) 
             f"No run of {store} can be imported; {len(dropped)} were left out.{first}",
             hint=f"Its runs have: {_listed(what.names)}.",
         )
+    for place, name in what.lacking.items():  # else all would silently be "default", or numbered
+        raise InvalidSpec(
+            f"No run of {store} has anything called {name!r}.",
+            field=place,
+            hint=f"Its runs have: {_listed(what.names)}.",
+        )
     return Found(rows, dropped)
 
 
@@ -169,6 +182,7 @@ def rows_of(tracker: str, store: str, runs: Iterable[TrackedRun], names: Names) 
 class _What:
     """What the runs of a store have, for who named something that they have not."""
 
+    lacking: dict[str, str]
     names: set[str] = field(default_factory=set)
     numbers: set[str] = field(default_factory=set)
     with_loss: int = 0
@@ -177,6 +191,9 @@ class _What:
     def add(self, run: TrackedRun, loss: float | None) -> None:
         self.with_loss += loss is not None
         self.without_loss += loss is None and run.state == "finished"
+        for place, name in list(self.lacking.items()):
+            if run.value(name) is not None or run.measured(name) is not None:
+                del self.lacking[place]
         for name, value in (*run.values.items(), *run.metrics.items()):
             self.names.add(name)
             if number(value) is not None:

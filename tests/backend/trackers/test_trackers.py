@@ -285,3 +285,12 @@ def test_runs_without_seeds_keep_clear_of_those_that_have_some(api: TestClient) 
     ]
     stored = send(api, rows_of("x", "s", runs, Names(seed="seed")).rows, name="N")
     assert lines_of(api, stored["study_id"]) == [(0.1, 4)]
+
+
+@pytest.mark.parametrize("place", ["method", "seed", "test_loss", "task", "epochs", "batch_size"])
+def test_nothing_that_no_run_has_is_passed_over(tmp_path: Path, place: str) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text("id,lr,loss,which\n1,0.1,0.5,sgd\n2,0.2,0.4,sgd\n")
+    with pytest.raises(IBError, match="has anything called 'optimiser'") as error:
+        read_tracker("table", str(path), Names(**{place: "optimiser"}))
+    assert "which" in str(error.value.hint)
