@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import ColumnElement, and_, exists, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from backend.db import changed_rows, clock
+from backend.db import changed_rows, clock, passed
 from backend.errors import Conflict, NotFound
 from backend.models import RecordingRow, ShardState, TimingRow, TrialRow
 from backend.services import offers
 from backend.services.shards import LOST_SECONDS, queue_of
 from backend.services.trials import COUNTED, finite, spec_of
-from backend.services.workers import live_by_device, live_offers
+from backend.services.workers import LiveOffers, live_by_device, live_offers
 from backend.settings import get_settings
 from ib_core.sweep import ENGINE_VERSION, Recording, TrialSpec
 
@@ -101,9 +101,9 @@ class Errands:
     def pending(self, session: Session) -> bool:
         """Return whether a reaper has anything to do here, found without a write."""
         table = self.table
-        unheard = or_(table.sent_at.is_(None), table.sent_at < clock(-LOST_SECONDS))
+        unheard = or_(table.sent_at.is_(None), passed(table.sent_at, ago=LOST_SECONDS))
         waiting = and_(table.state == ShardState.QUEUED, unheard)
-        expired = and_(table.state == ShardState.RUNNING, table.lease_until < clock())
+        expired = and_(table.state == ShardState.RUNNING, self._expired())
         return bool(session.scalar(select(exists().where(or_(waiting, expired)))))
 
     def due(
@@ -119,11 +119,12 @@ class Errands:
         """
         table = self.table
         error = f"The worker stopped answering while it {self.doing} this."
-        self._give_back(session, error, table.lease_until < clock())
+        self._give_back(session, error, self._expired())
         gpu_lives, live = bool(live_by_device(session).get("cuda")), live_offers(session)
         query = (
             select(self.key, table.device, table.needs)
             .where(table.state == ShardState.QUEUED, self._unheard(depths or {}))
+            .where(self._servable(session, live))
             .order_by(self.key)
             .limit(MOST_SENT)
             .with_for_update(skip_locked=True)
@@ -131,11 +132,24 @@ class Errands:
         found = [
             (id, queue_of(device, needs, gpu_lives, live))
             for id, device, needs in session.execute(query)
-            if not needs or live.met(needs)
         ]
         sent = update(table).where(self.key.in_([id for id, _ in found]))
         session.execute(sent.values(sent_at=clock()))
         return found
+
+    def _expired(self) -> ColumnElement[bool]:
+        return passed(self.table.lease_until, longest=2 * self.seconds)
+
+    def _servable(self, session: Session, live: LiveOffers) -> ColumnElement[bool]:
+        """Return the condition that some living worker has what an errand needs.
+
+        Asked in the query: errands that nobody can do would fill it, and hide those behind them.
+        """
+        table = self.table
+        waiting = (table.state == ShardState.QUEUED, table.needs.is_not(None))
+        asked = session.scalars(select(table.needs).where(*waiting).distinct())
+        met = [needs for needs in asked if needs and live.met(needs)]
+        return or_(table.needs.is_(None), table.needs == "", table.needs.in_(met))
 
     def mark_unsent(self, session: Session, *, ids: Sequence[int]) -> None:
         """Take back a note: the broker did not take the message."""
@@ -163,9 +177,9 @@ class Errands:
     def _unheard(self, depths: Mapping[str, int]) -> ColumnElement[bool]:
         table = self.table
         never = table.sent_at.is_(None)
-        old = table.sent_at < clock(-get_settings().resend_seconds)
+        old = passed(table.sent_at, ago=get_settings().resend_seconds)
         if depths and not any(depths.values()):
-            return or_(never, table.sent_at < clock(-LOST_SECONDS))
+            return or_(never, passed(table.sent_at, ago=LOST_SECONDS))
         return or_(never, old)
 
 

@@ -274,13 +274,17 @@ def _open_in(session: Session, *, study_id: int, run: RunCreate, owner_id: int |
     kept meanwhile.
     """
     _check_settings(run)
-    sweep_id = _sweep_of(session, study_id, run, owner_id)
+    sweep_id, cancelled = _sweep_of(session, study_id, run, owner_id)
     address = shards.address("run", study_id, run.key)
     # The sweep's lock keeps other openings away; a trial's before its shard's could deadlock.
     found = session.execute(
         select(TrialRow.id, TrialRow.state).where(TrialRow.fingerprint == address)
     ).one_or_none()
     if found is None:
+        turn = 0
+        while cancelled:  # that was said of the runs there were then
+            turn += 1
+            sweep_id, cancelled = _sweep_of(session, study_id, run, owner_id, turn)
         trial_id = _add(session, sweep_id, run, address)
         _hold(session, trial_id, run.agent)
     elif found.state in RETRIABLE:
@@ -301,9 +305,15 @@ def _check_settings(run: RunCreate) -> None:
         raise InvalidInput(error.message, field="settings") from None
 
 
-def _sweep_of(session: Session, study_id: int, run: RunCreate, owner_id: int | None) -> int:
-    """Return the sweep of a study's runs on this task, locked, and made if need be."""
-    key = LIVE_KEY + hashlib.sha256(run.task.encode()).hexdigest()
+def _sweep_of(
+    session: Session, study_id: int, run: RunCreate, owner_id: int | None, turn: int = 0
+) -> tuple[int, bool]:
+    """Return a sweep of a study's runs on this task, locked, and whether it was cancelled.
+
+    It is made if need be; a later turn is another sweep.
+    """
+    named = f"{run.task}\n{turn}" if turn else run.task
+    key = LIVE_KEY + hashlib.sha256(named.encode()).hexdigest()
     body: dict[str, Any] = {"where": AGENTS, "task": run.task, "live": True}
     insert = insert_for(session, SweepRow).values(
         study_id=study_id,
@@ -321,7 +331,9 @@ def _sweep_of(session: Session, study_id: int, run: RunCreate, owner_id: int | N
     )
     session.execute(insert.on_conflict_do_nothing(index_elements=["study_id", "idempotency_key"]))
     same = (SweepRow.study_id == study_id, SweepRow.idempotency_key == key)
-    return session.scalars(select(SweepRow.id).where(*same).with_for_update()).one()
+    columns = select(SweepRow.id, SweepRow.cancelled_at)
+    sweep_id, cancelled_at = session.execute(columns.where(*same).with_for_update()).one()
+    return sweep_id, cancelled_at is not None
 
 
 def _add(session: Session, sweep_id: int, run: RunCreate, address: str) -> int:

@@ -35,6 +35,7 @@ from ib_core.methods.base import (
 from ib_core.methods.catalogue import (
     IMPORTED_LOOK,
     METHODS,
+    OF_A_METHOD,
     method_look,
     place,
     series_look,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 __all__ = [
     "IMPORTED_LOOK",
     "METHODS",
+    "OF_A_METHOD",
     "OF_EVERY_METHOD",
     "OTHER_LOOKS",
     "OWN_METHODS",

@@ -266,6 +266,12 @@ def steps_plainly(method: str) -> bool:
     return base in METHODS and METHODS[base].step == "plain"
 
 
+#: Options that belong to one method; EB has none of them and is compared with all the same.
+OF_A_METHOD = frozenset(
+    {"method_code", *(name for method in METHODS.values() for name in method.options)}
+)
+
+
 def place(method: str) -> int:
     """Return a method's place in legends and tables; those that nobody knows come last."""
     return list(METHODS).index(method) if method in METHODS else len(METHODS)

@@ -270,9 +270,9 @@ TASKS = (
     Edit(
         "a sum over rows passes for a mean",
         "ib_core/tasks",
-        "if abs(whole - mean) > ROUNDING * max(",
-        "if abs(whole - mean) > 1e9 * max(",
-        ("test_a_loss_that_is_no_mean_over_rows_is_refused",),
+        "if once and abs(twice - 2 * once) <= ROUNDING * abs(twice):",
+        "if False:",
+        ("test_a_loss_that_is_a_sum_over_rows_is_refused",),
     ),
     Edit(
         "a data set may give other rows whenever it is read",

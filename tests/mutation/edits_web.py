@@ -291,8 +291,8 @@ PICTURES = (
     Edit(
         "a difference is named the wrong way round",
         "dashboard/figures",
-        "{_short(item.first_label)} − {_short(item.second_label)}",
-        "{_short(item.second_label)} − {_short(item.first_label)}",
+        "first, second = _short(item.first_label), _short(item.second_label)",
+        "second, first = _short(item.first_label), _short(item.second_label)",
         ("test_the_legend_names_each_difference_once",),
     ),
     Edit(

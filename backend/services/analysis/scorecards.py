@@ -32,8 +32,8 @@ from backend.services.analysis.series import (
     series_id,
     varied,
 )
-from backend.services.trials import OF_A_METHOD
 from ib_core.errors import IBError
+from ib_core.methods import OF_A_METHOD
 from ib_core.metrics import (
     KINDS,
     Number,

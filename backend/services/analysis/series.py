@@ -7,9 +7,16 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
-from backend.services.trials import OF_A_METHOD
 from ib_core.errors import IBError
-from ib_core.methods import METHODS, OF_EVERY_METHOD, find_method, place, sayable, split_name
+from ib_core.methods import (
+    METHODS,
+    OF_A_METHOD,
+    OF_EVERY_METHOD,
+    find_method,
+    place,
+    sayable,
+    split_name,
+)
 from ib_core.options import Option
 from ib_core.sweep import ENGINE_VERSION, TrialSpec
 from ib_core.sweep.request import typed_form

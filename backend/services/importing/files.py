@@ -19,6 +19,8 @@ MOST_ROWS = 100_000
 MOST_COLUMNS = 200
 #: Lists and objects of a JSON file, each of which takes far more memory than its two characters.
 MOST_CONTAINERS = 20 * MOST_ROWS
+#: Points of a run's curve, as of one that is logged live; more are no picture's. And of a file.
+MOST_POINTS, MOST_SEPARATORS = 10_000, 3_000_000
 #: A packed file may be several in a row; each costs a copy of what follows it.
 MOST_MEMBERS = 100
 #: Halves of surrogate pairs, which JSON can write as escapes, are no text UTF-8 could answer with.
@@ -62,6 +64,8 @@ def read_rows(content: bytes, *, most_bytes: int) -> list[RawRow]:
             field="body",
             hint="Send CSV or our own JSON export, plain or gzip-compressed.",
         ) from None
+    if text.count(";") > MOST_SEPARATORS:
+        raise TooLarge("The file's curves have too many points: send every tenth.", field="body")
     rows = _json_rows(text) if text.lstrip()[:1] in ("{", "[") else _csv_rows(text)
     if not rows:
         raise InvalidInput("The file holds no runs.", field="body")
@@ -324,9 +328,13 @@ class Cells:
         if value is None:
             return []
         try:
-            return [float(part) for part in _scalar(value).split(";") if part.strip()]
+            parts = _scalar(value).split(";", MOST_POINTS)
+            numbers = [float(part) for part in parts if part.strip() and ";" not in part]
         except ValueError:
             raise self.refuse(name, "numbers separated by ; are needed.") from None
+        if ";" in parts[-1]:
+            raise self.refuse(name, f"at most {MOST_POINTS:,} numbers are taken.")
+        return numbers
 
     def mapping(self, name: str) -> dict[str, Any]:
         """Return a cell of JSON settings, of which whatever is taken can be read again."""

@@ -165,7 +165,7 @@ def _options(cells: Cells, method: str) -> dict[str, Any]:
     """
     exact = method == "isgd"
     found: dict[str, Any] = {
-        "momentum": cells.number("momentum") or None,
+        "momentum": cells.within(0, 1, "momentum") or None,
         "inner_steps": cells.whole(0, 10**9, "inner_isgd_iterations") if exact else None,
         "experiment": cells.text("experiment", longest=100),
     }

@@ -13,16 +13,16 @@ from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
-from sqlalchemy import case, delete, func, insert, select, true, update
+from sqlalchemy import case, delete, insert, select, update
 from sqlalchemy.orm import Session
 
-from backend.db import clock, database_time
+from backend.db import database_time
 from backend.errors import Conflict, InvalidInput, NotFound, TooLarge
 from backend.models import AGENTS, CurveRow, ShardRow, ShardState, SweepTrialRow, TrialRow
 from backend.schemas import CellAnswer, CellPoint, CellRead, CellReport, CellResult, TrialState
 from backend.services.shards.leases import Claim, claim, drop_unwanted, fail, finish, heartbeat
 from backend.services.shards.leases import release as give_back
-from backend.services.shards.planning import WAITING
+from backend.services.shards.planning import WAITING, is_ready
 from backend.services.trials import (
     COLUMNS,
     OUTCOMES,
@@ -204,7 +204,7 @@ def claim_cell(session: Session, *, sweep_id: int, agent: str) -> Claim | None:
         ShardRow.id.in_(first),
         ShardRow.device == AGENTS,
         ShardRow.state == ShardState.QUEUED,
-        func.coalesce(ShardRow.not_before <= clock(), true()),
+        is_ready(),
     )
     # One, and not all of them: what is locked here, others who claim pass over.
     free = still.order_by(ShardRow.id).limit(1).with_for_update(skip_locked=True)
@@ -238,7 +238,7 @@ def read_cell(session: Session, *, trial_id: int) -> CellRead:
     """Return a cell as its holder needs it, with the lease it has now."""
     query = (
         select(TrialRow, ShardRow.lease, ShardRow.attempts, CurveRow.points, SweepTrialRow.sweep_id)
-        .join(ShardRow, ShardRow.id == TrialRow.shard_id)
+        .outerjoin(ShardRow, ShardRow.id == TrialRow.shard_id)  # of old ones none is left
         .join(SweepTrialRow, SweepTrialRow.trial_id == TrialRow.id)
         .outerjoin(CurveRow, CurveRow.trial_id == TrialRow.id)
         .where(TrialRow.id == trial_id)
@@ -250,8 +250,8 @@ def read_cell(session: Session, *, trial_id: int) -> CellRead:
     return CellRead(
         sweep_id=sweep_id,
         trial_id=trial_id,
-        lease=lease,
-        attempt=attempts,
+        lease=lease or 0,
+        attempt=attempts or 0,
         **{name: getattr(row, name) for name in same},
         settings=row.options,
         lease_seconds=get_settings().lease_seconds,
@@ -273,7 +273,7 @@ def report_cell(
     """
     held = _holding(session, sweep_id, trial_id, report.lease)
     if held is None:
-        return _answer(session, trial_id, report.lease)
+        return _answer(session, trial_id, report)
     log = _with_points(session, trial_id, report)
     heartbeat(session, claim=held, progress=report.progress)
     if report.result is not None:
@@ -285,7 +285,7 @@ def report_cell(
         fail(session, claim=held, error=report.fault or "It broke without a word.", split=False)
     elif report.release:
         give_back(session, claim=held)
-    return _answer(session, trial_id, report.lease)
+    return _answer(session, trial_id, report, taken=True)
 
 
 def _holding(session: Session, sweep_id: int, trial_id: int, lease: int) -> Claim | None:
@@ -306,7 +306,10 @@ def _holding(session: Session, sweep_id: int, trial_id: int, lease: int) -> Clai
     return Claim(row.id, lease, row.attempts, row.worker or "", row.device, row.seconds, ())
 
 
-def _answer(session: Session, trial_id: int, lease: int) -> CellAnswer:
+def _answer(
+    session: Session, trial_id: int, report: CellReport, *, taken: bool = False
+) -> CellAnswer:
+    """Return where a cell is; a result that came after its lease had run out is nobody's."""
     query = (
         select(TrialRow.state, ShardRow.state, ShardRow.lease, CurveRow.points)
         .join(ShardRow, ShardRow.id == TrialRow.shard_id)
@@ -314,9 +317,10 @@ def _answer(session: Session, trial_id: int, lease: int) -> CellAnswer:
         .where(TrialRow.id == trial_id)
     )
     state, shard_state, latest, points = session.execute(query).one()
+    known = taken or report.result is None or shard_state in (ShardState.RUNNING, ShardState.DONE)
     return CellAnswer(
-        held=shard_state is ShardState.RUNNING and latest == lease,
-        yours=latest == lease,
+        held=shard_state is ShardState.RUNNING and latest == report.lease,
+        yours=latest == report.lease and known,
         state=state,
         points=points or 0,
     )

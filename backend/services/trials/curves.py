@@ -16,8 +16,8 @@ from backend.db import clock, database_time, insert_for, insert_many
 from backend.errors import InvalidInput, NotFound
 from backend.models import CurveRow, RecordingRow, ShardState, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import BesideRead, CurvePointRead, CurveRead, RecordingRead
-from backend.services.trials.rows import COUNTED, OF_A_METHOD, chunks
-from ib_core.methods import OF_EVERY_METHOD, split_name, steps_plainly
+from backend.services.trials.rows import COUNTED, chunks
+from ib_core.methods import OF_A_METHOD, OF_EVERY_METHOD, split_name, steps_plainly
 from ib_core.sweep import ENGINE_VERSION, CurvePoint, Recording, recording_answer, tell
 
 COLUMNS = (

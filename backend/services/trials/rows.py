@@ -21,7 +21,6 @@ from backend.errors import NotFound
 from backend.models import ShardRow, ShardState, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import OutcomeName, Page, TrialEvent, TrialRead, TrialState
 from backend.services import read_cursor, write_cursor
-from ib_core.methods import METHODS
 from ib_core.sweep import TrialResult, TrialSpec
 
 T = TypeVar("T")
@@ -38,10 +37,6 @@ OUTCOMES: dict[TrialState, OutcomeName] = {
 
 #: What decides a trial's result, besides data and engine; `TrialSpec.from_dict` reads it.
 SETTINGS = tuple(field.name for field in fields(TrialSpec) if field.compare)
-#: Options that belong to one method; EB has none of them and is compared with all the same.
-OF_A_METHOD = frozenset(
-    {"method_code", *(name for method in METHODS.values() for name in method.options)}
-)
 #: What a trial is, and where it is in its life.
 LIFE = (
     *("id", "fingerprint", "state", "shard_id", "imported", "engine_version", "data_hash"),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import update
+from sqlalchemy import delete, update
 
 from backend.db import clock, reading, transaction
 from backend.models import ShardRow
@@ -213,7 +213,7 @@ def test_a_late_report_of_a_lost_lease_changes_nothing(
     tell(lost, points=[{"step": 0, "train_loss": 7.0}])
     expire()
     late = tell(lost, start=1, points=[{"step": 1}], result={"train_loss": 7.0})
-    assert not late["held"]
+    assert (late["held"], late["yours"]) == (False, False)
     assert state(api, lost)["state"] == "queued"
     won = claim()
     assert won["trial_id"] == lost["trial_id"]
@@ -384,3 +384,15 @@ def test_a_live_run_is_known_by_its_key_and_goes_on_after_silence(
     assert api.post(f"/api/sweeps/{run['sweep_id']}/cells", json=ME).json()["cell"] is None
     with reading() as session:
         assert maintenance.check(session) == []
+
+
+def test_a_cancelled_run_takes_no_later_one_along(api: TestClient, tell: Callable) -> None:
+    first = api.post("/api/runs", json=RUN).json()
+    api.post(f"/api/sweeps/{first['sweep_id']}/cancel").raise_for_status()
+    later = api.post("/api/runs", json=RUN | {"key": "a-later-run"}).json()
+    assert tell(later, result={"train_loss": 0.5})["yours"]
+    assert state(api, later)["state"] == "completed"
+    with transaction() as session:
+        session.execute(delete(ShardRow).where(ShardRow.state == "done"))  # as after thirty days
+    again = api.post("/api/runs", json=RUN | {"key": "a-later-run"}).json()
+    assert (again["trial_id"], again["state"]) == (later["trial_id"], "completed")

@@ -181,6 +181,20 @@ def races_of(study: int) -> tuple[TimingsRead, list[tuple[set[str], str | None]]
         ]
 
 
+def test_races_that_nobody_can_run_keep_no_other_waiting(database: str) -> None:
+    row = {"state": "queued", "device": "auto", "network": {}, "methods": {}}
+    ahead = {"sent_at": clock(86_400)}  # of a clock that was wrong
+    with transaction() as session:
+        for number in range(60):
+            session.execute(
+                sa.insert(TimingRow).values(**row, network_hash=f"{number:064}", needs="gone")
+            )
+        last = sa.insert(TimingRow).values(**row, network_hash="f" * 64, **ahead)
+        wanted = session.scalars(last.returning(TimingRow.id)).one()
+        assert timings.RACES.pending(session)
+        assert timings.RACES.due(session) == [(wanted, "cpu")]
+
+
 def test_a_race_of_somebodys_code_waits_for_a_worker_that_has_it(database: str) -> None:
     task = task_manifest()
     with transaction() as session:

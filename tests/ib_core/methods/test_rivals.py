@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from ib_core import METHODS, Member, build_optimizer
+from ib_core.errors import InvalidSpec
 from ib_core.methods.proximal import solved_rows
 from ib_core.sweep import SweepSpec, member_of
 from ib_core.tasks.networks import StackedMLP
@@ -228,7 +229,8 @@ def test_momentum_reaches_every_method_that_has_one_and_the_usual_one_moves_no_a
         assert trial(method, None) == trial(method, 0.9)
     assert trial("momentum", None).options.momentum == 0.9
     assert trial("ngn_m", None).options.momentum is None
-    assert trial("eb", 0.5) == trial("eb", None)
+    with pytest.raises(InvalidSpec, match="None of the methods has a momentum"):
+        trial("eb", 0.5)
 
 
 @pytest.mark.parametrize("lr", [0.1, 1.0, 30.0])

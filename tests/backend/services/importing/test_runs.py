@@ -133,3 +133,15 @@ def test_an_error_that_is_not_text_everywhere_is_stored_as_text_that_is() -> Non
     row = '"task": "x", "method": "eb", "lr": 1, "outcome": "failed"'
     (run,) = columns("[{" + row + ', "error": "\\u0000 in \\ud800\\nat line 2"}]')
     assert run["error"] == "\\x00 in \\ud800\nat line 2"
+
+
+@pytest.mark.parametrize("momentum", ["nan", "1e999", "-0.5"])
+def test_a_momentum_that_is_none_is_refused(momentum: str) -> None:
+    with pytest.raises(InvalidInput, match="a number from 0 to 1"):
+        columns(f"task,method,lr,train_loss,momentum\na,b,0.1,1,{momentum}\n")
+
+
+def test_a_curve_longer_than_any_picture_is_refused() -> None:
+    long = ";".join("1" * 10_002)
+    with pytest.raises(InvalidInput, match="at most 10,000 numbers"):
+        columns(f"task,method,lr,train_loss,train_loss_by_epoch\na,b,0.1,1,{long}\n")

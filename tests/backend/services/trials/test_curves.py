@@ -98,7 +98,9 @@ def test_only_methods_on_the_same_network_stand_beside_a_trial(session) -> None:
         train_all(session, submit(session, **one, methods=methods, options=options))
     nested = {"width": 8, "momentum": 0.5}
     train_all(session, submit(session, **one, methods=("momentum",), options=nested))
-    train_all(session, submit(session, **one, methods=("ib",), batch_rule="share", options=nested))
+    train_all(
+        session, submit(session, **one, methods=("ib",), batch_rule="share", options={"width": 8})
+    )
     wide = select(TrialRow).where(TrialRow.options["width"].as_integer() == 8)
     narrow = [row for row in session.scalars(wide) if not row.options.get("validation")]
     ids = {(row.method, row.batch_rule, row.options["momentum"]): row.id for row in narrow}
