@@ -328,11 +328,11 @@ class Cells:
         if value is None:
             return []
         try:
-            parts = _scalar(value).split(";", MOST_POINTS)
-            numbers = [float(part) for part in parts if part.strip() and ";" not in part]
+            parts = _scalar(value).split(";", MOST_POINTS)  # what is behind the last is not read
+            numbers = [float(part) for part in parts[:MOST_POINTS] if part.strip()]
         except ValueError:
             raise self.refuse(name, "numbers separated by ; are needed.") from None
-        if ";" in parts[-1]:
+        if parts[MOST_POINTS:] not in ([], [""]):
             raise self.refuse(name, f"at most {MOST_POINTS:,} numbers are taken.")
         return numbers
 
