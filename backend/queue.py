@@ -6,6 +6,7 @@ A message is a hint that work waits; the database knows what work.
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -119,17 +120,18 @@ class Queue:
 
     def announce_timings(self, depths: Mapping[str, int] | None = None) -> int:
         """Announce the races of steps that are due; return how many messages were sent."""
-        return self._announce_errands(RUN_TIMING, RACES, depths)
+        return self._announce_errands(RUN_TIMING, RACES, REPLAYS, depths)
 
     def announce_replays(self, depths: Mapping[str, int] | None = None) -> int:
         """Announce the replays that are due; return how many messages were sent."""
-        return self._announce_errands(RUN_REPLAY, REPLAYS, depths)
+        return self._announce_errands(RUN_REPLAY, REPLAYS, RACES, depths)
 
     def _announce_errands(
-        self, name: str, errands: Errands, depths: Mapping[str, int] | None
+        self, name: str, errands: Errands, others: Errands, depths: Mapping[str, int] | None
     ) -> int:
         with transaction() as session:
-            found = errands.due(session, depths=depths)
+            beside = others.announced(session) + Counter(shards.announced(session))
+            found = errands.due(session, depths=depths, beside=beside)
         try:
             self._send(name, found)
         except Unavailable as error:
@@ -266,8 +268,10 @@ class Reaper:
         return self._queue.announce(due)
 
     def _announce_errands(self) -> None:
+        with reading() as session:
+            queues = RACES.queues(session) | REPLAYS.queues(session)
         try:
-            depths = self._queue.depths()
+            depths = self._queue.depths(*sorted(queues.difference(QUEUES)))
         except Unavailable:  # said where shards are announced, and the rows stay queued
             return
         self._queue.announce_timings(depths)

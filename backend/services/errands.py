@@ -4,20 +4,21 @@ As with shards the row is the truth and a message a hint: it may be lost or come
 holds a lease is told apart from those before by its number.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, and_, exists, or_, select, update
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from backend.db import changed_rows, clock, passed
 from backend.errors import Conflict, NotFound
 from backend.models import RecordingRow, ShardState, TimingRow, TrialRow
-from backend.services import offers
+from backend.services import offers, shards
 from backend.services.shards import LOST_SECONDS, queue_of
 from backend.services.trials import COUNTED, finite, spec_of
-from backend.services.workers import LiveOffers, live_by_device, live_offers
+from backend.services.workers import live_by_device, live_offers
 from backend.settings import get_settings
 from ib_core.sweep import ENGINE_VERSION, Recording, TrialSpec
 
@@ -102,54 +103,76 @@ class Errands:
         """Return whether a reaper has anything to do here, found without a write."""
         table = self.table
         unheard = or_(table.sent_at.is_(None), passed(table.sent_at, ago=LOST_SECONDS))
-        waiting = and_(table.state == ShardState.QUEUED, unheard)
+        # What nobody who lives can do is no reason to look again every few seconds.
+        can = shards.servable(session, table, live_offers(session))
+        waiting = and_(table.state == ShardState.QUEUED, unheard, can)
         expired = and_(table.state == ShardState.RUNNING, self._expired())
         return bool(session.scalar(select(exists().where(or_(waiting, expired)))))
 
+    def queues(self, session: Session) -> set[str]:
+        """Return the queues on which those that wait are announced now."""
+        return set(self._places(session).values())
+
+    def announced(self, session: Session) -> Counter[str]:
+        """Return how many waiting errands have been announced on each queue."""
+        table, places = self.table, self._places(session)
+        query = select(table.device, table.needs, func.count()).where(
+            table.state == ShardState.QUEUED, table.sent_at.is_not(None)
+        )
+        found: Counter[str] = Counter()
+        for device, needs, count in session.execute(query.group_by(table.device, table.needs)):
+            if (device, needs) in places:
+                found[places[device, needs]] += count
+        return found
+
     def due(
-        self, session: Session, *, depths: Mapping[str, int] | None = None
+        self,
+        session: Session,
+        *,
+        depths: Mapping[str, int] | None = None,
+        beside: Mapping[str, int] | None = None,
     ) -> list[tuple[int, str]]:
         """Return the errands to announce now with their queues, and note that they have been.
 
-        Taken back first: errands of workers that have been silent for too long.
+        These are errands never sent, sent to a queue that is empty although nobody has claimed
+        them, or sent long ago to a queue that holds fewer messages than it should. Taken back
+        first: errands of workers that have been silent for too long.
 
         Args:
             session: A session that may write.
-            depths: How many messages wait in each queue: what is in none of them was lost.
+            depths: How many messages wait in each queue; without it only what was never sent is.
+            beside: How many messages of others should be in each queue.
         """
         table = self.table
         error = f"The worker stopped answering while it {self.doing} this."
         self._give_back(session, error, self._expired())
-        gpu_lives, live = bool(live_by_device(session).get("cuda")), live_offers(session)
+        places, sent = self._places(session), self.announced(session) + Counter(beside or {})
         query = (
             select(self.key, table.device, table.needs)
-            .where(table.state == ShardState.QUEUED, self._unheard(depths or {}))
-            .where(self._servable(session, live))
+            .where(table.state == ShardState.QUEUED)
+            .where(shards.servable(session, table, live_offers(session)))
+            .where(self._unheard(places, depths or {}, sent))
             .order_by(self.key)
             .limit(MOST_SENT)
             .with_for_update(skip_locked=True)
         )
-        found = [
-            (id, queue_of(device, needs, gpu_lives, live))
-            for id, device, needs in session.execute(query)
-        ]
-        sent = update(table).where(self.key.in_([id for id, _ in found]))
-        session.execute(sent.values(sent_at=clock()))
+        found = [(id, places[device, needs]) for id, device, needs in session.execute(query)]
+        told = update(table).where(self.key.in_([id for id, _ in found]))
+        session.execute(told.values(sent_at=clock()))
         return found
+
+    def _places(self, session: Session) -> dict[tuple[str, str | None], str]:
+        """Return the queue for every device and needs that a waiting errand has."""
+        gpu_lives, live = bool(live_by_device(session).get("cuda")), live_offers(session)
+        table = self.table
+        waiting = select(table.device, table.needs).where(table.state == ShardState.QUEUED)
+        return {
+            (device, needs): queue_of(device, needs, gpu_lives, live)
+            for device, needs in session.execute(waiting.distinct())
+        }
 
     def _expired(self) -> ColumnElement[bool]:
         return passed(self.table.lease_until, longest=2 * self.seconds)
-
-    def _servable(self, session: Session, live: LiveOffers) -> ColumnElement[bool]:
-        """Return the condition that some living worker has what an errand needs.
-
-        Asked in the query: errands that nobody can do would fill it, and hide those behind them.
-        """
-        table = self.table
-        waiting = (table.state == ShardState.QUEUED, table.needs.is_not(None))
-        asked = session.scalars(select(table.needs).where(*waiting).distinct())
-        met = [needs for needs in asked if needs and live.met(needs)]
-        return or_(table.needs.is_(None), table.needs == "", table.needs.in_(met))
 
     def mark_unsent(self, session: Session, *, ids: Sequence[int]) -> None:
         """Take back a note: the broker did not take the message."""
@@ -174,13 +197,21 @@ class Errands:
         ended = changed_rows(session, update(table).where(*running, spent).values(failed))
         return ended + changed_rows(session, update(table).where(*running).values(again))
 
-    def _unheard(self, depths: Mapping[str, int]) -> ColumnElement[bool]:
+    def _unheard(
+        self,
+        places: Mapping[tuple[str, str | None], str],
+        depths: Mapping[str, int],
+        sent: Mapping[str, int],
+    ) -> ColumnElement[bool]:
         table = self.table
-        never = table.sent_at.is_(None)
-        old = passed(table.sent_at, ago=get_settings().resend_seconds)
-        if depths and not any(depths.values()):
-            return or_(never, passed(table.sent_at, ago=LOST_SECONDS))
-        return or_(never, old)
+        cases = [table.sent_at.is_(None)]
+        for (device, needs), queue in places.items():
+            if queue not in depths or depths[queue] >= max(1, sent.get(queue, 0)):
+                continue  # it may still be there, and repeating it only makes the queue longer
+            ago = LOST_SECONDS if depths[queue] == 0 else get_settings().resend_seconds
+            here = (table.device == device, table.needs.is_not_distinct_from(needs))
+            cases.append(and_(*here, passed(table.sent_at, ago=ago)))
+        return or_(*cases)
 
 
 _FREE: dict[str, Any] = {"worker": None, "lease_until": None, "sent_at": None}

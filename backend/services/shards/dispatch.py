@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, and_, case, exists, func, or_, select, upd
 from sqlalchemy.orm import Session
 
 from backend.db import clock, database_time, passed
-from backend.models import AGENTS, ShardRow, ShardState, TrialRow
+from backend.models import AGENTS, RecordingRow, ShardRow, ShardState, TimingRow, TrialRow
 from backend.schemas import QueueRead, TrialState
 from backend.services import workers
 from backend.services.shards.planning import is_ready, try_again
@@ -58,8 +58,8 @@ def pending(session: Session) -> Pending:
     """Return whether shards may have to be announced, and whether leases have run out."""
     unheard = or_(ShardRow.sent_at.is_(None), passed(ShardRow.sent_at, ago=LOST_SECONDS))
     # What nobody who lives can train is no reason to look again every few seconds.
-    servable = _servable(session, workers.live_offers(session))
-    waiting = exists().where(ShardRow.state == ShardState.QUEUED, OURS, unheard, servable)
+    servable_now = servable(session, ShardRow, workers.live_offers(session))
+    waiting = exists().where(ShardRow.state == ShardState.QUEUED, OURS, unheard, servable_now)
     expired = exists().where(ShardRow.state == ShardState.RUNNING, _ran_out())
     found_waiting, found_expired = session.execute(select(waiting, expired)).one()
     special = select(ShardRow.queue).where(
@@ -88,16 +88,15 @@ def due(session: Session, *, depths: Mapping[str, int] | None = None) -> list[An
     """
     gpu_lives = bool(workers.live_by_device(session).get("cuda"))
     live = workers.live_offers(session)
-    announced = _announced(session)
-    unheard = _unheard(depths or {}, announced, gpu_lives)
-    servable = _servable(session, live)
-    heard = select(func.count()).select_from(ShardRow).where(*_waiting(), servable, ~unheard)
+    unheard = _unheard(depths or {}, announced(session), gpu_lives)
+    can = (*_waiting(), servable(session, ShardRow, live))
+    heard = select(func.count()).select_from(ShardRow).where(*can, ~unheard)
     room = WINDOW - (session.scalar(heard) or 0)
     if room <= 0:
         return []
     query = (
         select(ShardRow.id, ShardRow.device, ShardRow.needs)
-        .where(*_waiting(), servable, unheard)
+        .where(*can, unheard)
         .order_by(ShardRow.id)
         .limit(room)
         .with_for_update(skip_locked=True)
@@ -110,11 +109,19 @@ def due(session: Session, *, depths: Mapping[str, int] | None = None) -> list[An
     return found
 
 
-def _servable(session: Session, live: workers.LiveOffers) -> ColumnElement[bool]:
-    """Return the condition that some living worker has what a shard needs."""
-    asked = select(ShardRow.needs).where(*_waiting(), ShardRow.needs.is_not(None)).distinct()
-    met = [needs for needs in session.scalars(asked) if needs and live.met(needs)]
-    return or_(ShardRow.needs.is_(None), ShardRow.needs.in_(met))
+def servable(
+    session: Session,
+    table: type[ShardRow] | type[TimingRow] | type[RecordingRow],
+    live: workers.LiveOffers,
+) -> ColumnElement[bool]:
+    """Return the condition that some living worker has what waiting rows of a table need.
+
+    Asked in queries: what nobody can do would fill their answers, and hide what stands behind it.
+    """
+    waiting = (table.state == ShardState.QUEUED, table.needs.is_not(None))
+    asked = session.scalars(select(table.needs).where(*waiting).distinct())
+    met = [needs for needs in asked if needs and live.met(needs)]
+    return or_(table.needs.is_(None), table.needs == "", table.needs.in_(met))
 
 
 def special_queues(keys: Iterable[str], queues: Iterable[str]) -> list[str]:
@@ -134,19 +141,19 @@ def _waiting() -> tuple[ColumnElement[bool], ...]:
     return (ShardRow.state == ShardState.QUEUED, OURS, is_ready())
 
 
-def _announced(session: Session) -> dict[str, int]:
+def announced(session: Session) -> dict[str, int]:
     """Return how many waiting shards have been announced on each queue."""
     query = select(ShardRow.queue, func.count()).where(*_waiting(), ShardRow.sent_at.is_not(None))
     return {str(queue): count for queue, count in session.execute(query.group_by(ShardRow.queue))}
 
 
 def _unheard(
-    depths: Mapping[str, int], announced: Mapping[str, int], gpu_lives: bool
+    depths: Mapping[str, int], sent: Mapping[str, int], gpu_lives: bool
 ) -> ColumnElement[bool]:
     queues = {*QUEUES, *depths}
     empty = [queue for queue in queues if depths.get(queue) == 0]
     # As long as every announcement may still be in the queue, repeating them only makes it longer.
-    short = [queue for queue in queues if depths.get(queue, 0) < announced.get(queue, 0)]
+    short = [queue for queue in queues if depths.get(queue, 0) < sent.get(queue, 0)]
     old = passed(ShardRow.sent_at, ago=get_settings().resend_seconds)
     cases = [
         ShardRow.sent_at.is_(None),

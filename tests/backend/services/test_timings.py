@@ -137,8 +137,8 @@ class Unheard(Queue):
     def __init__(self) -> None:
         self.sent: list[tuple[str, int]] = []
 
-    def depths(self) -> dict[str, int]:
-        return {"cpu": 0, "gpu": 0}
+    def depths(self, *special: str) -> dict[str, int]:
+        return dict.fromkeys(("cpu", "gpu", *special), 0)
 
     def _send(self, name: str, numbers: Any) -> None:
         self.sent += [(name, number) for number, _ in numbers]
@@ -192,7 +192,57 @@ def test_races_that_nobody_can_run_keep_no_other_waiting(database: str) -> None:
         last = sa.insert(TimingRow).values(**row, network_hash="f" * 64, **ahead)
         wanted = session.scalars(last.returning(TimingRow.id)).one()
         assert timings.RACES.pending(session)
-        assert timings.RACES.due(session) == [(wanted, "cpu")]
+        assert timings.RACES.due(session, depths={"cpu": 0, "gpu": 0}) == [(wanted, "cpu")]
+        assert not timings.RACES.pending(session), "those that nobody can run are no work"
+
+
+def test_a_message_that_waits_in_its_queue_is_not_sent_again(database: str) -> None:
+    """Also where a worker with somebody's code is busy for an hour: its queue is another one."""
+    row = {"state": "queued", "device": "cpu", "network": {}, "methods": {}, "attempts": 0}
+    with transaction() as session:
+        one = arrive(session, "one", task_manifest())
+        (key,) = one.offers
+        for number, needs in enumerate((None, key)):
+            values = {**row, "network_hash": f"{number:064}", "needs": needs}
+            session.execute(sa.insert(TimingRow).values(values))
+        plain, special = timings.RACES.due(session)
+        assert (plain[1], special[1]) == ("cpu", f"cpu-{key}")
+        assert timings.RACES.queues(session) == {"cpu", f"cpu-{key}"}
+    full = {"cpu": 1, "gpu": 0, f"cpu-{key}": 1}
+
+    def due(seconds: float, **beside: int) -> list[tuple[int, str]]:
+        depths = {**full, **{name.replace("_", "-"): n for name, n in beside.items()}}
+        with transaction() as session:
+            session.execute(sa.update(TimingRow).values(sent_at=clock(-seconds)))
+            return timings.RACES.due(session, depths=depths, beside={"cpu": 2})
+
+    assert due(6, cpu=3) == []
+    assert due(301, cpu=3) == []
+    assert due(6, cpu=0) == [plain]
+    assert due(6, **{f"cpu_{key}": 0}) == [special]
+    assert due(6, cpu=2) == []
+    assert due(301, cpu=2) == [plain], "one message of three has been lost"
+    with transaction() as session:
+        session.execute(sa.update(TimingRow).values(sent_at=clock(-301)))
+        assert timings.RACES.due(session) == [], "without news of the broker nothing is repeated"
+
+
+def test_the_reaper_asks_for_every_queue_that_errands_wait_in(database: str) -> None:
+    asked: list[str] = []
+
+    class Asked(Unheard):
+        def depths(self, *special: str) -> dict[str, int]:
+            asked.extend(special)
+            return {**super().depths(), **dict.fromkeys(special, 1)}
+
+    with transaction() as session:
+        one = arrive(session, "one", task_manifest())
+        row = {"state": "queued", "device": "cpu", "network": {}, "methods": {}}
+        needing = {**row, "network_hash": "0" * 64, "needs": one.offers[0], "sent_at": clock(-6)}
+        session.execute(sa.insert(TimingRow).values(needing))
+    broker = Asked()
+    Reaper(get_settings(), broker).run_once()
+    assert (asked, broker.sent) == ([f"cpu-{one.offers[0]}"], [])
 
 
 def test_a_race_of_somebodys_code_waits_for_a_worker_that_has_it(database: str) -> None:
