@@ -367,6 +367,7 @@ class SweepRead(Output):
     waiting_for: list[MissingOfferRead] = Field(
         default_factory=list, description="Tasks and methods that no living worker has."
     )
+    replays: int = Field(0, description="Known trials still to be trained again to be recorded.")
     note: str = ""
     created_at: datetime
     finished_at: datetime | None = None

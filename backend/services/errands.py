@@ -9,15 +9,23 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from backend.db import changed_rows, clock, passed
 from backend.errors import Conflict, NotFound
-from backend.models import RecordingRow, ShardState, TimingRow, TrialRow
+from backend.models import RecordingRow, ShardState, SweepRow, SweepTrialRow, TimingRow, TrialRow
 from backend.services import offers, shards
 from backend.services.shards import LOST_SECONDS, queue_of
-from backend.services.trials import COUNTED, finite, spec_of
+from backend.services.trials import (
+    COUNTED,
+    chunks,
+    finite,
+    spec_of,
+    unrecorded,
+    want_recordings,
+    wishes,
+)
 from backend.services.workers import live_by_device, live_offers
 from backend.settings import get_settings
 from ib_core.sweep import ENGINE_VERSION, Recording, TrialSpec
@@ -284,6 +292,46 @@ def _needs(session: Session, trial: TrialRow) -> str | None:
     spec = TrialSpec.from_dict(spec_of(trial))
     with offers.known_again(session, [(spec, trial.data_hash)]).told():
         return offers.needs_of([spec])
+
+
+def replays_of(session: Session, *, sweep_ids: Sequence[int]) -> Sequence[int]:
+    """Return the trials whose open replays these sweeps wish for, perhaps with others."""
+    specs = session.execute(select(SweepRow.id, SweepRow.spec).where(SweepRow.id.in_(sweep_ids)))
+    recording = [sweep_id for sweep_id, spec in specs if spec.get("record")]
+    held = select(SweepTrialRow.trial_id).where(SweepTrialRow.sweep_id.in_(recording))
+    query = select(RecordingRow.trial_id).where(
+        RecordingRow.trial_id.in_(held), RecordingRow.state.in_(OPEN)
+    )
+    return session.scalars(query.order_by(RecordingRow.trial_id)).all() if recording else []
+
+
+def call_off_replays(session: Session, *, trial_ids: Sequence[int]) -> int:
+    """Take back the open replays of these trials that no sweep needs; return how many.
+
+    What somebody with an account asked for stays. Who trains one learns it when its lease is
+    renewed. A recording from before is kept. The caller has locked the trials.
+    """
+    needed = set(unrecorded(session, wishes(session, trial_ids=trial_ids), about_to=True))
+    gone = 0
+    for chunk in chunks([one for one in trial_ids if one not in needed]):
+        mine = (
+            RecordingRow.trial_id.in_(chunk),
+            RecordingRow.state.in_(OPEN),
+            RecordingRow.owner_id.is_(None),
+        )
+        older = update(RecordingRow).where(*mine, RecordingRow.data.is_not(None))
+        kept = {**_FREE, "state": ShardState.DONE, "progress": 1.0}
+        gone += changed_rows(session, older.values(kept))
+        gone += changed_rows(session, delete(RecordingRow).where(*mine))
+    return gone
+
+
+def want_replays_again(session: Session, *, sweep_id: int, device: str) -> None:
+    """Ask once more for what a sweep that goes on wishes recorded; its trials are locked."""
+    held = select(SweepTrialRow.trial_id).where(SweepTrialRow.sweep_id == sweep_id)
+    lacking = unrecorded(session, wishes(session, trial_ids=session.scalars(held).all()))
+    rows = (session.get_one(TrialRow, one) for one in lacking)
+    want_recordings(session, needs={row.id: _needs(session, row) for row in rows}, device=device)
 
 
 def claim_replay(

@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, insert, select
 
 from backend.db import clock, reading, transaction
 from backend.errors import Conflict
-from backend.models import RecordingRow, ShardState, TrialRow
+from backend.models import RecordingRow, ShardState, SweepRow, TrialRow, UserRow
 from backend.schemas import RecordingRead
-from backend.services import shards, sweeps, trials
+from backend.services import shards, studies, sweeps, trials
 from backend.services.errands import (
     REPLAYS,
     claim_replay,
@@ -221,6 +221,72 @@ def test_a_wish_that_comes_while_a_trial_trains_is_met_by_a_replay(database, qui
             finished = {trial.id: result(trial) for trial in one.trials}
             shards.report(session, claim=one, finished=finished)
     assert waiting() == {trial.id for one in taken for trial in one.trials}
+
+
+def wished(*record: str) -> int:
+    """Submit the grid with a wish; return the sweep's id."""
+    with transaction() as session:
+        return submit(session, **GRID, record=record).sweep.id
+
+
+def cancel(sweep_id: int) -> None:
+    with transaction() as session:
+        sweeps.cancel(session, sweep_id=sweep_id)
+
+
+def test_cancelling_a_sweep_calls_off_the_replays_that_only_it_wished_for(database, quick) -> None:
+    ids = set(trained().values())
+    first, second = wished("norms"), wished("sharpness")
+    by_hand = min(ids)
+    asked_for = {"trial_id": by_hand, "device": "auto"}
+    cancel(first)
+    assert waiting() == ids, "another sweep wishes for them"
+    cancel(second)
+    assert waiting() == set()
+    with reading() as session:
+        assert session.scalar(select(func.count()).select_from(RecordingRow)) == 0
+        assert sweeps.get(session, sweep_id=second).replays == 0
+    with transaction() as session:
+        name = session.scalars(insert(UserRow).values(name="anna").returning(UserRow.id)).one()
+        assert request_replay(session, **asked_for, owner_id=name)
+    cancel(wished("norms"))
+    assert waiting() == {by_hand}, "somebody asked for it"
+    with transaction() as session:
+        sweeps.retry(session, sweep_id=second)
+    assert waiting() == ids
+
+
+def test_a_replay_that_was_called_off_ends_and_leaves_what_was_recorded(
+    database, quick, monkeypatch
+) -> None:
+    ids = trained(record=("norms",))
+    sweep_id = wished("norms", "sharpness")
+    trial_id = min(ids.values())
+    before = answer(trial_id)
+    real, renewed = training.replay_trial, []
+
+    def called_off(*args, **options):
+        cancel(sweep_id)
+        monkeypatch.setattr(training, "RENEW_SECONDS", 0.0)
+        renewed.append(True)
+        return real(*args, **options)
+
+    monkeypatch.setattr(training, "replay_trial", called_off)
+    training.replay(trial_id, worker=WORKER, stopping=StopFlag())
+    found = answer(trial_id)
+    assert renewed
+    assert (found.state, found.agreement, before.sharpness) == ("done", None, [])
+    assert (found.weights, found.sharpness) == (before.weights, [])
+
+
+def test_deleting_a_study_calls_off_its_replays_of_others_trials(database, quick) -> None:
+    ids = set(trained().values())
+    wished_in = wished("norms")
+    assert waiting() == ids
+    with transaction() as session:
+        study_id = session.get_one(SweepRow, wished_in).study_id
+        assert studies.delete(session, study_id=study_id) == 0, "another study has its trials"
+    assert waiting() == set()
 
 
 def test_a_replay_that_failed_is_asked_for_again(database, quick) -> None:

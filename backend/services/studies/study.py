@@ -32,7 +32,7 @@ from backend.schemas import (
     ViewCreate,
     ViewRead,
 )
-from backend.services import read_cursor, write_cursor
+from backend.services import errands, read_cursor, write_cursor
 from backend.services.accounts import Caller
 from backend.services.sweeps import Progress, progress_of, state_of
 from backend.services.trials import delete_orphans, lock
@@ -124,8 +124,11 @@ def delete(session: Session, *, study_id: int) -> int:
         .where(SweepRow.study_id == study_id)
         .distinct()
     ).all()
+    mine = select(SweepRow.id).where(SweepRow.study_id == study_id)
+    recorded = errands.replays_of(session, sweep_ids=session.scalars(mine).all())
     lock(session, held)
     session.execute(sa.delete(StudyRow).where(StudyRow.id == study_id))
+    errands.call_off_replays(session, trial_ids=recorded)
     return delete_orphans(session, trial_ids=held)
 
 

@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 from backend.errors import NotFound
 from backend.models import (
     AGENTS,
-    RecordingRow,
     ShardRow,
     StudyRow,
     SweepRow,
@@ -25,7 +24,7 @@ from backend.schemas import (
     TrialEvent,
     TrialState,
 )
-from backend.services import offers, read_cursor, workers, write_cursor
+from backend.services import errands, offers, read_cursor, workers, write_cursor
 from backend.services.shards import OPEN, obstacles, seconds_left
 from backend.services.sweeps.searched import read_search
 from backend.services.trials import COUNTED, OUTCOMES, UNFINISHED, to_event
@@ -240,7 +239,9 @@ def row_of(session: Session, sweep_id: int) -> SweepRow:
 def _to_read(session: Session, row: SweepRow, found: Progress) -> SweepRead:
     cancelled = row.cancelled_at is not None
     view = forecast(session, sweep_id=row.id, progress=found, cancelled=cancelled)
-    missing = _missing(session, row, found)
+    missing, replays = _missing(session, row, found), _replays(session, row)
+    words = "1 trial is" if replays == 1 else f"{replays} trials are"
+    replayed = [f"{words} still to be replayed to be recorded"] if replays else []
     return SweepRead(
         id=row.id,
         study_id=row.study_id,
@@ -250,7 +251,8 @@ def _to_read(session: Session, row: SweepRow, found: Progress) -> SweepRead:
         total=row.total,
         reused=row.reused,
         eta_seconds=None if missing else view.eta_seconds,
-        messages=[*(one.sentence for one in missing), *view.messages, *_replays(session, row)],
+        messages=[*(one.sentence for one in missing), *view.messages, *replayed],
+        replays=replays,
         waiting_for=missing,
         note=row.note,
         created_at=row.created_at,
@@ -261,18 +263,11 @@ def _to_read(session: Session, row: SweepRow, found: Progress) -> SweepRead:
     )
 
 
-def _replays(session: Session, row: SweepRow) -> list[str]:
+def _replays(session: Session, row: SweepRow) -> int:
     """Return how many known trials are still to be trained again for their recordings."""
     if not row.spec.get("record") or row.cancelled_at is not None:
-        return []
-    query = (
-        select(func.count(RecordingRow.trial_id))
-        .join(SweepTrialRow, SweepTrialRow.trial_id == RecordingRow.trial_id)
-        .where(SweepTrialRow.sweep_id == row.id, RecordingRow.state.in_(OPEN))
-    )
-    count = session.scalar(query)
-    words = "1 trial is" if count == 1 else f"{count} trials are"
-    return [f"{words} still to be replayed to be recorded"] if count else []
+        return 0
+    return len(errands.replays_of(session, sweep_ids=[row.id]))
 
 
 def _missing(session: Session, row: SweepRow, found: Progress) -> list[MissingOfferRead]:

@@ -22,7 +22,7 @@ from backend.models import (
     TrialRow,
 )
 from backend.schemas import DryRunRead, SweepRead, TrialState
-from backend.services import offers, shards, trials, workers
+from backend.services import errands, offers, shards, trials, workers
 from backend.services.sweeps.following import get, row_of
 from backend.services.trials import RETRIABLE, UNFINISHED
 from backend.settings import get_settings
@@ -261,23 +261,23 @@ def _missing(session: Session, new: Sequence[TrialSpec]) -> list[str]:
 
 
 def cancel(session: Session, *, sweep_id: int) -> SweepRead:
-    """Stop a sweep: waiting trials at once, running ones when their worker next asks.
+    """Stop a sweep: waiting trials and replays at once, running ones when their worker next asks.
 
     A trial that another sweep still wants goes on. Cancelling what has ended changes nothing.
     """
     row = row_of(session, sweep_id)
-    if not row.searching and not _trial_ids(session, sweep_id, UNFINISHED):
+    recorded = errands.replays_of(session, sweep_ids=[sweep_id])
+    busy = [*recorded, *_trial_ids(session, sweep_id, UNFINISHED)]
+    if not row.searching and not busy:
         return get(session, sweep_id=sweep_id)
     touch(session, row.study_id)
-    trials.lock(session, _trial_ids(session, sweep_id, UNFINISHED))
-    session.execute(
-        update(SweepRow)
-        .where(SweepRow.id == sweep_id, SweepRow.cancelled_at.is_(None))
-        .values(cancelled_at=clock())
-    )
+    trials.lock(session, busy)
+    open_one = (SweepRow.id == sweep_id, SweepRow.cancelled_at.is_(None))
+    session.execute(update(SweepRow).where(*open_one).values(cancelled_at=clock()))
     waiting = _trial_ids(session, sweep_id, (TrialState.QUEUED,))
     shards.cancel_unwanted(session, waiting)
     shards.close_empty(session, shard_ids=_shard_ids(session, waiting))
+    errands.call_off_replays(session, trial_ids=recorded)
     return get(session, sweep_id=sweep_id)
 
 
@@ -293,12 +293,12 @@ def retry(session: Session, *, sweep_id: int) -> Submitted:
     touch(session, row.study_id)
     trials.lock(session, _trial_ids(session, sweep_id, RETRIABLE))
     again = _trial_ids(session, sweep_id, RETRIABLE)
-    uncancelled = update(SweepRow).where(
-        SweepRow.id == sweep_id, SweepRow.cancelled_at.is_not(None)
-    )
-    cleared = changed_rows(session, uncancelled.values(cancelled_at=None))
+    cancelled = (SweepRow.id == sweep_id, SweepRow.cancelled_at.is_not(None))
+    cleared = changed_rows(session, update(SweepRow).where(*cancelled).values(cancelled_at=None))
     if not again and not cleared:
         raise Conflict(f"Sweep {sweep_id} has no failed or cancelled trials to retry.")
+    if cleared:
+        errands.want_replays_again(session, sweep_id=sweep_id, device=row.device)
     shards.clear(session, trial_ids=again)
     # A search that stood still for want of these goes on with them.
     searched = update(SweepRow).where(SweepRow.id == sweep_id, SweepRow.round.is_not(None))

@@ -259,10 +259,13 @@ def wishes(session: Session, *, trial_ids: Sequence[int]) -> dict[int, set[str]]
     return found
 
 
-def unrecorded(session: Session, wished: Mapping[int, Collection[str]]) -> list[int]:
+def unrecorded(
+    session: Session, wished: Mapping[int, Collection[str]], *, about_to: bool = False
+) -> list[int]:
     """Return the finished trials of which not all that is wished for was recorded, or is about to.
 
-    What a replay made holds all there is. Imported trials cannot be replayed.
+    What a replay made holds all there is. Imported trials cannot be replayed. `about_to`: those
+    that wait for a replay are among them.
     """
     query = select(TrialRow.id, RecordingRow.state, RecordingRow.data, RecordingRow.agreement)
     query = query.outerjoin(RecordingRow, RecordingRow.trial_id == TrialRow.id).where(
@@ -274,7 +277,7 @@ def unrecorded(session: Session, wished: Mapping[int, Collection[str]]) -> list[
         trial_id
         for chunk in chunks(sorted(wished))
         for trial_id, state, data, replayed in session.execute(query.where(TrialRow.id.in_(chunk)))
-        if state not in (ShardState.QUEUED, ShardState.RUNNING)
+        if (about_to or state not in (ShardState.QUEUED, ShardState.RUNNING))
         and not (data and (replayed or _holds(data, wished[trial_id])))
     ]
 
@@ -294,7 +297,8 @@ def want_recordings(session: Session, *, needs: Mapping[int, str | None], device
     afresh = {"state": ShardState.QUEUED, "device": device, "attempts": 0, "progress": 0.0}
     rows = [{**afresh, "trial_id": one, "needs": needs[one], "error": None} for one in asked]
     insert = insert_for(session, RecordingRow).values(created_at=clock())
-    changed = {name: insert.excluded[name] for name in (*afresh, "needs", "error", "sent_at")}
+    others = ("needs", "error", "sent_at", "owner_id")
+    changed = {name: insert.excluded[name] for name in (*afresh, *others)}
     insert_many(
         session, insert.on_conflict_do_update(index_elements=["trial_id"], set_=changed), rows
     )

@@ -60,8 +60,9 @@ def _needs_somebody(sweep: SweepRead) -> bool:
 
 
 def _may_stop(sweep: SweepRead) -> bool:
-    """Return whether there is anything to cancel: trials, or rounds that would follow."""
-    return unfinished(sweep.progress) > 0 or (sweep.search is not None and not sweep.search.done)
+    """Return whether there is anything to cancel: trials, replays, rounds that would follow."""
+    further = sweep.search is not None and not sweep.search.done
+    return unfinished(sweep.progress) > 0 or sweep.replays > 0 or further
 
 
 def found_so_far(search: SearchRead) -> str:
