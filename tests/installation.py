@@ -47,7 +47,7 @@ class Part:
     def __init__(self, name: str, log: Path, environment: Mapping[str, str]) -> None:
         """Describe it; `name` is a command of `etascope`."""
         self.name, self.log = name, log
-        self.environment = {**os.environ, **environment, "PYTHONPATH": os.getcwd()}
+        self.environment = {**os.environ, "PYTHONPATH": os.getcwd(), **environment}
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

@@ -112,8 +112,8 @@ def _run(folder: Path, asked: argparse.Namespace) -> int:
     for row in rows:
         log("  ".join(str(cell) for cell in row.values()))
     log(
-        f"{len(bodies)} sweeps accepted in {seconds / 60:.1f} min; begun {verdict.attempts:.2f} "
-        f"times a trial; ended by themselves: {dict(injector.revived) or 'none'}"
+        f"{len(bodies)} sweeps accepted in {seconds / 60:.1f} min; "
+        f"ended by themselves: {dict(injector.revived) or 'none'}"
     )
     good = verdict.good and not wrong
     if asked.into and good:
@@ -184,6 +184,7 @@ def table(made: Counter[str], verdict: Verdict) -> list[dict[str, Any]]:
         *rows,
         {"what": "**faults**", "count": f"**{made.total()}**"},
         {"what": "trials accepted meanwhile", "count": verdict.accepted},
+        {"what": "of these begun again", "count": verdict.again},
         {"what": "**trials lost**", "count": f"**{verdict.lost}**"},
         {"what": "**trials doubled**", "count": f"**{verdict.doubled}**"},
         {"what": "**trials changed**", "count": f"**{verdict.changed}**"},

@@ -17,6 +17,8 @@ SHORT, LONG = (0.3, 2.0), (LEASE_SECONDS + 1.0, LEASE_SECONDS + 2.5)
 PAUSES = (0.2, 1.2)
 #: How far clocks are moved.
 JUMPS = (-86_400, -3600, -60, 60, 3600, 86_400)
+#: A fault waits so long for a worker that trains: killing what has not begun tells little.
+PATIENCE = 6.0
 #: Faults at a time, of different parts.
 LANES = 2
 
@@ -206,10 +208,16 @@ class Injector:
             with self._changed:
                 pause = self._pauses.uniform(*PAUSES)
             time.sleep(pause)
+            self._await_work()
             with self._taken() as fault:
                 if fault is None:
                     return
                 self._make(fault)
+
+    def _await_work(self) -> None:
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end and not self._stage.at_work():
+            time.sleep(0.1)
 
     @contextmanager
     def _taken(self) -> Iterator[Fault | None]:

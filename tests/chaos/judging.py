@@ -50,7 +50,7 @@ class Verdict:
         doubled: Those that ended more than once, or are there more than once.
         changed: Those whose result is not, to the last bit, that of an undisturbed run.
         problems: What `db check` found.
-        attempts: How often the trials were begun, over their number.
+        again: How many trials were begun more than once, because their worker was lost.
     """
 
     accepted: int
@@ -58,7 +58,7 @@ class Verdict:
     doubled: int
     changed: int
     problems: list[str]
-    attempts: float
+    again: int
 
     @property
     def good(self) -> bool:
@@ -132,7 +132,7 @@ def judge(
     with reading(engine) as session:
         ends = Counter(session.scalars(text("SELECT trial_id FROM witness")))
         fingerprints = Counter(session.scalars(select(TrialRow.fingerprint)))
-        attempts = session.scalars(select(func.sum(TrialRow.attempts))).one() or 0
+        again = session.scalars(select(func.count()).where(TrialRow.attempts > 1)).one()
         problems = [problem.sentence for problem in maintenance.check(session)]
     twice = sum(count > 1 for count in (*ends.values(), *fingerprints.values()))
     return Verdict(
@@ -141,5 +141,5 @@ def judge(
         doubled=twice,
         changed=sum(undisturbed.get(address) != value for address, value in found.items()),
         problems=problems,
-        attempts=float(attempts) / max(1, len(fingerprints)),
+        again=again,
     )

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import psutil
 import psycopg
+from sqlalchemy import NullPool, create_engine, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from backend.bench.installation import POSTGRES_SECONDS
 from backend.operations.database import upgrade
@@ -42,9 +44,22 @@ SETTINGS = {
 }
 
 
+#: Shards whose workers have said so lately, whatever time it is.
+AT_WORK = "SELECT 1 FROM shards WHERE state = 'running' AND lease_until > now() LIMIT 1"
+
+
 def run(*command: str) -> None:
     """Run a program that must succeed."""
     subprocess.run(command, check=True, capture_output=True)
+
+
+#: Since 3.11 Python sleeps until a moment of the monotonic clock, which libfaketime moves although
+#: it was told not to: every sleep of a whole worker then fails with EINVAL. Waiting for nothing is
+#: left alone. Python imports a module of this name when it starts.
+SLEEP = """
+import select, time
+time.sleep = lambda seconds: (select.select((), (), (), seconds), None)[1]
+"""
 
 
 class Clock:
@@ -52,6 +67,9 @@ class Clock:
 
     def __init__(self, file: Path) -> None:
         self._file = file
+        self._sleep = file.parent / "sleep"
+        self._sleep.mkdir(exist_ok=True)
+        (self._sleep / "sitecustomize.py").write_text(SLEEP)
         self.set(0)
 
     def set(self, seconds: int) -> None:
@@ -70,6 +88,7 @@ class Clock:
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
             "DONT_FAKE_MONOTONIC": "1",  # the same, as earlier versions call it
             "NO_FAKE_STAT": "1",
+            "PYTHONPATH": f"{self._sleep}:{os.getcwd()}",
         }
 
 
@@ -247,6 +266,7 @@ class Stage:
         self.logs = folder / "logs"
         self.logs.mkdir()
         self.team = self.installation("chaos", workers=NEAR_WORKERS)
+        self._engine = create_engine(self.url("chaos"), poolclass=NullPool)
         for number, web in enumerate(self.team.webs):
             web.environment |= self.clocks[f"web-{number}"].environment()
         for number, worker in enumerate(self.team.workers):
@@ -277,6 +297,14 @@ class Stage:
         """Return a database's address for this process, which no fault shall reach."""
         folder = self.database.folder
         return f"postgresql+psycopg://postgres@/{database}?host={folder}&port={POSTGRES_PORT}"
+
+    def at_work(self) -> bool:
+        """Return whether some worker trains; also if the database cannot tell."""
+        try:
+            with self._engine.connect() as connection:
+                return connection.scalar(text(AT_WORK)) is not None
+        except SQLAlchemyError:
+            return True
 
     def parts(self) -> dict[str, Part]:
         """Return all processes of the product by name."""

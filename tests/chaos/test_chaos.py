@@ -17,12 +17,12 @@ from sqlalchemy import func, select
 from backend.db import dispose_engines, get_engine, reading
 from backend.models import TrialRow
 from backend.operations.database import upgrade
-from backend.operations.programs import missing_for_faults
+from backend.operations.programs import find_clock, missing_for_faults
 from backend.services import maintenance, sweeps
 from backend.settings import Settings, get_settings
 from tests.chaos.faults import KINDS, schedule
 from tests.chaos.judging import drain
-from tests.chaos.stage import LEASE_SECONDS
+from tests.chaos.stage import LEASE_SECONDS, Clock
 from tests.chaos.submitters import Submitter
 from tests.installation import Installation, Part
 from tests.servers import BrokerServer, PostgresServer, missing, wait_for
@@ -137,6 +137,24 @@ def test_faults_of_every_kind_lose_double_and_change_nothing(tmp_path: Path) -> 
     command = [sys.executable, "-m", "tests.chaos", "--faults", "40", "--log", tmp_path / "log"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+
+
+def test_a_process_whose_clock_was_moved_still_sleeps(tmp_path: Path) -> None:
+    """Else all it shows is what a program does whose every pause fails."""
+    if find_clock() is None:
+        missing("libfaketime", "apt-get install faketime")
+    clock = Clock(tmp_path / "clock")
+    clock.set(86_400)
+    code = "import time; print(time.time()); time.sleep(0.01)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **clock.environment()},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert 80_000 < float(done.stdout) - time.time() < 90_000
 
 
 def test_every_kind_comes_before_any_comes_again() -> None:
