@@ -1,6 +1,7 @@
 """Steps timed by a worker for real: claimed, raced in turn, stored; users' code under guard."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from ib_core.methods import OWN_METHODS
 from ib_core.tasks import OWN_TASKS
 from tests.announced import arrive, submit_body
 from tests.factories import new_study, submit, train_all
+from tests.servers import wait_for
 from tests.worker.own_files import decent, hostile
 from worker import training
 from worker.own_files import load
@@ -75,6 +77,28 @@ def test_a_race_that_breaks_is_given_back_with_its_reason(timing_id, monkeypatch
         assert stored(timing_id).attempts == attempt
     row = stored(timing_id)
     assert (row.state.value, row.error) == ("failed", "RuntimeError: no such thing")
+
+
+def renewed_since(timing_id: int, moment: datetime) -> bool:
+    return stored(timing_id).lease_until > moment
+
+
+def test_a_race_that_outlasts_its_lease_stays_its_workers(timing_id, monkeypatch) -> None:
+    race = training.race_methods
+    monkeypatch.setattr(training, "RENEW_RACE_SECONDS", 0.05)
+
+    def longer_than_its_lease(*args, **options):
+        for _ in range(2):
+            with transaction() as session:
+                row = session.get_one(TimingRow, timing_id)
+                over = row.lease_until = row.created_at
+            wait_for(partial(renewed_since, timing_id, over), what="a renewal")
+        return race(*args, **options, seconds=0.1)
+
+    monkeypatch.setattr(training, "race_methods", longer_than_its_lease)
+    training.measure(timing_id, worker=WORKER, stopping=StopFlag())
+    row = stored(timing_id)
+    assert (row.state.value, row.attempts, row.error) == ("done", 1, None)
 
 
 @pytest.fixture
