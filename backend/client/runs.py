@@ -60,7 +60,8 @@ log = logging.getLogger("etascope.runs")
 
 #: How long the end of a run waits for a service that is away; what is left stays on disk.
 LAST_SECONDS = 10.0
-#: A file of another machine, whose processes nobody can ask for, has ended when silent so long.
+#: A file of another machine or container, whose processes nobody can ask for, has ended when silent
+#: so long.
 SILENT_SECONDS = 24 * 3600.0
 RUNNING = (TrialState.QUEUED, TrialState.RUNNING)
 
@@ -95,7 +96,7 @@ class Run:
         self.path = folder / f"{run.key}.jsonl"
         self._file = self.path.open("x", encoding="utf-8")
         self._run = run
-        self._write({"run": run.model_dump(), "pid": os.getpid(), "host": socket.gethostname()})
+        self._write({"run": run.model_dump(), **_process(os.getpid())})
         self._pause = flush_seconds
         self._thread = threading.Thread(target=self._beat, name="run", daemon=True)
         self._thread.start()
@@ -314,11 +315,27 @@ def _first_fault(error: ValidationError) -> str:
     return f"{'.'.join(map(str, first['loc']))}: {first['msg']}."
 
 
+def _process(pid: int) -> dict[str, Any]:
+    """Return what tells a process of this machine from any other, here or elsewhere.
+
+    Containers may share a host's name and each have a process 1; and ids are given out again. What
+    the machine does not tell is None.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip()
+        began = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+        told = (f"{boot} {os.readlink('/proc/self/ns/pid')}", int(began[19]))
+    except (OSError, ValueError, IndexError):
+        told = (None, None)
+    return {"pid": pid, "host": socket.gethostname(), "namespace": told[0], "began": told[1]}
+
+
 def _is_dead(path: Path, silent_seconds: float) -> bool:
-    """Return whether the program that wrote a run is gone; of another machine silence tells."""
-    first = next(_lines(path))
+    """Return whether the program that wrote a run is gone; where nobody can tell, silence does."""
+    first, here = next(_lines(path)), _process(os.getpid())
     pid = first.get("pid")
-    if first.get("host") != socket.gethostname() or not isinstance(pid, int) or pid < 1:
+    near = all(first.get(name) == here[name] for name in ("host", "namespace"))
+    if not near or not isinstance(pid, int) or pid < 1:
         return time.time() - path.stat().st_mtime > silent_seconds
     try:
         os.kill(pid, 0)
@@ -326,7 +343,7 @@ def _is_dead(path: Path, silent_seconds: float) -> bool:
         return True
     except PermissionError:
         return False
-    return False
+    return bool(first.get("began") != _process(pid)["began"])
 
 
 _RAW = {"Content-Type": "application/octet-stream"}

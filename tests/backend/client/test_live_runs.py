@@ -194,16 +194,35 @@ def test_a_token_that_nobody_knows_ends_the_sending_at_once(
     assert line.sent == 1
 
 
+@pytest.mark.parametrize(
+    "elsewhere",
+    [{"host": "far", "pid": 1}, {"namespace": "another container", "pid": 1}, {"namespace": None}],
+)
 def test_of_another_machine_a_days_silence_tells_that_a_program_is_gone(
-    api: TestClient, client: Client, line: Line, tmp_path: Path
+    api: TestClient, client: Client, line: Line, tmp_path: Path, elsewhere: dict[str, Any]
 ) -> None:
     path = waiting_run(client, line, tmp_path)
     first, point, _end = path.read_text().splitlines()
-    path.write_text("\n".join([json.dumps(json.loads(first) | {"host": "far"}), point]) + "\n")
+    path.write_text("\n".join([json.dumps(json.loads(first) | elsewhere), point]) + "\n")
     now = time.time()
     os.utime(path, (now, now - 23 * 3600))
     assert client.sync_runs(tmp_path) == 0
     assert client.sync_runs(tmp_path, silent_seconds=22 * 3600) == 1
+    (trial,) = trials(api)
+    assert (trial["state"], trial["error"]) == ("failed", "Its program ended without saying how.")
+
+
+def test_a_program_whose_number_another_one_has_now_is_gone(
+    api: TestClient, client: Client, line: Line, tmp_path: Path
+) -> None:
+    path = waiting_run(client, line, tmp_path)
+    first, point, _end = path.read_text().splitlines()
+    path.write_text(f"{first}\n{point}\n")
+    assert client.sync_runs(tmp_path) == 0, "it lives: it is this one"
+    earlier = json.loads(first)
+    earlier["began"] -= 1
+    path.write_text(f"{json.dumps(earlier)}\n{point}\n")
+    assert client.sync_runs(tmp_path) == 1
     (trial,) = trials(api)
     assert (trial["state"], trial["error"]) == ("failed", "Its program ended without saying how.")
 
