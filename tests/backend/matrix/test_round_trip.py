@@ -6,10 +6,13 @@ import json
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 from fastapi.testclient import TestClient
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from backend.services.importing.files import Cells, RawRow
+from backend.services.importing.runs import read_trials
 from tests.backend.matrix.page_table import PAGES
 from tests.backend.matrix.test_pages import callbacks, press
 from tests.backend.matrix.test_states import READING, VARIANTS, Target, _target, people, site
@@ -30,6 +33,9 @@ trees = st.recursive(
 deep = st.integers(1, 950).map(lambda n: json.loads('{"a":' * n + "1" + "}" * n))
 wild = nasty | numbers | trees | deep | st.dictionaries(nasty, trees, max_size=3)
 
+words = st.text("ab=😀<&'\u2028", max_size=12)
+series = st.lists(st.floats(), max_size=4).map(lambda n: ";".join(map(repr, n)))
+
 TAME: dict[str, st.SearchStrategy[Any]] = {
     "task": st.sampled_from(["x", "mnist", "toy/quadratic", "=1+1", "  a b ", "\u202eevil", "😀"]),
     "method": st.sampled_from(["eb", "IB", "exact", "-sum", "<b>", "naïve"]),
@@ -49,7 +55,34 @@ FURTHER: dict[str, st.SearchStrategy[Any]] = {
     "diverged_at_step": st.integers(0, 2**62),
     "diverged_layer": st.text("ab=😀", max_size=100),
     "seconds": st.floats(),
-    "train_loss_by_epoch": st.lists(st.floats(), max_size=4).map(lambda n: ";".join(map(repr, n))),
+    "train_loss_by_epoch": series,
+    "test_loss_by_epoch": series,
+    "train_loss_steps": series,
+    "train_accuracy": st.floats(-1, 200) | st.none(),
+    "validation_loss": losses,
+    "validation_accuracy": st.floats(-1, 200) | st.none(),
+    "dataset": st.sampled_from(["MNIST", "jsb chorales", "car", "elsewhere"]),
+    "profile": st.sampled_from(["text", "authors", "", "ours", None]),
+    "batch_rule": st.sampled_from(["own", "share", "both", None]),
+    "activation": st.sampled_from(["relu", "none such", None]) | words,
+    "mu": st.floats(0, 1e12) | st.none(),
+    "momentum": st.floats(0, 1) | st.none(),
+    "epochs": st.integers(1, 10**9) | st.none(),
+    "batch_size": st.integers(1, 10**9) | st.none(),
+    "inner_isgd_iterations": st.integers(0, 10**9),
+    "nodes": st.integers(0, 10**9),
+    "width": st.integers(0, 10**9),
+    "intra_epoch": words,
+    "diverged_where": st.sampled_from(["train", "test", "step", "=1", None]),
+    "source_folder": words,
+    "epochs_recorded": st.integers(),
+    "learning_rate": rates,
+    "repeat": st.integers(0, 2**31 - 1),
+    "runtime_s": st.floats(),
+    "source": st.fixed_dictionaries(
+        {"run": words},
+        optional={"tracker": words, "url": st.sampled_from(["javascript:alert(1)", "x"])},
+    ),
 }
 rows = st.fixed_dictionaries(TAME, optional=FURTHER)
 
@@ -69,6 +102,26 @@ def files(draw: st.DrawFn) -> bytes:
         packed = {k: json.dumps(v) if isinstance(v, dict | list) else v for k, v in row.items()}
         writer.writerow(packed)
     return text.getvalue().encode("utf-8", "replace")
+
+
+def test_every_column_that_an_import_looks_at_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: set[str] = set()
+    raw, has = Cells.raw, Cells.has
+
+    def noted_raw(self: Cells, *names: str) -> Any:
+        looked_at.update(names)
+        return raw(self, *names)
+
+    def noted_has(self: Cells, name: str) -> bool:
+        looked_at.add(name)
+        return has(self, name)
+
+    monkeypatch.setattr(Cells, "raw", noted_raw)
+    monkeypatch.setattr(Cells, "has", noted_has)
+    plain = {"task": "x", "lr": 0.1, "train_loss": 1.0}
+    for method, outcome in (("eb", "failed"), ("exact", "completed")):
+        read_trials([RawRow(1, {**plain, "method": method, "outcome": outcome})])
+    assert looked_at <= TAME.keys() | FURTHER.keys()
 
 
 #: A thousand in the full run; every one taken is read some thirty times.
