@@ -26,7 +26,7 @@ from ib_core.errors import IBError
 #: For the first line and the headers of a request, from the first byte on or from connecting.
 HEAD_SECONDS = 20.0
 #: A body may take so long, and a second more for each so many bytes that have come: what arrives
-#: at all is waited for, what only trickles is not.
+#: at all is waited for, what only trickles is not. An answer is given the same time to be read.
 PATIENCE_SECONDS = 20.0
 SLOWEST_BYTES_PER_SECOND = 20_000
 #: Bodies on their way, answers in the making, and bytes held for both. Above, others are asked to
@@ -170,10 +170,12 @@ def _too_large(most: int) -> str:
 class ImpatientProtocol(H11Protocol):
     """HTTP/1.1 by h11, which takes no headers without end; nor, here, without a deadline.
 
-    uvicorn itself would wait for a request's head for ever.
+    uvicorn itself would wait for a request's head for ever, and as long for somebody who does not
+    read what was asked for.
     """
 
     _waiting: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for the first request."""
@@ -191,7 +193,36 @@ class ImpatientProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no longer."""
         self._stop_waiting()
+        self._stop_watching()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Begin to watch whether an answer is read at all: more has been written than was."""
+        super().pause_writing()
+        if self._unread is None:
+            self._watch()
+
+    def resume_writing(self) -> None:
+        """Watch no longer."""
+        self._stop_watching()
+        super().resume_writing()
+
+    def _watch(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        self._unread = self.loop.call_later(PATIENCE_SECONDS, self._go_on_if_read, left)
+
+    def _go_on_if_read(self, before: int) -> None:
+        read = before - self.transport.get_write_buffer_size()
+        if read >= PATIENCE_SECONDS * SLOWEST_BYTES_PER_SECOND:
+            self._watch()
+        else:
+            self._unread = None
+            self.transport.abort()
+
+    def _stop_watching(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def _wait(self) -> None:
         self._waiting = self.loop.call_later(HEAD_SECONDS, self._give_up)

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from backend.app import LARGEST_ENTRANCE, LARGEST_JSON
 from backend.web import intake
@@ -133,6 +134,44 @@ def test_a_connection_that_asks_nothing_is_closed(
             for _ in range(3):  # one that asks is kept, however long it has been there
                 assert http.get("/api/health").is_success
                 time.sleep(0.2)
+
+
+def test_who_does_not_read_the_answers_is_cut_off_and_who_reads_slowly_is_not(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a few hundred of them would be all that is answered, for ever."""
+    monkeypatch.setattr(intake, "PATIENCE_SECONDS", 0.5)
+    paused, lost = note_pauses(monkeypatch)
+    many = "GET /api/openapi.json HTTP/1.1\r\nHost: {host}\r\n\r\n" * 300
+    with listening(app) as address, ExitStack() as stack:
+        *deaf, slow = (stack.enter_context(connect(address, many)) for _ in range(3))
+        ports = {one.getsockname()[1] for one in deaf}
+
+        def given_up() -> bool:
+            assert slow.recv(100_000), "who reads is not cut off"
+            return paused >= ports and lost >= ports
+
+        wait_for(given_up, seconds=30, what="those who read nothing to be given up", every=0.05)
+        assert slow.getsockname()[1] in paused - lost
+
+
+def note_pauses(monkeypatch: pytest.MonkeyPatch) -> tuple[set[int], set[int]]:
+    """Return the ports of clients that were once too slow, and of those that are gone."""
+    paused: set[int] = set()
+    lost: set[int] = set()
+    pause, lose = H11Protocol.pause_writing, H11Protocol.connection_lost
+
+    def noted_pause(self: H11Protocol) -> None:
+        paused.add(self.transport.get_extra_info("peername")[1])
+        pause(self)
+
+    def noted_loss(self: H11Protocol, error: Exception | None) -> None:
+        lost.add(self.client[1])
+        lose(self, error)
+
+    monkeypatch.setattr(H11Protocol, "pause_writing", noted_pause)
+    monkeypatch.setattr(H11Protocol, "connection_lost", noted_loss)
+    return paused, lost
 
 
 def test_unfinished_bodies_keep_nobody_else_waiting(server: str) -> None:
