@@ -56,6 +56,7 @@ def _nasty() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
     yield "form in form in form", "/api/import", nested, FORM
     yield "ends of parts that are none", "/api/import", PART + b"\r\n--" * 2_000_000, FORM
     yield "lists in lists", "/api/import", b"[" * 900_000, {}
+    yield "line of 15 million cells", "/api/import", HEAD + b"a," * 15_000_000, {}
     yield "cell without an end", "/api/import", HEAD + b'"' + b"a" * 20_000_000, {}
     yield "2 MB of JSON in lists", "/api/studies", b"[" * 2_000_000, JSON
     yield "notes of 2 MB", "/api/studies", b'{"name":"x","notes":"' + b"y" * 2_000_000 + b'"}', JSON

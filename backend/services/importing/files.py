@@ -226,7 +226,7 @@ class _Scanner:
 
 
 def _csv_rows(text: str) -> list[RawRow]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(_lines(text), strict=True)
     rows: list[RawRow] = []
     try:
         header = [name.strip().lower() for name in next(reader, [])]
@@ -248,6 +248,14 @@ def _csv_rows(text: str) -> list[RawRow]:
     except csv.Error as error:
         raise InvalidInput(f"Line {reader.line_num} is not CSV: {error}.", field="body") from None
     return rows
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines of a file; of an endless one Python would make cells and do nothing else."""
+    for number, line in enumerate(io.StringIO(text, newline=""), start=1):
+        if len(line) > WINDOW:
+            raise TooLarge(f"Line {number} is longer than {WINDOW:,} characters.", field="body")
+        yield line
 
 
 def _check_count(rows: int) -> None:

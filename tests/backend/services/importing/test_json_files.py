@@ -77,3 +77,14 @@ def test_other_threads_go_on_meanwhile() -> None:
     watcher.join()
     # Read at once there would be a turn or two; a busy machine takes turns away, but not so many.
     assert len(turns) > 20 * taken
+
+
+def test_a_table_is_read_line_by_line_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a line of 15 million cells Python makes a list, and nothing else for seconds."""
+    monkeypatch.setattr(files, "WINDOW", 1000)
+    head = "task,method,lr,train_loss,error\n"
+    with pytest.raises(TooLarge, match="Line 2 is longer than 1,000 characters"):
+        files.read_rows((head + "a," * 500 + "\n").encode(), most_bytes=10**6)
+    long = '"' + "many lines\n" * 200 + '"'
+    (row,) = files.read_rows(f"{head}x,eb,0.1,0.5,{long}\n".encode(), most_bytes=10**6)
+    assert row.cells["error"] == "many lines\n" * 200
