@@ -2,7 +2,7 @@
 
 from tests.mutation.edit import Edit
 
-EDITS = (
+PROGRAMS = (
     Edit(
         "a search is called completed between two rounds",
         "backend/services",
@@ -119,3 +119,99 @@ EDITS = (
         ("test_a_number_keeps_to_its_bound_or_a_sentence_says_what_it_is",),
     ),
 )
+
+ERRANDS = (
+    Edit(
+        "what waits behind a busy worker is announced again and again",
+        "backend/services",
+        "if queue not in depths or depths[queue] >= max(1, sent.get(queue, 0)):",
+        "if queue not in depths:",
+        ("test_a_message_that_waits_in_its_queue_is_not_sent_again",),
+    ),
+    Edit(
+        "queues of people's own code look empty",
+        "backend",
+        "self._queue.depths(*sorted(queues.difference(QUEUES)))",
+        "self._queue.depths()",
+        ("test_the_reaper_asks_for_every_queue_that_errands_wait_in",),
+    ),
+    Edit(
+        "an errand that nobody can do keeps every reaper busy",
+        "backend/services",
+        "waiting = and_(table.state == ShardState.QUEUED, unheard, can)",
+        "waiting = and_(table.state == ShardState.QUEUED, unheard)",
+        ("test_races_that_nobody_can_run_keep_no_other_waiting",),
+    ),
+    Edit(
+        "cancelling calls off what another sweep wishes for",
+        "backend/services",
+        "in chunks([one for one in trial_ids if one not in needed]):",
+        "in chunks(trial_ids):",
+        ("test_cancelling_a_sweep_calls_off_the_replays_that_only_it_wished_for",),
+    ),
+    Edit(
+        "cancelling calls off what somebody asked for by hand",
+        "backend/services",
+        "            RecordingRow.owner_id.is_(None),\n",
+        "",
+        ("test_cancelling_a_sweep_calls_off_the_replays_that_only_it_wished_for",),
+    ),
+    Edit(
+        "a replay that was called off takes what had been recorded along",
+        "backend/services",
+        "older = update(RecordingRow).where(*mine, RecordingRow.data.is_not(None))",
+        "older = update(RecordingRow).where(*mine, RecordingRow.data.is_(None))",
+        ("test_a_replay_that_was_called_off_ends_and_leaves_what_was_recorded",),
+    ),
+    Edit(
+        "a sweep of known trials cannot be cancelled",
+        "backend/services",
+        "busy = [*recorded, *_trial_ids(session, sweep_id, UNFINISHED)]",
+        "busy = _trial_ids(session, sweep_id, UNFINISHED)",
+        ("test_cancelling_a_sweep_calls_off_the_replays_that_only_it_wished_for",),
+    ),
+    Edit(
+        "two workers race the same because the first took its time",
+        "worker",
+        "held = timings.renew(session, claim=claim)",
+        "held = True",
+        ("test_a_race_that_outlasts_its_lease_stays_its_workers",),
+    ),
+    Edit(
+        "a program lives as long as any other one has its number",
+        "backend/client",
+        'return bool(first.get("began") != _process(pid)["began"])',
+        "return False",
+        ("test_a_program_whose_number_another_one_has_now_is_gone",),
+    ),
+    Edit(
+        "process 1 of any container is the program",
+        "backend/client",
+        'for name in ("host", "namespace"))',
+        'for name in ("host",))',
+        ("test_of_another_machine_a_days_silence_tells_that_a_program_is_gone",),
+    ),
+    Edit(
+        "who never reads is answered for ever",
+        "backend/web",
+        "self.transport.abort()",
+        "self._watch()",
+        ("test_who_does_not_read_the_answers_is_cut_off_and_who_reads_slowly_is_not",),
+    ),
+    Edit(
+        "who reads slowly is cut off",
+        "backend/web",
+        "if read >= PATIENCE_SECONDS * SLOWEST_BYTES_PER_SECOND:",
+        "if read > 10**12:",
+        ("test_who_does_not_read_the_answers_is_cut_off_and_who_reads_slowly_is_not",),
+    ),
+    Edit(
+        "a line without an end stops everybody",
+        "backend/services",
+        "if len(line) > WINDOW:",
+        "if len(line) > 10**12:",
+        ("test_a_table_is_read_line_by_line_too",),
+    ),
+)
+
+EDITS = (*PROGRAMS, *ERRANDS)
