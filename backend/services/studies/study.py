@@ -16,7 +16,6 @@ from backend.models import (
     StudyRow,
     StudyTagRow,
     SweepRow,
-    SweepSummaryRow,
     SweepTrialRow,
     TrialRow,
     UserRow,
@@ -28,7 +27,6 @@ from backend.schemas import (
     StudyRead,
     StudyUpdate,
     SweepState,
-    TrialState,
     ViewCreate,
     ViewRead,
 )
@@ -232,9 +230,7 @@ def progress_of_studies(
 ) -> dict[int, StudyProgress]:
     """Return the progress of each study, given its sweeps, in three queries at most."""
     everyone = [sweep for held in sweeps.values() for sweep in held]
-    by_sweep = _stored_progress(session, [sweep.id for sweep in everyone])
-    others = [sweep.id for sweep in everyone if sweep.id not in by_sweep]
-    by_sweep |= progress_of(session, sweep_ids=others) if others else {}
+    by_sweep = progress_of(session, sweep_ids=[sweep.id for sweep in everyone])
     states = {
         sweep.id: state_of(
             by_sweep[sweep.id],
@@ -265,23 +261,6 @@ def _add_up(parts: Iterable[Progress]) -> Progress:
     for part in parts:
         for state, count in part.counts.items():
             found.counts[state] += count
-    return found
-
-
-def _stored_progress(session: Session, sweep_ids: Sequence[int]) -> dict[int, Progress]:
-    """Return the progress of those sweeps that were added up when all of their trials had ended."""
-    query = select(
-        SweepSummaryRow.sweep_id,
-        SweepSummaryRow.completed,
-        SweepSummaryRow.diverged,
-        SweepSummaryRow.fresh,
-        SweepSummaryRow.finished_at,
-    ).where(SweepSummaryRow.sweep_id.in_(sweep_ids))
-    found = {}
-    for sweep_id, completed, diverged, fresh, finished_at in session.execute(query):
-        found[sweep_id] = Progress(fresh=fresh, finished_at=finished_at)
-        found[sweep_id].counts[TrialState.COMPLETED] = completed
-        found[sweep_id].counts[TrialState.DIVERGED] = diverged
     return found
 
 

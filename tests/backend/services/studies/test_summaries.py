@@ -45,6 +45,24 @@ def test_a_summary_tells_what_the_trials_tell(database: str) -> None:
     assert add_up() == 0, "once is enough"
 
 
+def test_a_sweep_that_was_added_up_is_not_counted_again(database: str) -> None:
+    """In a history of a million trials counting some thousands took twice as long."""
+    with transaction() as session:
+        made = submit(session)
+        train_all(session, made)
+    with reading() as session:
+        counted = sweeps.get(session, sweep_id=made.sweep.id)
+    add_up()
+    asked: list[str] = []
+    engine = get_engine()
+    note = event.listens_for(engine, "before_cursor_execute")
+    note(lambda _c, _k, statement, *_: asked.append(statement))
+    with reading() as session:
+        assert sweeps.get(session, sweep_id=made.sweep.id) == counted
+    assert [one for one in asked if "JOIN trials" in one] == []
+    assert any("sweep_summaries" in one for one in asked)
+
+
 def test_only_what_can_never_change_is_added_up(database: str) -> None:
     with transaction() as session:
         waiting = submit(session, seeds=(1,))
