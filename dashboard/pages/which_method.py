@@ -40,7 +40,7 @@ PRESET = "compare/methods"
 METRIC: Metric = "test_loss"
 #: Who competes: IB, those that cut their rate by the loss, those with a rate a weight, the rest.
 FAMILIES = {
-    "IB": ("ib", "ib_plus", "ib_momentum"),
+    "IB": ("ib", "ib_plus", "ib_momentum", "ib_conv"),
     "SPS and NGN": ("sps", "ngn", "ngn_m", "momo"),
     "Adam and its kin": (
         *("adam", "adamw", "nadam", "rmsprop", "lion", "muon", "schedule_free", "prodigy"),
