@@ -31,7 +31,7 @@ from dashboard.ids import WhichMethod as ids
 from dashboard.router import Page
 from dashboard.theme import NONE, counted, graph_config, number, scheme_of
 from ib_core.methods import METHODS
-from ib_core.metrics import which_method
+from ib_core.metrics import ranks_told, which_method
 
 #: How the study is found: by the tags that its import gives it, and anybody may.
 TAGS = ("compare", "methods")
@@ -48,6 +48,8 @@ FAMILIES = {
     "EB": ("eb", "momentum"),
     "ProxProp": ("proxprop",),
 }
+#: By what methods are ranked, as the sentences say it.
+RANKED = {"best_mean": "each at its best rate", "lr_sensitivity": "by what any rate gives up"}
 HEADINGS = ("Method", "Rank, tuned", "Rank, untuned", "Step", "Memory", "What it costs and needs")
 
 
@@ -145,7 +147,13 @@ def sentences(found: ScorecardRead) -> list[str]:
         title = titles.get(row.task, row.task).partition(",")[0]
         tasks.setdefault(title, {}).setdefault(row.method, row.metrics)
     names = {name: method.short for name, method in METHODS.items()}
-    return which_method(tasks, FAMILIES, names) or ["Too little has been trained yet."]
+    told = which_method(tasks, FAMILIES, names)
+    if told and found.across is not None:
+        for one in found.across.ranks:
+            part = "" if one.tasks == len(tasks) else f" (of {len(tasks)}: the rest lack a method)"
+            over = f"{one.tasks} tasks{part}, {RANKED[one.number]}"
+            told.append(ranks_told(one.mean_ranks, one.critical_difference, over, names))
+    return told or ["Too little has been trained yet."]
 
 
 def _graph() -> Component:
