@@ -67,7 +67,7 @@ async def layout(**_: str) -> Component:
             dcc.Store(id=ids.STUDY, data=study.id),
             _head(study, found),
             card(
-                html.Ul([html.Li(one) for one in sentences(found)], className="headline"),
+                html.Ul([_said(one) for one in sentences(found)], className="headline"),
                 html.P(
                     [
                         "Every curve, best of k and trial: ",
@@ -139,6 +139,12 @@ browser_callback(
 )
 
 
+def _said(sentence: str) -> Component:
+    """Return a sentence as a line whose question stands out."""
+    asked, colon, answer = sentence.partition(": ")
+    return html.Li([html.B(asked + colon), answer] if colon else sentence)
+
+
 def sentences(found: ScorecardRead) -> list[str]:
     """Return what the scorecard says about families of methods."""
     titles = {answer.task: answer.title for answer in found.answers}
@@ -150,7 +156,7 @@ def sentences(found: ScorecardRead) -> list[str]:
     told = which_method(tasks, FAMILIES, names)
     if told and found.across is not None:
         for one in found.across.ranks:
-            part = "" if one.tasks == len(tasks) else f" (of {len(tasks)}: the rest lack a method)"
+            part = "" if one.tasks == len(tasks) else f" (of {len(tasks)}; the rest lack a method)"
             over = f"{one.tasks} tasks{part}, {RANKED[one.number]}"
             told.append(ranks_told(one.mean_ranks, one.critical_difference, over, names))
     return told or ["Too little has been trained yet."]

@@ -25,18 +25,19 @@ from ib_core.methods.mover import (
 
 
 class _AboveLowest(Mover):
-    """Knows its members' f*, the lowest value that their losses can have."""
+    """Knows its members' f*, the lowest value that their losses can have; None where all are 0."""
 
     def __init__(self, theta: Rows, members: Sequence[Member]) -> None:
-        self.lowest = said(theta, members, "f_star")
+        told = any(dict(member.options).get("f_star") for member in members)
+        self.lowest = said(theta, members, "f_star") if told else None
 
     def height(self, loss: Tensor) -> Tensor:
         """Return `f - f*`, [rows, 1]."""
-        return loss - self.lowest
+        return loss if self.lowest is None else loss - self.lowest
 
     def keep(self, rows: Tensor) -> None:
         """Forget all members but these."""
-        self.lowest = self.lowest[rows]
+        self.lowest = None if self.lowest is None else self.lowest[rows]
 
 
 class PolyakStep(_AboveLowest):

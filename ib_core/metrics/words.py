@@ -285,11 +285,11 @@ def _beaten(subject: str, tasks: ByTask, names: Mapping[str, str]) -> str:
     if not (lowest or any(above.values())):
         return ""
     count = len(lowest) + sum(map(len, above.values()))
-    told = f"{names.get(subject, subject)} itself, its rate chosen with care, "
-    won = f"is lowest of all on {_and(lowest)}" if lowest else "is lowest nowhere"
-    if not any(above.values()):
-        return f"{told}{won}."
-    return f"{told}is beaten on {count - len(lowest)} of {count} tasks, {_split(above)}; it {won}."
+    won = f"lowest of all on {_and(lowest)}" if lowest else "lowest nowhere"
+    if any(above.values()):
+        beaten = f"{count - len(lowest)} of {count} tasks, {_split(above)}"
+        won = f"at its best rate another method ends lower on {beaten}; it is {won}"
+    return f"{names.get(subject, subject)} itself: {won}."
 
 
 def _apart(lower: Told, higher: Told) -> bool:
@@ -389,7 +389,7 @@ def _costs(tasks: ByTask, families: Mapping[str, Sequence[str]], names: Mapping[
             told.append(f"{names.get(method, method)} {number_text(median(known), 2)}")
     if not told:
         return "What a step costs has not been measured on this machine yet."
-    return f"A step costs, against EB's, {_and(told)}."
+    return f"A step costs, against EB's: {_and(told)}."
 
 
 def _and(words: Sequence[str]) -> str:

@@ -54,7 +54,7 @@ def test_with_it_the_page_says_what_its_trials_say(compared):
 )
 def test_whoever_wins_in_the_trials_wins_in_words(best, family):
     first, tuned, untuned, *_ = which_method.sentences(scorecard(best))
-    assert ("is lowest of all on" if best == "ib" else f"({METHODS[best].short}") in first
+    assert ("lowest of all on" if best == "ib" else f"({METHODS[best].short}") in first
     for sentence in (tuned, untuned):
         assert f": {family} clearly on Task digits_mlp ({METHODS[best].short}" in sentence
 

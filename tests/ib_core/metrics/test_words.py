@@ -307,11 +307,11 @@ def test_where_any_method_beats_the_one_it_is_about_is_said_first_and_where_it_w
     }
     first = which_method(tasks, FAMILIES, {"ib": "IB", "eb": "EB"})[0]
     assert first == (
-        "IB itself, its rate chosen with care, is beaten on 2 of 3 tasks, clearly on Iris (EB), "
-        "and within the intervals on Wine (EB); it is lowest of all on Chorales."
+        "IB itself: at its best rate another method ends lower on 2 of 3 tasks, clearly on Iris "
+        "(EB), and within the intervals on Wine (EB); it is lowest of all on Chorales."
     )
     (alone, *_) = which_method({"Chorales": tasks["Chorales"]}, FAMILIES, {})
-    assert alone == "ib itself, its rate chosen with care, is lowest of all on Chorales."
+    assert alone == "ib itself: lowest of all on Chorales."
 
 
 def test_ranks_are_told_with_the_difference_below_which_they_say_nothing():
@@ -332,7 +332,7 @@ def test_a_family_is_as_good_as_its_best_method_and_says_what_that_gives_up_and_
     _, tuned, *_, given_up, costs = which_method({"Iris": row}, FAMILIES, {"ib_plus": "IB+"})
     assert "IB (2 methods) clearly on Iris (IB+)" in tuned
     assert "IB 0 % and EB 100 %" in given_up
-    assert costs == "A step costs, against EB's, ib 1.2, IB+ 2.5 and eb 1."
+    assert costs == "A step costs, against EB's: ib 1.2, IB+ 2.5 and eb 1."
     unmeasured = {name: {**one, "step_cost": Number(None)} for name, one in row.items()}
     assert "not been measured" in which_method({"Iris": unmeasured}, FAMILIES, {})[-1]
 
