@@ -87,8 +87,8 @@ async def layout(**_: str) -> Component:
 
 def _head(study: StudyRead | None, found: ScorecardRead | None) -> Component:
     words = (
-        "All methods on one grid of rates, the best rate chosen on rows that are neither trained "
-        "on nor reported. "
+        "All methods on one grid of rates a task, the best rate chosen on rows that are neither "
+        "trained on nor reported. "
     )
     if study is not None and found is not None:
         tasks = len({row.task for row in found.rows})
@@ -121,8 +121,8 @@ def _offer(bundle: BundleRead, *, writes: bool) -> Component:
             dcc.Store(id=Bundle.LOADED),
             empty_state(
                 "The comparison is not loaded",
-                "It comes with Etascope, some minutes of training on small tables and digits. Load "
-                "it, or train it on this machine.",
+                "It comes with Etascope: bundled sets, UCI tables and JSB Chorales. Load it, or "
+                "train it on this machine, as far as the data are here; that takes half an hour.",
                 *(ways if writes else ()),
             ),
         ],
