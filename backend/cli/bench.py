@@ -1,8 +1,9 @@
 """`etascope bench`: ratios measured side by side on this machine."""
 
 import json as json_module
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -81,17 +82,27 @@ def _methods(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
 
     seconds = 120.0 if full else 20.0
     races = race_networks(find_bundle("methods").results, seconds=seconds, tell=tell)
-    rows = [
-        {
-            "step of": _network(race["network"]),
-            "method": name.partition(" ")[0],
-            "over EB": f"{one['value']:.3g} ({one['low']:.3g} to {one['high']:.3g})",
-            "rounds": one["rounds"],
-        }
-        for race in races
-        for name, one in race["results"].items()
-    ]
+    rows = step_cost_rows(races)
     return {"benchmark": "methods", "surroundings": surroundings(), "rows": rows, "races": races}
+
+
+def step_cost_rows(races: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return a line a method: its step over EB's, the median of the networks and both ends."""
+    found: dict[str, list[tuple[float, str]]] = {}
+    for race in races:
+        for name, one in race["results"].items():
+            place = (one["value"], _network(race["network"]))
+            found.setdefault(name.partition(" ")[0], []).append(place)
+    return [
+        {
+            "method": method,
+            "networks": len(costs),
+            "over EB, median": f"{median(cost for cost, _ in costs):.3g}",
+            "least": "{:.3g} ({})".format(*min(costs)),
+            "most": "{:.3g} ({})".format(*max(costs)),
+        }
+        for method, costs in found.items()
+    ]
 
 
 def _network(network: Mapping[str, Any]) -> str:

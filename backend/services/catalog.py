@@ -131,6 +131,7 @@ def _own_task(name: str, offer: OfferRead, own: Sequence[str]) -> TaskRead:
         for one, method in METHODS.items()
         if (offer.implicit or not method.implicit)
         and (offer.linear_output or not method.implicit_output)
+        and not method.implicit_filters
     ]
     given = offer.defaults
     defaults = DefaultsRead(
@@ -195,7 +196,8 @@ def _task(task: Task, *, present: bool, own: Iterable[MethodRead] = ()) -> TaskR
             *(
                 name
                 for name, method in METHODS.items()
-                if task.linear_output or not method.implicit_output
+                if (task.linear_output or not method.implicit_output)
+                and (task.has_filters or not method.implicit_filters)
             ),
             *(method.name for method in own),
         ],

@@ -31,7 +31,7 @@ from dashboard.ids import WhichMethod as ids
 from dashboard.router import Page
 from dashboard.theme import NONE, counted, graph_config, number, scheme_of
 from ib_core.methods import METHODS
-from ib_core.metrics import which_method
+from ib_core.metrics import ranks_told, which_method
 
 #: How the study is found: by the tags that its import gives it, and anybody may.
 TAGS = ("compare", "methods")
@@ -40,7 +40,7 @@ PRESET = "compare/methods"
 METRIC: Metric = "test_loss"
 #: Who competes: IB, those that cut their rate by the loss, those with a rate a weight, the rest.
 FAMILIES = {
-    "IB": ("ib", "ib_plus", "ib_momentum"),
+    "IB": ("ib", "ib_plus", "ib_momentum", "ib_conv"),
     "SPS and NGN": ("sps", "ngn", "ngn_m", "momo"),
     "Adam and its kin": (
         *("adam", "adamw", "nadam", "rmsprop", "lion", "muon", "schedule_free", "prodigy"),
@@ -48,6 +48,8 @@ FAMILIES = {
     "EB": ("eb", "momentum"),
     "ProxProp": ("proxprop",),
 }
+#: By what methods are ranked, as the sentences say it.
+RANKED = {"best_mean": "each at its best rate", "lr_sensitivity": "by what any rate gives up"}
 HEADINGS = ("Method", "Rank, tuned", "Rank, untuned", "Step", "Memory", "What it costs and needs")
 
 
@@ -65,7 +67,7 @@ async def layout(**_: str) -> Component:
             dcc.Store(id=ids.STUDY, data=study.id),
             _head(study, found),
             card(
-                html.Ul([html.Li(one) for one in sentences(found)], className="headline"),
+                html.Ul([_said(one) for one in sentences(found)], className="headline"),
                 html.P(
                     [
                         "Every curve, best of k and trial: ",
@@ -85,8 +87,8 @@ async def layout(**_: str) -> Component:
 
 def _head(study: StudyRead | None, found: ScorecardRead | None) -> Component:
     words = (
-        "All methods on one grid of rates, the best rate chosen on rows that are neither trained "
-        "on nor reported. "
+        "All methods on one grid of rates a task, the best rate chosen on rows that are neither "
+        "trained on nor reported. "
     )
     if study is not None and found is not None:
         tasks = len({row.task for row in found.rows})
@@ -119,8 +121,8 @@ def _offer(bundle: BundleRead, *, writes: bool) -> Component:
             dcc.Store(id=Bundle.LOADED),
             empty_state(
                 "The comparison is not loaded",
-                "It comes with Etascope, some minutes of training on small tables and digits. Load "
-                "it, or train it on this machine.",
+                "It comes with Etascope: bundled sets, UCI tables and JSB Chorales. Load it, or "
+                "train it on this machine, as far as the data are here; that takes half an hour.",
                 *(ways if writes else ()),
             ),
         ],
@@ -137,6 +139,12 @@ browser_callback(
 )
 
 
+def _said(sentence: str) -> Component:
+    """Return a sentence as a line whose question stands out."""
+    asked, colon, answer = sentence.partition(": ")
+    return html.Li([html.B(asked + colon), answer] if colon else sentence)
+
+
 def sentences(found: ScorecardRead) -> list[str]:
     """Return what the scorecard says about families of methods."""
     titles = {answer.task: answer.title for answer in found.answers}
@@ -145,7 +153,13 @@ def sentences(found: ScorecardRead) -> list[str]:
         title = titles.get(row.task, row.task).partition(",")[0]
         tasks.setdefault(title, {}).setdefault(row.method, row.metrics)
     names = {name: method.short for name, method in METHODS.items()}
-    return which_method(tasks, FAMILIES, names) or ["Too little has been trained yet."]
+    told = which_method(tasks, FAMILIES, names)
+    if told and found.across is not None:
+        for one in found.across.ranks:
+            part = "" if one.tasks == len(tasks) else f" (of {len(tasks)}; the rest lack a method)"
+            over = f"{one.tasks} tasks{part}, {RANKED[one.number]}"
+            told.append(ranks_told(one.mean_ranks, one.critical_difference, over, names))
+    return told or ["Too little has been trained yet."]
 
 
 def _graph() -> Component:

@@ -163,7 +163,7 @@ def _steps(trials: list[TrialSpec], way: Way) -> Callable[[], None]:
     workload = find_task(first.task).workload(
         seeds=[trial.seed for trial in trials],
         batch_size=first.batch_size,
-        values=first.options.of_task,
+        values=first.of_task,
         device=torch.device("cpu"),
         way=way.model,
     )
@@ -193,7 +193,7 @@ STEPS = 3
 def _loop(task: Task, trials: list[TrialSpec], *, fused: bool) -> Callable[[], None]:
     """Return what takes the same steps in a plain loop over ordinary models."""
     x, y = task.data().train
-    models = [task.model(**trial.options.of_task).train() for trial in trials]
+    models = [task.model(**trial.of_task).train() for trial in trials]
     kind = getattr(torch.optim, trials[0].method.rpartition(".")[2])
     more = {"fused": True} if fused else {}
     optimizers = [

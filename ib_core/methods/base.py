@@ -120,6 +120,8 @@ class Method:
         step: How it steps: `plain` for `theta' = theta - lr * g`, else the mover in this package
             that takes its steps, `module.Class`. Empty where a factory does.
         solves_layers: Whether hidden layers solve for their rows' targets (ProxProp).
+        implicit_filters: Whether the paper's classifier is built with filters that can take the
+            implicit step, and they take it.
         copies: How many numbers it remembers for every weight.
     """
 
@@ -146,6 +148,7 @@ class Method:
         exact: bool = False,
         step: str = "",
         solves_layers: bool = False,
+        implicit_filters: bool = False,
         copies: int | None = None,
     ) -> None:
         if factory is not None and not callable(factory):
@@ -160,6 +163,7 @@ class Method:
         self.summary, self.further, self.look = summary, further, look
         self.implicit, self.implicit_output, self.exact = implicit, implicit_output, exact
         self.step, self.solves_layers = step, solves_layers
+        self.implicit_filters = implicit_filters
         self.copies = (2 if factory else 0) if copies is None else copies
         #: Values of the options, where a name said them; the schedule's among them.
         self.values: Mapping[str, Any] = {}

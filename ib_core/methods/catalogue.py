@@ -10,6 +10,9 @@ from dataclasses import replace
 from ib_core.methods.base import OTHER_LOOKS, Look, Method
 from ib_core.options import choice, number, whole
 
+#: What Polyak's step and its kin take for the lowest value of a loss.
+_LOWEST = number(-1e12, 1e12, 0.0, help="f*: a value that the loss never falls below.")
+
 METHODS: dict[str, Method] = {
     "eb": Method(
         None,
@@ -91,10 +94,12 @@ METHODS: dict[str, Method] = {
         summary="EB whose rate is cut to loss/|gradient|^2: no step aims below a loss of 0.",
         further=(
             "SPSmax: the learning rate is its ceiling. It costs one norm more than EB. It needs "
-            "losses whose lowest value is near 0; where that is far above, its steps are too long."
+            "losses whose lowest value f* is near 0, or told: `sps(f_star=-3)`. Where the loss "
+            "ends far above f*, its steps are too long; a loss that falls below it ends the trial."
         ),
         look=Look("#B4446C", "solid", "hexagon", ink_light="#96305A", ink_dark="#E285A8"),
         step="proximal.PolyakStep",
+        options={"f_star": _LOWEST},
     ),
     "ngn": Method(
         None,
@@ -103,10 +108,12 @@ METHODS: dict[str, Method] = {
         summary="EB whose rate shrinks to lr/(1 + lr |gradient|^2/(2 loss)).",
         further=(
             "A Gauss-Newton step on the root of the loss. It costs one norm more than EB, and "
-            "needs losses that are positive and come near 0."
+            "needs losses that come near 0 from above, or `ngn(f_star=-3)`: then it reads the loss "
+            "above f*."
         ),
         look=Look("#8A7F00", "solid", "star", ink_light="#6E6500", ink_dark="#CFC23A"),
         step="proximal.NGN",
+        options={"f_star": _LOWEST},
     ),
     "ngn_m": Method(
         None,
@@ -117,7 +124,7 @@ METHODS: dict[str, Method] = {
         look=Look("#B8A838", "dash", "star-diamond", ink_light="#6E6500", ink_dark="#E0D56A"),
         step="proximal.NGNMomentum",
         copies=1,
-        options={"momentum": number(0, 0.9999, 0.9)},
+        options={"momentum": number(0, 0.9999, 0.9), "f_star": _LOWEST},
     ),
     "momo": Method(
         None,
@@ -130,7 +137,7 @@ METHODS: dict[str, Method] = {
         look=Look("#C97B9E", "dash", "hexagon2", ink_light="#96305A", ink_dark="#E5A9C3"),
         step="proximal.MoMo",
         copies=1,
-        options={"momentum": number(0, 0.9999, 0.9)},
+        options={"momentum": number(0, 0.9999, 0.9), "f_star": _LOWEST},
     ),
     "ib_momentum": Method(
         None,
@@ -143,6 +150,21 @@ METHODS: dict[str, Method] = {
         step="proximal.ImplicitMomentum",
         copies=1,
         options={"momentum": number(0, 0.9999, 0.9)},
+    ),
+    "ib_conv": Method(
+        None,
+        title="Implicit filters (IB conv)",
+        short="IB conv",
+        summary="IB whose convolutions take the implicit step, too: every place is a row (App. B).",
+        further=(
+            "The paper says it is possible and trains its filters explicitly, as `ib` does here. "
+            "The patch under a filter is the row's z, and a batch rule shares all places of all "
+            "rows. Unfolding the patches costs about three times a convolution's step."
+        ),
+        look=Look("#00567A", "dashdot", "hexagon-open", ink_light="#00567A", ink_dark="#6DB9DD"),
+        implicit=True,
+        implicit_filters=True,
+        step="plain",
     ),
     "proxprop": Method(
         None,

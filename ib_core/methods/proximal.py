@@ -1,8 +1,9 @@
 """Proximal steps beside IB's: on a model of the loss, layer by layer, or from a point ahead.
 
 Polyak's and its kin (`sps`, `ngn`, `ngn_m`, `momo`) are proximal steps on a model of the batch's
-loss f whose lowest value f* is 0, at EB's price: only the rate changes. `proxprop` solves every
-hidden layer, and `ib_momentum` takes IB's step with momentum.
+loss f whose lowest value f* is known, at EB's price: only the rate changes. f* is 0 where nobody
+says another bound (`sps(f_star=-3)`). `proxprop` solves every hidden layer, and `ib_momentum` takes
+IB's step with momentum.
 """
 
 from collections.abc import Sequence
@@ -11,10 +12,35 @@ import torch
 from torch import Tensor
 
 from ib_core.methods.base import Member
-from ib_core.methods.mover import Mover, Rows, Step, at_most, column, inner_product, squared_norm
+from ib_core.methods.mover import (
+    Mover,
+    Rows,
+    Step,
+    at_most,
+    column,
+    inner_product,
+    said,
+    squared_norm,
+)
 
 
-class PolyakStep(Mover):
+class _AboveLowest(Mover):
+    """Knows its members' f*, the lowest value that their losses can have; None where all are 0."""
+
+    def __init__(self, theta: Rows, members: Sequence[Member]) -> None:
+        told = any(dict(member.options).get("f_star") for member in members)
+        self.lowest = said(theta, members, "f_star") if told else None
+
+    def height(self, loss: Tensor) -> Tensor:
+        """Return `f - f*`, [rows, 1]."""
+        return loss if self.lowest is None else loss - self.lowest
+
+    def keep(self, rows: Tensor) -> None:
+        """Forget all members but these."""
+        self.lowest = None if self.lowest is None else self.lowest[rows]
+
+
+class PolyakStep(_AboveLowest):
     """Polyak's step with a ceiling (SPSmax, Loizou et al. 2021).
 
     It is the proximal step on the loss's tangent cut off at its lowest value (the truncated model
@@ -23,56 +49,58 @@ class PolyakStep(Mover):
 
     def move(self, step: Step) -> None:
         """Take one step."""
-        rate = at_most(step.lr, step.loss, squared_norm(step.grad))
+        rate = at_most(step.lr, self.height(step.loss), squared_norm(step.grad))
         for theta, grad in zip(step.theta, step.grad, strict=True):
             theta.addcmul_(grad, rate, value=-1.0)
 
 
-def ngn_rate(step: Step) -> Tensor:
-    """Return `lr/(1 + lr |g|^2/(2 f))`, [rows, 1]; 0 where the loss is."""
-    bend = step.lr * squared_norm(step.grad) / (2 * step.loss)
-    return torch.where(step.loss > 0, step.lr / (1 + bend), torch.zeros_like(step.lr))
+def ngn_rate(step: Step, height: Tensor) -> Tensor:
+    """Return `lr/(1 + lr |g|^2/(2 (f - f*)))`, [rows, 1]; 0 where the height f - f* is."""
+    bend = step.lr * squared_norm(step.grad) / (2 * height)
+    return torch.where(height > 0, step.lr / (1 + bend), torch.zeros_like(step.lr))
 
 
-class NGN(Mover):
+class NGN(_AboveLowest):
     """NGN: a Gauss-Newton step on the root of the loss (Orvieto & Xiao, arXiv 2407.04358).
 
-    With r = sqrt(f) the proximal step on the square of r's tangent,
+    With r = sqrt(f - f*) the proximal step on the square of r's tangent,
     `min over p: (r + <r', p>)^2 + |p|^2/(2 lr)` with r' = g/(2r), is
 
-        p = -lr/(1 + lr |g|^2/(2 f)) g,   theta' = theta + p
+        p = -lr/(1 + lr |g|^2/(2 (f - f*))) g,   theta' = theta + p
 
-    so steps shrink smoothly where EB's would overshoot.
+    so steps shrink smoothly where EB's would overshoot. The paper has f* = 0.
     """
 
     def move(self, step: Step) -> None:
         """Take one step."""
-        rate = ngn_rate(step)
+        rate = ngn_rate(step, self.height(step.loss))
         for theta, grad in zip(step.theta, step.grad, strict=True):
             theta.addcmul_(grad, rate, value=-1.0)
 
 
-class NGNMomentum(Mover):
+class NGNMomentum(_AboveLowest):
     """NGN-M (arXiv 2508.15071): `v = m v + (1 - m) p`, `theta' = theta + v`, p as in `NGN`."""
 
     def __init__(self, theta: Rows, members: Sequence[Member]) -> None:
+        super().__init__(theta, members)
         self.velocity = [torch.zeros_like(rows) for rows in theta]
         self.momentum = column(theta, [member.momentum for member in members])
 
     def move(self, step: Step) -> None:
         """Take one step."""
-        rate = (1 - self.momentum) * ngn_rate(step)
+        rate = (1 - self.momentum) * ngn_rate(step, self.height(step.loss))
         for theta, grad, velocity in zip(step.theta, step.grad, self.velocity, strict=True):
             velocity.mul_(self.momentum).addcmul_(grad, rate, value=-1.0)
             theta.add_(velocity)
 
     def keep(self, rows: Tensor) -> None:
         """Forget the velocity of all members but these."""
+        super().keep(rows)
         self.velocity = [velocity[rows] for velocity in self.velocity]
         self.momentum = self.momentum[rows]
 
 
-class MoMo(Mover):
+class MoMo(_AboveLowest):
     """MoMo: Polyak's step on an averaged model of the loss (Schaipp et al., arXiv 2305.07583).
 
     Averages with weight m of what came before, begun at their first values:
@@ -82,6 +110,7 @@ class MoMo(Mover):
     """
 
     def __init__(self, theta: Rows, members: Sequence[Member]) -> None:
+        super().__init__(theta, members)
         self.direction = [torch.zeros_like(rows) for rows in theta]
         self.loss = self.tangent = torch.zeros_like(theta[0][:, :1])
         self.momentum = column(theta, [member.momentum for member in members])
@@ -97,12 +126,13 @@ class MoMo(Mover):
         self.loss = torch.lerp(self.loss, step.loss, weight)
         self.tangent = torch.lerp(self.tangent, tangent, weight)
         height = self.loss + inner_product(self.direction, step.theta) - self.tangent
-        rate = at_most(step.lr, height, squared_norm(self.direction))
+        rate = at_most(step.lr, self.height(height), squared_norm(self.direction))
         for theta, direction in zip(step.theta, self.direction, strict=True):
             theta.addcmul_(direction, rate, value=-1.0)
 
     def keep(self, rows: Tensor) -> None:
         """Forget the averages of all members but these."""
+        super().keep(rows)
         self.direction = [direction[rows] for direction in self.direction]
         self.loss, self.tangent = self.loss[rows], self.tangent[rows]
         self.momentum = self.momentum[rows]

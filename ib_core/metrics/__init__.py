@@ -17,7 +17,7 @@ module             owns
 `task_table`       all series of a task as arrays: broken, capped, good, common range
 `edge`             where half the seeds break; headroom; the strip: good, tested, broken
 `compared`         best, price, sensitivity, best of k; paired rates and seeds
-`words`            `advice()`, `answer()`, `which_method()`: the same numbers in sentences
+`words`            `advice()`, `answer()`, `which_method()`, `ranks_told()`: numbers in sentences
 `across`           many tasks: ranks, profiles, chances
 `curve`            `SeedResult`, `RatePoint`, `RateCurve`: results; means and bands to draw
 `paired`           capped differences by (rate, seed) with Wilcoxon's test
@@ -80,7 +80,7 @@ from ib_core.metrics.scoring import (
     score_tasks,
 )
 from ib_core.metrics.task_table import TaskTable
-from ib_core.metrics.words import advice, answer, which_method
+from ib_core.metrics.words import advice, answer, ranks_told, which_method
 
 __all__ = [
     "ALPHA_FLOPS",
@@ -126,6 +126,7 @@ __all__ = [
     "paper_threshold",
     "performance_profiles",
     "rank_test",
+    "ranks_told",
     "rate_text",
     "score_task",
     "score_tasks",

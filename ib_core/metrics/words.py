@@ -235,21 +235,23 @@ ByTask = Mapping[str, Mapping[str, Mapping[str, Told]]]
 QUESTIONS = (
     ("best_mean", "With its rate chosen with care, the lowest loss"),
     ("lr_sensitivity", "With any rate of the common range, the least loss given up"),
+    ("best_of_3", "With three rates drawn blindly and the best kept, the lowest expected loss"),
 )
 
 
 def which_method(
     tasks: ByTask, families: Mapping[str, Sequence[str]], names: Mapping[str, str]
 ) -> list[str]:
-    """Return where which family of methods wins, what it gives up elsewhere, and what it costs.
+    """Return where others beat the first method and where it wins, by method and by family.
 
     A family is as good on a task as its best method there, so one of many methods has more tries
     and its size is said. Its lead is clear where the winner's interval ends below that of the best
-    method of every other family.
+    method of every other family. Behind that comes what each gives up elsewhere, and what it costs.
 
     Args:
         tasks: The scorecards' numbers by task and method.
-        families: The methods of every family, by its name.
+        families: The methods of every family, by its name; the first one's first is whom all is
+            about.
         names: What to call the methods.
     """
     here = {
@@ -259,8 +261,67 @@ def which_method(
     here = {name: kin for name, kin in here.items() if kin}
     if not tasks or len(here) < 2:
         return []
-    found = [_winners(number, words, tasks, here, names) for number, words in QUESTIONS]
+    subject = next(iter(families.values()))[0]
+    found = [_beaten(subject, tasks, names)]
+    found += [_winners(number, words, tasks, here, names) for number, words in QUESTIONS]
     return [*filter(None, found), _given_up(tasks, here), _costs(tasks, here, names)]
+
+
+def _beaten(subject: str, tasks: ByTask, names: Mapping[str, str]) -> str:
+    """Return where another method's best mean is below the subject's, and where none is."""
+    above: dict[bool, list[str]] = {True: [], False: []}
+    lowest = []
+    for task, row in tasks.items():
+        others = [method for method in row if method != subject]
+        best = _best(row, others, "best_mean")
+        own = row[subject]["best_mean"] if subject in row else None
+        if best is None or own is None or own.value is None:
+            continue
+        end = row[best]["best_mean"]
+        if (end.value or 0.0) < own.value:
+            above[_apart(end, own)].append(f"{task} ({names.get(best, best)})")
+        else:
+            lowest.append(task)
+    if not (lowest or any(above.values())):
+        return ""
+    count = len(lowest) + sum(map(len, above.values()))
+    won = f"lowest of all on {_and(lowest)}" if lowest else "lowest nowhere"
+    if any(above.values()):
+        beaten = f"{count - len(lowest)} of {count} tasks, {_split(above)}"
+        won = f"at its best rate another method ends lower on {beaten}; it is {won}"
+    return f"{names.get(subject, subject)} itself: {won}."
+
+
+def _apart(lower: Told, higher: Told) -> bool:
+    """Tell whether one interval ends before the other begins."""
+    return lower.high is not None and higher.low is not None and lower.high < higher.low
+
+
+def _split(places: Mapping[bool, Sequence[str]]) -> str:
+    """Return tasks by whether the lead is clear there."""
+    words = {True: "clearly on", False: "within the intervals on"}
+    return ", and ".join(f"{words[clear]} {_and(each)}" for clear, each in places.items() if each)
+
+
+def ranks_told(
+    ranks: Mapping[str, float], difference: float, over: str, names: Mapping[str, str]
+) -> str:
+    """Return mean ranks in a sentence, and which of them cannot be told from the best.
+
+    Args:
+        ranks: Mean ranks by method, 1 the best.
+        difference: Ranks that differ by less cannot be told apart.
+        over: What they are means of.
+        names: What to call the methods.
+    """
+    order = sorted(ranks, key=lambda method: ranks[method])
+    listed = [f"{names.get(one, one)} {number_text(ranks[one], 2)}" for one in order]
+    near = [one for one in order if ranks[one] - ranks[order[0]] < difference]
+    rest = f"; {len(near) - 1} of the others cannot be told from the first" if near[1:] else ""
+    return (
+        f"Mean rank over {over}: {_and(listed)}. Ranks closer than "
+        f"{number_text(difference, 2)} (the critical difference) cannot be told apart{rest}."
+    )
 
 
 def _best(row: Mapping[str, Mapping[str, Told]], kin: Sequence[str], number: str) -> str | None:
@@ -276,26 +337,23 @@ def _winners(
     families: Mapping[str, Sequence[str]],
     names: Mapping[str, str],
 ) -> str:
-    won: dict[str, list[str]] = {}
+    won: dict[str, dict[bool, list[str]]] = {}
     for task, row in tasks.items():
         best = {f: one for f, kin in families.items() if (one := _best(row, kin, number))}
         if len(best) < 2:
             continue
         ends = {family: row[method][number] for family, method in best.items()}
         winner = min(ends, key=lambda family: ends[family].value or 0.0)
-        rivals = [ends[family].low for family in ends if family != winner]
-        high = ends[winner].high
-        clear = high is not None and all(low is not None and high < low for low in rivals)
-        method = names.get(best[winner], best[winner])
-        note = method if clear else f"{method}, within the others' intervals"
-        won.setdefault(winner, []).append(f"{task} ({note})")
+        clear = all(_apart(ends[winner], ends[one]) for one in ends if one != winner)
+        places = won.setdefault(winner, {True: [], False: []})
+        places[clear].append(f"{task} ({names.get(best[winner], best[winner])})")
     if not won:
         return ""
     parts = [
-        f"{family} ({len(families[family])} methods) on {_and(places)}"
+        f"{family} ({len(families[family])} methods) {_split(places)}"
         if len(families[family]) > 1
-        else f"{family} on {_and(places)}"
-        for family, places in won.items()
+        else f"{family} {_split(places)}"
+        for family, places in sorted(won.items(), key=lambda one: -sum(map(len, one[1].values())))
     ]
     nowhere = [family for family in families if family not in won]
     rest = f"; {_and(nowhere)} nowhere" if nowhere else ""
@@ -314,7 +372,8 @@ def _given_up(tasks: ByTask, families: Mapping[str, Sequence[str]]) -> str:
         if prices:
             told.append(f"{family} {number_text(100 * median(prices), 2)} %")
     return (
-        f"At its best rate a family's best method ends above the lowest by {_and(told)}, "
+        "Price of robustness: at its best rate a family's best method ends above the lowest by "
+        f"{_and(told)}, "
         "the median over the tasks."
         if told
         else ""
@@ -330,7 +389,7 @@ def _costs(tasks: ByTask, families: Mapping[str, Sequence[str]], names: Mapping[
             told.append(f"{names.get(method, method)} {number_text(median(known), 2)}")
     if not told:
         return "What a step costs has not been measured on this machine yet."
-    return f"A step costs, against EB's, {_and(told)}."
+    return f"A step costs, against EB's: {_and(told)}."
 
 
 def _and(words: Sequence[str]) -> str:

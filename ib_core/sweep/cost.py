@@ -94,7 +94,7 @@ def stack_seconds(members: Sequence[TrialSpec], speed: Speed) -> float:
     inner = (first.options.inner_steps or 1) if find_method(first.method).exact else 1
     dense = _step_seconds(shape, first.activation, count, implicit, speed)
     extra = _loop_seconds(task, shape, count, speed)
-    if first.options.of_task.get("convolutions") == "implicit":
+    if first.of_task.get("convolutions") == "implicit":
         extra *= IMPLICIT_CONVOLUTIONS
     evaluations = first.epochs + 1 + len(task.evaluate_at)
     return (
@@ -140,7 +140,7 @@ def stack_memory(members: Sequence[TrialSpec]) -> int:
     copies = 2 * count + sum(find_method(member.method).copies for member in members)
     task = find_task(first.task)
     if not isinstance(task, PaperTask):
-        found = task.footprint(first.options.of_task)
+        found = task.footprint(first.of_task)
         return int(4 * (copies * found.parameters + count * first.batch_size * found.row_numbers))
     shape = _shape_of(first)
     rows = max(shape.batch, shape.longest)
@@ -148,7 +148,7 @@ def stack_memory(members: Sequence[TrialSpec]) -> int:
     remembered = count * rows * (shape.widths[0] + per_output * shape.outputs)
     if task.family == "conv":
         remembered += count * rows * 12_000
-        if first.options.of_task.get("convolutions") == "implicit":
+        if first.of_task.get("convolutions") == "implicit":
             patches, outputs = _convolutions(task)
             remembered += count * rows * (patches / min(CONV_FILTERS) + per_output * outputs)
     if shape.longest:
@@ -176,7 +176,7 @@ def _step_seconds(shape: Shape, activation: str, count: int, implicit: int, spee
 
 def _model_seconds(task: Task, first: TrialSpec, count: int) -> float:
     """Return the forecast of a user's model, from one step of it that was timed here."""
-    found = task.footprint(first.options.of_task)
+    found = task.footprint(first.of_task)
     method = find_method(first.method)
     inner = (first.options.inner_steps or 1) if method.exact else 1
     steps = -(-found.rows // first.batch_size) * first.epochs * inner

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -21,6 +21,7 @@ from ib_core.sweep.result import (
     Observer,
     Outcome,
     TrialResult,
+    below_lowest,
     failed_result,
     fingerprint,
     lost_point,
@@ -129,7 +130,7 @@ class _StackRun:
         self.workload = self.task.workload(
             seeds=[trials[i].seed for i in self.alive],
             batch_size=first.batch_size,
-            values=first.options.of_task,
+            values=first.of_task,
             device=device,
             profile=first.profile,
             activation=first.activation,
@@ -290,9 +291,22 @@ class _StackRun:
                 self.divergences.setdefault(index, Divergence(self.step, "loss"))
         self.optimizer.averages.note(self.step, self.optimizer.restarts)
         self.observer.points(points)
+        self.fail_too_low(points)
         bad = [row for row, index in enumerate(self.alive) if not _finite(points[index])]
         if bad:
             self.leave_non_finite(bad)
+
+    def fail_too_low(self, points: Mapping[int, CurvePoint]) -> None:
+        """End members whose loss is lower than their method takes it to be able to be."""
+        rows = []
+        for row, index in enumerate(self.alive):
+            trial = self.trials[index]
+            if words := below_lowest(trial, points[index].train_loss):
+                self.results[index] = failed = failed_result(trial, self.task.data_hash(), words)
+                self.observer.finished(index, failed)
+                rows.append(row)
+        if rows:
+            self.drop(rows)
 
     def leave_non_finite(self, rows: Sequence[int]) -> None:
         """Record where these members broke, finish them and go on without them."""

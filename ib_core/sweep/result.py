@@ -13,12 +13,15 @@ from enum import StrEnum
 from typing import IO, Any
 
 from ib_core.errors import said_where
+from ib_core.methods import find_method
 from ib_core.sweep.recording import Recording, recording_answer
 from ib_core.sweep.spec import Options, TrialSpec
 from ib_core.tasks import OWN_TASKS
 
 #: Bumped by every change that moves a number. Only trials of one version may share a plot.
 ENGINE_VERSION = "1"
+#: How far below its lowest value a loss may be reckoned, relative: sums are rounded.
+ROUNDING = 1e-6
 
 
 def fingerprint(trial: TrialSpec, data_hash: str) -> str:
@@ -113,9 +116,11 @@ class TrialResult:
     recording: Recording | None = None
 
 
-def failed_result(trial: TrialSpec, data_hash: str, error: BaseException) -> TrialResult:
+def failed_result(trial: TrialSpec, data_hash: str, error: BaseException | str) -> TrialResult:
     """Return the result of a trial whose code or machine broke, in the error's words."""
     nothing = math.nan
+    if not isinstance(error, str):
+        error = said_where(error, getattr(OWN_TASKS.get(trial.task), "model", None))
     return TrialResult(
         spec=trial,
         outcome=Outcome.FAILED,
@@ -129,7 +134,26 @@ def failed_result(trial: TrialSpec, data_hash: str, error: BaseException) -> Tri
         curve=(),
         fingerprint=fingerprint(trial, data_hash),
         record={"engine": ENGINE_VERSION, "data": data_hash},
-        error=said_where(error, getattr(OWN_TASKS.get(trial.task), "model", None)),
+        error=error,
+    )
+
+
+def below_lowest(trial: TrialSpec, loss: float) -> str | None:
+    """Return what to say of a loss below f*, which the trial's method takes for the lowest.
+
+    Polyak's step and its kin would stand still there, and look as if they had arrived.
+    """
+    method = find_method(trial.method)
+    if "f_star" not in method.options:
+        return None
+    lowest = float(method.values.get("f_star", method.options["f_star"].default or 0.0))
+    if not loss < lowest - ROUNDING * max(1.0, abs(lowest)):
+        return None
+    base = trial.method.partition("(")[0]
+    return (
+        f"{base} cuts its steps by how far the loss is above f* = {lowest:g}, its lowest value, "
+        f"but the training loss is {loss:.6g}; say a bound that it never falls below, as in "
+        f"{base}(f_star={math.floor(min(10 * loss, loss - 10)):g}), or use another method."
     )
 
 

@@ -66,6 +66,7 @@ def stack_key(trial: TrialSpec) -> Hashable:
         trial.options.depth,
         trial.options.validation,
         trial.options.own,
+        method.implicit_filters,
         (trial.options.inner_steps, trial.options.isgd_form) if method.exact else None,
         trial.method if method.factory is not None else None,
     )

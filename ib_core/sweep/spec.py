@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ib_core.errors import InvalidSpec, lookup
 from ib_core.methods import METHODS, canonical_name, find_method, split_name
@@ -91,6 +91,12 @@ class TrialSpec:
     batch_size: int
     options: Options = Options()
     wish: Wish | None = field(default=None, compare=False)
+
+    @property
+    def of_task(self) -> dict[str, Any]:
+        """The values its model is made with: its options', and those that its method asks for."""
+        filters = {"convolutions": "implicit"} if find_method(self.method).implicit_filters else {}
+        return {**self.options.of_task, **filters}
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON form, which is also what the fingerprint hashes."""
@@ -283,9 +289,6 @@ def _options_of(method: str, options: Options) -> Options:
 # --- What is refused, each in one sentence: whatever remains is runnable
 
 
-if TYPE_CHECKING:
-    from ib_core.sweep.spec import SweepSpec
-
 MOST_TRIALS = 20_000
 
 
@@ -329,8 +332,10 @@ def _check_methods(spec: "SweepSpec", task: Task) -> None:
         raise InvalidSpec(
             f"Give each method once, at least one of: {', '.join(METHODS)}.", field="methods"
         )
-    solving = any(find_method(method).implicit_output for method in spec.methods)
-    if solving and not task.linear_output:
+    found = [find_method(method) for method in spec.methods]
+    if any(method.implicit_filters for method in found):
+        _check_filters(spec, task)
+    if any(method.implicit_output for method in found) and not task.linear_output:
         ends = f"ends in {task.output}" if task.output else "has a loss it does not know"
         raise InvalidSpec(
             f"ib_plus solves a linear output layer, but {task.name} {ends}. "
@@ -339,10 +344,19 @@ def _check_methods(spec: "SweepSpec", task: Task) -> None:
         )
 
 
+def _check_filters(spec: "SweepSpec", task: Task) -> None:
+    if task.has_filters and dict(spec.options.own).get("convolutions") != "implicit":
+        return
+    words = "ib_conv is ib with convolutions=implicit; leave one of the two out."
+    if not task.has_filters:
+        words = "ib_conv solves the filters of the paper's classifier, and this is another network"
+        words = f"{words} ({task.name}); ib solves the ImplicitConv2d of a model of one's own."
+    raise InvalidSpec(words, field="methods")
+
+
 def _check_options(spec: "SweepSpec", task: Task) -> None:
     options = spec.options
-    common = {name: None for name in options.__dataclass_fields__ if name != "own"}
-    for name in common:
+    for name in COMMON_OPTIONS:
         of_task = name in task.options and not isinstance(task, PaperTask)
         if not of_task:
             value = getattr(options, name)
@@ -350,7 +364,7 @@ def _check_options(spec: "SweepSpec", task: Task) -> None:
     codes = ("code", "method_code")
     for name, _ in options.own:
         if name not in task.options and name not in codes:
-            lookup("option", name, {**common, **task.options}, field="options")
+            lookup("option", name, {**COMMON_OPTIONS, **task.options}, field="options")
     for name in ("width", "depth"):
         if getattr(options, name) is not None and name not in task.options:
             raise InvalidSpec(

@@ -239,7 +239,7 @@ class _Choice:
         return self.task.workload(
             seeds=[trial.seed for trial in trials],
             batch_size=first.batch_size,
-            values=first.options.of_task,
+            values=first.of_task,
             device=self.device,
             profile=first.profile,
             activation=first.activation,

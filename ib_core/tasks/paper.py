@@ -76,6 +76,11 @@ class PaperTask(Task):
     sizes: tuple[int, int] | None = None
 
     @property
+    def has_filters(self) -> bool:
+        """Whether `ib_conv` can solve its convolutions."""
+        return self.family == "conv"
+
+    @property
     def linear_output(self) -> bool:
         """Whether `ib_plus` can solve the output layer."""
         return self.output == "linear"
@@ -85,7 +90,7 @@ class PaperTask(Task):
         """What a sweep may change about the network; 0 stands for the paper's own size."""
         ranges = {"width": whole(0, 4096, 0), "depth": whole(0, 64, 0)}
         found = {name: option for name, option in ranges.items() if name in self.adjustable}
-        return {**found, "convolutions": CONVOLUTIONS} if self.family == "conv" else found
+        return {**found, "convolutions": CONVOLUTIONS} if self.has_filters else found
 
     def unusual(self, own: Sequence[tuple[str, Any]]) -> tuple[tuple[str, Any], ...]:
         """Return what is said of the network and does not go without saying, checked.

@@ -277,6 +277,11 @@ class Task:
         return frozenset(self.options) & {"width", "depth"}
 
     @property
+    def has_filters(self) -> bool:
+        """Whether `ib_conv` can solve its convolutions."""
+        return False
+
+    @property
     def linear_output(self) -> bool:
         """Whether `ib_plus` may be asked to solve the output layer."""
         return self.output_loss is not None

@@ -195,6 +195,20 @@ METHODS = (
         ("test_the_text_form_converges_to_the_closed_form_proximal_step",),
     ),
     Edit(
+        "a loss is read above 0 whatever f* was said",
+        "ib_core/methods",
+        "return loss if self.lowest is None else loss - self.lowest",
+        "return loss",
+        ("test_a_loss_with_another_lowest_value_is_read_above_it",),
+    ),
+    Edit(
+        "ib_conv leaves the filters as they are",
+        "ib_core/sweep",
+        "find_method(self.method).implicit_filters else {}",
+        "False else {}",
+        ("test_ib_conv_is_ib_with_implicit_filters_beside_the_paper_s",),
+    ),
+    Edit(
         "implicit layers shrink like explicit ones under a ridge",
         "ib_core/methods",
         "mu / (1 + lr * mu), mu).unsqueeze(1)",

@@ -55,3 +55,20 @@ def test_the_page_of_benchmarks_takes_a_new_table(name):
     again = bench.put_between_marks(text, f"bench {name}", "new", where=page)
     assert again != text
     assert "# Benchmarks" in again
+
+
+def test_what_a_methods_step_costs_is_a_line_a_method_with_both_ends():
+    def raced(task, **over_eb):
+        results = {name: {"value": value} for name, value in over_eb.items()}
+        usual = {"clip": None, "mu": 0.0, "options": {}}
+        return {"network": {"task": task, **usual}, "results": results}
+
+    rows = bench.step_cost_rows([raced("a", eb=1.0, ib=1.5), raced("b", ib=1.25), raced("c", ib=2)])
+    assert rows[0] == {
+        "method": "eb",
+        "networks": 1,
+        "over EB, median": "1",
+        "least": "1 (a)",
+        "most": "1 (a)",
+    }
+    assert list(rows[1].values()) == ["ib", 3, "1.5", "1.25 (b)", "2 (c)"]

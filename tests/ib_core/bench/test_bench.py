@@ -7,6 +7,7 @@ import pytest
 from ib_core.bench import peers, steps
 from ib_core.bench.races import Race, race, train_one
 from ib_core.bench.sweeps import _slope
+from ib_core.methods import METHODS
 from ib_core.sweep.engine import run_trials
 from ib_core.sweep.spec import SweepSpec
 
@@ -20,6 +21,17 @@ def test_a_ratio_is_the_median_of_the_ratios_within_rounds():
 def test_the_fitted_exponent_of_a_power_law_is_its_power():
     points = [(math.log(n), math.log(3 * n**1.7)) for n in (10, 100, 1000)]
     assert _slope(points) == pytest.approx(1.7)
+
+
+def test_a_stack_of_a_hundred_is_raced_by_every_method_that_shares_one():
+    (case,) = [one for one in steps.CASES if one.members == 100 and len(one.methods) > 2]
+    alone = {name for name, one in METHODS.items() if one.exact or one.implicit_filters}
+    assert set(case.methods) == METHODS.keys() - alone
+    steps.engine_steps([t for m in case.methods for t in few(m)], 1)()
+
+
+def few(method):
+    return steps.trials_of(steps.StepCase("wine", "bundled/wine", (method,), members=2), method)
 
 
 @pytest.mark.parametrize("method", ["eb", "ib", "ib_plus", "isgd"])

@@ -213,6 +213,13 @@ def test_a_method_of_the_catalogue_may_be_told_its_decay():
     assert members[-1].options == ()
 
 
+def test_a_lowest_value_that_goes_without_saying_moves_no_address():
+    spec = SweepSpec.create("digits_mlp", methods=["sps(f_star=0)"], learning_rates=[0.1])
+    assert spec.methods == ("sps",)
+    other = SweepSpec.create("digits_mlp", methods=["momo(f_star=-2)"], learning_rates=[0.1])
+    assert member_of(other.expand()[0]).options == (("f_star", -2.0),)
+
+
 def test_momentum_reaches_every_method_that_has_one_and_the_usual_one_moves_no_address():
     def trial(method, momentum):
         spec = SweepSpec.create(
@@ -269,6 +276,49 @@ def test_a_loss_of_zero_or_below_is_where_these_methods_stop():
 
     optimizer.step(closure)
     assert torch.equal(next(model.parameters()), before)
+
+
+@pytest.mark.parametrize("method", ["sps", "ngn", "ngn_m", "momo"])
+def test_a_loss_with_another_lowest_value_is_read_above_it(method):
+    """A loss lowered by 3 whose f* is -3 takes the steps of the loss itself."""
+    usual, _ = by_the_product(Member(method, 30.0))
+    model = start()
+    optimizer = build_optimizer(model, [Member(method, 30.0, options=(("f_star", -3.0),))])
+    for x, y in batches():
+
+        def closure(x=x, y=y):
+            loss = F.cross_entropy(model(x.unsqueeze(0))[0], y) - 3
+            loss.backward()
+            return loss.detach().unsqueeze(0)
+
+        optimizer.step(closure)
+    shifted = torch.cat([p.detach().flatten() for p in model.parameters()])
+    torch.testing.assert_close(shifted, usual, rtol=1e-9, atol=1e-11)
+
+
+def test_members_of_one_stack_keep_lowest_values_of_their_own():
+    def trained(lowest, kept):
+        model = StackedMLP(WIDTHS, "arctan", "linear", len(lowest)).double()
+        with torch.no_grad():
+            for p, one in zip(model.parameters(), start().parameters(), strict=True):
+                p.copy_(one.expand_as(p))
+        members = [Member("ngn", 1.0, options=(("f_star", one),)) for one in lowest]
+        optimizer = build_optimizer(model, members)
+        for x, y in batches(2):
+
+            def closure(x=x, y=y):
+                out = model(x.expand(len(optimizer.members), *x.shape))
+                losses = torch.stack([F.cross_entropy(one, y) for one in out])
+                losses.sum().backward()
+                return losses.detach()
+
+            optimizer.step(closure)
+            optimizer.keep(torch.tensor(kept))
+            kept = [0]
+        return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+    torch.testing.assert_close(trained([0.5, -2.0], [1]), trained([-2.0], [0]))
+    assert not torch.allclose(trained([0.5], [0]), trained([-2.0], [0]))
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.8])

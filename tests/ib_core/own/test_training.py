@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ib_core import Data, ImplicitLinear, ImplicitSGD, Task
+from ib_core import Data, ImplicitLinear, ImplicitSGD, Task, run_sweep
 from ib_core.errors import IBError
 from ib_core.methods import Member, build_optimizer
 from ib_core.tasks.model_workload import name_of_loss
@@ -251,3 +251,29 @@ def test_every_method_leaves_an_unused_parameter_where_it_is(method: str) -> Non
     losses_of(task_with(model), method, seen=seen)
     moved = [not torch.equal(one, other) for one, other in pairwise(seen)]
     assert moved == [True, False, False, False, True, False, False]
+
+
+@pytest.mark.parametrize("method", ["sps", "ngn", "ngn_m", "momo"])
+def test_a_loss_below_what_a_method_takes_for_the_lowest_ends_its_trial_in_a_sentence(method):
+    def likelihood(out: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return F.cross_entropy(out, y) - 1.0
+
+    found = run_sweep(
+        task_with(lambda: nn.Linear(16, 3), likelihood),
+        methods=["eb", method, f"{method}(f_star=-1)"],
+        learning_rates=[0.3],
+        seeds=2,
+        epochs=12,
+        lanes=1,
+    )
+    ends = {}
+    for result in found:
+        ends.setdefault(result.spec.method, []).append(result)
+    assert {one.outcome for one in ends["eb"]} == {"completed"}
+    for one in ends[f"{method}(f_star=-1)"]:
+        assert (one.outcome, one.error) == ("completed", None)
+        assert one.train_loss < one.initial_loss
+    for one in ends[method]:
+        assert one.outcome == "failed"
+        assert f"{method} cuts its steps" in str(one.error)
+        assert f"as in {method}(f_star=-1" in str(one.error)

@@ -38,7 +38,7 @@ def stack(method, device, task="bundled/iris", size=16):
     workload = find_task(task).workload(
         seeds=[trial.seed for trial in trials],
         batch_size=first.batch_size,
-        values=first.options.of_task,
+        values=first.of_task,
         device=torch.device(device),
         activation=first.activation,
     )

@@ -4,7 +4,15 @@ import pytest
 
 from ib_core.errors import IBError
 from ib_core.reproduction.bundle import decode, encode
-from ib_core.sweep import SweepSpec, TrialSpec, fingerprint, run_trials, specs_of, stack_memory
+from ib_core.sweep import (
+    SweepSpec,
+    TrialSpec,
+    fingerprint,
+    plan_shards,
+    run_trials,
+    specs_of,
+    stack_memory,
+)
 
 HASH = "0" * 64
 
@@ -49,6 +57,37 @@ def test_a_member_of_a_stack_trains_as_it_would_alone(rule):
     for trial, result in zip(several, together, strict=True):
         alone = run_trials([trial])[0]
         assert alone.train_loss == pytest.approx(result.train_loss, rel=1e-3)
+
+
+def test_ib_conv_is_ib_with_implicit_filters_beside_the_paper_s():
+    both = SweepSpec.create(
+        "digits_conv",
+        methods=["eb", "ib", "ib_conv"],
+        learning_rates=[0.3],
+        seeds=[1],
+        epochs=1,
+        batch_size=300,
+    ).expand()
+    assert [len(shard.indices) for shard in plan_shards(both)] == [2, 1]
+    assert fingerprint(both[2], HASH) != fingerprint(both[1], HASH)
+    (found,) = run_trials(both[2:])
+    (explicit,) = run_trials(both[1:2])
+    (meant,) = run_trials(trials("implicit", ["ib"]))
+    assert found.train_loss == meant.train_loss
+    assert found.train_loss != pytest.approx(explicit.train_loss, rel=1e-4)
+    assert stack_memory(both[2:]) > stack_memory(both[1:2])
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "sentence"),
+    [
+        ("digits_mlp", {}, "another network .digits_mlp.; ib solves the ImplicitConv2d"),
+        ("digits_conv", {"convolutions": "implicit"}, "leave one of the two out"),
+    ],
+)
+def test_ib_conv_where_it_says_nothing_is_refused(task, options, sentence):
+    with pytest.raises(IBError, match=sentence):
+        SweepSpec.create(task, methods=["ib_conv"], learning_rates=[1.0], options=options)
 
 
 def test_what_goes_without_saying_moves_no_address():
