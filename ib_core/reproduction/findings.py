@@ -168,11 +168,9 @@ def find(text: Evidence, authors: Evidence, recorded: Evidence) -> Findings:
             if row.dataset in TIMED.values()
         ],
         uci_cells=uci.cells(authors),
-        accuracies={
-            name: found
-            for name, evidence in (("recorded", recorded), ("text", text), ("authors", authors))
-            if (found := uci.accuracies(evidence)) is not None
-        },
+        accuracies=uci.compared_accuracies(
+            {"recorded": recorded, "text": text, "authors": authors}
+        ),
     )
 
 
@@ -287,15 +285,19 @@ def _authors(experiments: Sequence[ExperimentFindings], tables: Judgement) -> st
     found = [one.authors.judgement for one in experiments if one.authors.judgement.cells]
     if not found:
         return f"As the authors ran it: {NOTHING[0].lower()}{NOTHING[1:]}"
-    agreeing, cells = sum(one.agreeing for one in found), sum(one.cells for one in found)
+    agreeing, cells, same, ranged = (
+        sum(getattr(one, name) for one in found)
+        for name in ("agreeing", "cells", "same", "in_range")
+    )
     held = sum(one.verdict is Verdict.REPRODUCED for one in found)
     words = (
-        f"Run as the authors ran it, {held} of {len(experiments)} experiments are reproduced: "
-        f"{agreeing} of {cells} mean losses agree with their recorded runs"
+        f"Run as the authors ran it, the losses of {held} of {len(experiments)} experiments match "
+        f"their recorded runs: {agreeing} of {cells} means agree"
     )
+    words += verdicts.agreement_words(same, agreeing - same - ranged, ranged)
     if tables.cells:
         words += f", and so do {tables.agreeing:,} of {tables.cells:,} UCI losses at rates up to 1"
-    return words + "."
+    return f"{words}. So what runs here is what they ran; whether the claims hold of it is below."
 
 
 def _text(experiments: Sequence[ExperimentFindings]) -> str:
@@ -315,7 +317,7 @@ def _text(experiments: Sequence[ExperimentFindings]) -> str:
     parts = [
         f"{len(held)} of {len(experiments)} hold as published{_named(held)}",
         f"{len(against)} differ{_named(against)}",
-        f"{len(left)} cannot be told with the seeds run",
+        f"{len(left)} cannot be told",
     ]
     if judged < len(experiments):
         parts.append(f"{len(experiments) - judged} were not run")

@@ -340,8 +340,8 @@ VERDICTS = (
     Edit(
         "a mean between the recorded seeds does not agree",
         "ib_core/reproduction",
-        "inside or gap <= CELL_TOLERANCE",
-        "gap <= CELL_TOLERANCE",
+        'how = near or ("range" if inside else "")',
+        "how = near",
         ("test_a_mean_among_the_recorded_seeds_agrees_however_far_from_their_mean",),
     ),
     Edit(
@@ -378,6 +378,34 @@ VERDICTS = (
         "REACH = 3.0",
         "REACH = 10.0",
         ("test_only_what_rounding_explains_is_called_chaotic",),
+    ),
+    Edit(
+        "a rounding that is not finite explains any movement",
+        "ib_core/reproduction",
+        "tuple(filter(math.isfinite, self._values(name)))",
+        "self._values(name)",
+        ("test_only_what_rounding_explains_is_called_chaotic",),
+    ),
+    Edit(
+        "a loss that was not finite may come back unexplained",
+        "ib_core/reproduction",
+        "return len(finite) < len(values)",
+        "return True",
+        ("test_a_loss_that_was_not_finite_may_be_so_today_only_if_a_rounding_is",),
+    ),
+    Edit(
+        "the lowest rate with clipping is called a higher one",
+        "ib_core/reproduction",
+        "lr > min(clipped.lrs)",
+        "lr >= min(clipped.lrs)",
+        ("test_a_claim_about_higher_rates_does_not_rest_on_the_lowest_with_clipping",),
+    ),
+    Edit(
+        "accuracies over different tables stand side by side",
+        "ib_core/reproduction",
+        "(found := accuracies(by_source[name], common))",
+        "(found := accuracies(by_source[name]))",
+        ("test_accuracies_are_compared_over_the_tables_that_all_have",),
     ),
 )
 

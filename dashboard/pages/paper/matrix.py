@@ -17,15 +17,19 @@ from dashboard.dash_blocks import Component, callback, html
 from dashboard.figures import spark_words, sparkline, sparks
 from dashboard.ids import Paper as ids
 
-HEAD = ("Experiment", "As the authors ran it", "As the text describes it")
+HEAD = (
+    "Experiment",
+    "As the authors ran it: do our losses match theirs?",
+    "As the text describes it: does what the paper says hold?",
+)
 #: Of an experiment's preset.
 PREFIX = "paper/"
 KINDS = {"reproduced": "completed", "differs": "diverged", "cannot tell": "open"}
 
 
-def verdict_badge(verdict: str) -> Component:
-    """Return a verdict: a spot of colour and the word."""
-    return html.Span(verdict, className=f"state state-{KINDS.get(verdict, 'untested')}")
+def verdict_badge(verdict: str, word: str = "") -> Component:
+    """Return a verdict: a spot of colour, and the word it is called by."""
+    return html.Span(word or verdict, className=f"state state-{KINDS.get(verdict, 'untested')}")
 
 
 def address(experiment: str, profile: str = "text") -> str:
@@ -83,7 +87,10 @@ def _row(one: ExperimentRead) -> Component:
 
 def _cell(one: ExperimentRead, profile: str) -> Component:
     found: ProfileRead = getattr(one, profile)
-    words = [verdict_badge(found.verdict), html.Div(_short(found), className="history-meta")]
+    words = [
+        verdict_badge(found.verdict, found.word),
+        html.Div(_short(found), className="history-meta"),
+    ]
     return html.Div([*_curve(one, profile, found), html.Div(words)], className="matrix-cell")
 
 
@@ -91,7 +98,8 @@ def _short(found: ProfileRead) -> str:
     """Return what decides, in a line; the whole of it stands in the detail."""
     if found.cells:
         run = found.coverage.partition(";")[0]
-        return f"{found.agreeing:,} of {found.cells:,} agree; run: {run}"
+        only = f", {found.in_range} of these only by the seeds’ range" if found.in_range else ""
+        return f"{found.agreeing:,} of {found.cells:,} agree{only}; run: {run}"
     return found.reason.partition(";")[0].rstrip(".") if found.trials else found.coverage
 
 

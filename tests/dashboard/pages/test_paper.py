@@ -39,7 +39,7 @@ def test_every_experiment_has_its_claim_and_a_verdict_in_both_profiles(page):
         assert one.title in row
         assert one.claim in row
         assert one.text.verdict in row
-        assert one.authors.verdict in row
+        assert one.authors.word in row
 
 
 def test_a_small_curve_opens_the_detail_of_its_profile(page):
