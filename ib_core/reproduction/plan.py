@@ -61,20 +61,20 @@ _AUTHORS: dict[str, tuple[int, int, tuple[float, ...], int]] = {
     "08_jsb_chorales_clip_0.1": (4, 2, (), 0),
     "11_nottingham": (2, 1, (), 0),
     "12_nottingham_clip_8.0": (2, 1, (), 0),
-    "13_piano_midi": (12, 1, (), 0),
-    "14_piano_midi_clip_8.0": (12, 1, (), 0),
-    "15_piano_midi_clip_1.0": (12, 1, (), 0),
-    "16_piano_midi_clip_0.1": (12, 1, (), 0),
-    "17_piano_midi_clip_0.01": (12, 1, (), 0),
-    "09_musedata": (12, 1, (), 0),
-    "10_musedata_clip_8.0": (12, 1, (), 0),
-    _CLASSIFIER: (20, 1, (), 0),
-    _CLIPPED_CLASSIFIER: (20, 1, (), 0),
-    _AUTOENCODER: (40, 2, (0.001, 0.009, 0.02), 10),
-    _CLIPPED_AUTOENCODER: (40, 2, (0.01, 0.2, 0.4), 10),
+    "13_piano_midi": (30, 1, (), 0),
+    "14_piano_midi_clip_8.0": (30, 1, (), 0),
+    "15_piano_midi_clip_1.0": (30, 1, (), 0),
+    "16_piano_midi_clip_0.1": (30, 1, (), 0),
+    "17_piano_midi_clip_0.01": (30, 1, (), 0),
+    "09_musedata": (30, 1, (), 0),
+    "10_musedata_clip_8.0": (30, 1, (), 0),
+    _CLASSIFIER: (36, 1, (), 0),
+    _CLIPPED_CLASSIFIER: (36, 1, (), 0),
+    _AUTOENCODER: (50, 2, (0.001, 0.009, 0.02), 10),
+    _CLIPPED_AUTOENCODER: (50, 2, (0.01, 0.2, 0.4), 10),
 }
 #: Exact ISGD: stages of the text's seeds, and of the authors' one.
-_EXACT_STAGE, _EXACT_PER_SEED, _AUTHORS_EXACT_STAGE = 4, 26, 17
+_EXACT_STAGE, _EXACT_PER_SEED, _AUTHORS_EXACT_STAGE = 4, 40, 35
 
 
 @dataclass(frozen=True, slots=True)

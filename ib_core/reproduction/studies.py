@@ -240,7 +240,8 @@ def _on_uci() -> Iterator[Study]:
                     "seeds": 5,
                     "epochs": 10,
                 },
-                stage=7,
+                stage=2,
+                per_seed=5,
             )
             for name in UCI_NAMES
         ),
