@@ -149,6 +149,7 @@ def _profile(name: str, found: ProfileFindings) -> ProfileRead:
         coverage=coverage_words(found.coverage, tables=name == "uci"),
         trials=found.coverage.trials,
         of=found.coverage.of,
+        of_here=found.coverage.of_here,
         agreeing=found.judgement.agreeing,
         cells=found.judgement.cells,
         same=found.judgement.same,
@@ -318,7 +319,7 @@ def read_point(point: RatePoint, *, with_seeds: bool = True) -> RatePointRead:
 
 
 def _judgement(found: Judgement) -> JudgementRead:
-    return JudgementRead(verdict=found.verdict.value, reason=found.reason)
+    return JudgementRead(verdict=found.verdict.value, reason=found.reason, beside=found.beside)
 
 
 def _claim(found: ClaimFindings) -> ClaimRead:

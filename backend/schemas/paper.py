@@ -47,6 +47,7 @@ class JudgementRead(Output):
 
     verdict: VerdictName
     reason: str
+    beside: str = Field("", description="What must be read beside the verdict.")
 
 
 class MethodNumbersRead(Output):
@@ -97,6 +98,7 @@ class ProfileRead(Output):
     coverage: str = Field(description="Rates and seeds that were run, in words.")
     trials: int
     of: int = Field(description="Trials the paper has.")
+    of_here: int = Field(description="Of these, how many have their data here.")
     agreeing: int = Field(description="Means that agree with the recorded runs.")
     cells: int = Field(description="Of so many; 0 where that is not the rule.")
     same: int = Field(description="Of those that agree, how many do to .1%.")

@@ -67,6 +67,7 @@ class Judgement:
         same: How many of those that agree do so up to rounding.
         in_range: How many agree only in lying between the recorded seeds.
         word: What the verdict is called where it is shown.
+        beside: What must be read beside it.
     """
 
     verdict: Verdict
@@ -76,6 +77,7 @@ class Judgement:
     same: int = 0
     in_range: int = 0
     word: str = ""
+    beside: str = ""
 
     @property
     def shown(self) -> str:

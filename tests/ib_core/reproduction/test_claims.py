@@ -228,6 +228,7 @@ def test_the_recorded_runs_do_not_contradict_that_clipping_helps_on_mnist():
 def test_the_papers_own_count_by_signs_is_told_beside_the_intervals():
     found = judged("better", recorded_evidence())
     assert found.verdict is Verdict.CANNOT_TELL
+    assert found.beside == "by sign alone 15 of 17"
     assert found.reason.endswith(
         "By the sign of the mean alone IB is lower in 15 of 17, all but MNIST autoencoder, clip 1; "
         "Piano-midi.de, clip 0.1."
