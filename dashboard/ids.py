@@ -233,6 +233,9 @@ class Paper:
     MESSAGE = "paper-message"
     ACCURACIES = "paper-accuracies"
     AGREEMENT = "paper-agreement"
+    RANKS = "paper-ranks"
+    RANKS_STUDY = "paper-ranks-study"
+    RANKS_WORDS = "paper-ranks-words"
     RUN = "paper-run"
     ERROR = "paper-error"
 

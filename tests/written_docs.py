@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 from backend.cli import app
 from backend.cli.bench import put_between_marks
 from backend.paper.report import judge
+from backend.schemas import JudgementRead
 from backend.services.analysis import ACROSS
 from backend.settings import Settings
 from ib_core.methods import METHODS
@@ -149,17 +150,25 @@ def paper() -> str:
     """Return what the bundle that comes along says of the paper, in short."""
     found = judge(find_bundle(SHIPPED))
     rows = [
-        (one.title, one.claim, one.authors.verdict, one.text.verdict)
+        (one.title, one.claim, one.authors.word, one.text.word)
         for one in (*found.experiments, found.uci)
     ]
     sentences = "\n".join(f"* {sentence}" for sentence in found.headline)
-    head = ("experiment", "the paper says", "as the authors ran it", "as the text describes it")
+    head = (
+        "experiment",
+        "the paper says",
+        "as the authors ran it: do our losses match theirs?",
+        "as the text describes it: does that hold?",
+    )
     claims = [
-        (one.text, one.recorded.verdict, one.ours.verdict, one.authors.verdict)
-        for one in found.claims
+        (one.text, *map(_verdict, (one.recorded, one.ours, one.authors))) for one in found.claims
     ]
     judged = ("claim", "recorded runs", "ours, text", "ours, as the authors")
     return "\n\n".join((sentences, _table(head, rows), _table(judged, claims)))
+
+
+def _verdict(found: JudgementRead) -> str:
+    return f"{found.verdict} ({found.beside})" if found.beside else found.verdict
 
 
 def _table(head: tuple[str, ...], rows: list[Any]) -> str:

@@ -15,7 +15,7 @@ rich along.
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from backend.schemas import (
     ClaimRead,
@@ -45,9 +45,9 @@ from ib_core.metrics import (
     divergence_probability,
 )
 from ib_core.reproduction import (
+    OF_ALL,
     RULES,
     SOURCE,
-    UNCLIPPED,
     Accuracies,
     Cell,
     ClaimFindings,
@@ -60,7 +60,7 @@ from ib_core.reproduction import (
     RateFacts,
     RunTimeFindings,
     headlines,
-    published_better,
+    published_words,
 )
 from ib_core.sweep import PRESETS
 from ib_core.tasks import find_task
@@ -73,6 +73,8 @@ NUMBERS = (
     *("paper_divergence_rate", "paper_headroom"),
 )
 METHODS = ("eb", "ib", "isgd")
+#: Whose runs accuracies are of, as people read it.
+SOURCES = {"recorded": "Recorded runs", "authors": "Ours, as the authors", "text": "Ours, text"}
 
 
 def read_findings(findings: Findings) -> PaperRead:
@@ -104,7 +106,7 @@ def _experiment(found: ExperimentFindings) -> ExperimentRead:
         id=experiment.id,
         title=experiment.title,
         preset=preset.name,
-        claim=published(experiment.id),
+        claim=published_words(experiment.id),
         present=not missing,
         how_to_get=missing,
         text=_profile(experiment.id, found.text),
@@ -119,6 +121,7 @@ def _experiment(found: ExperimentFindings) -> ExperimentRead:
                 ours=_finite(cell.ours),
                 theirs=_finite(cell.theirs),
                 agrees=cell.agrees,
+                how=cast(Any, cell.how),
             )
             for cell in found.cells
         ],
@@ -128,16 +131,6 @@ def _experiment(found: ExperimentFindings) -> ExperimentRead:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def published(experiment: str) -> str:
-    """Return what the paper says of an experiment."""
-    if experiment == "uci":
-        return "EB and IB perform alike; IB has 0.13% more test accuracy on average."
-    words = "IB outperforms EB" if published_better(experiment) else "EB outperforms IB"
-    if experiment in UNCLIPPED:
-        words += "; IB begins to diverge at a rate 20% to 200% higher"
-    return f"{words}."
 
 
 def _missing(tasks: Iterable[str]) -> str:
@@ -151,12 +144,16 @@ def _profile(name: str, found: ProfileFindings) -> ProfileRead:
     threshold = found.numbers.get("eb", {}).get("paper_threshold")
     return ProfileRead(
         verdict=found.judgement.verdict.value,
+        word=found.judgement.shown,
         reason=found.judgement.reason,
         coverage=coverage_words(found.coverage, tables=name == "uci"),
         trials=found.coverage.trials,
         of=found.coverage.of,
+        of_here=found.coverage.of_here,
         agreeing=found.judgement.agreeing,
         cells=found.judgement.cells,
+        same=found.judgement.same,
+        in_range=found.judgement.in_range,
         methods=method_numbers(found.numbers),
         series=series_of(name, found.profile, found.curves),
         test_series=series_of(name, found.profile, found.test_curves, with_seeds=False),
@@ -322,7 +319,7 @@ def read_point(point: RatePoint, *, with_seeds: bool = True) -> RatePointRead:
 
 
 def _judgement(found: Judgement) -> JudgementRead:
-    return JudgementRead(verdict=found.verdict.value, reason=found.reason)
+    return JudgementRead(verdict=found.verdict.value, reason=found.reason, beside=found.beside)
 
 
 def _claim(found: ClaimFindings) -> ClaimRead:
@@ -378,9 +375,12 @@ def _uci_tables(cells: Sequence[Cell]) -> list[UciTableRead]:
     return [UciTableRead(dataset=name, eb=row(name, "eb"), ib=row(name, "ib")) for name in names]
 
 
-def _accuracy(source: Any, found: Accuracies) -> UciAccuracyRead:
+def _accuracy(name: str, found: Accuracies) -> UciAccuracyRead:
+    source, of_all = name.removesuffix(OF_ALL), name.endswith(OF_ALL)
     return UciAccuracyRead(
-        source=source,
+        source=cast(Any, source),
+        of_all=of_all,
+        label=SOURCES[source] + (f", all {len(found.tables)} tables" if of_all else ""),
         eb=found.eb,
         ib=found.ib,
         difference=found.difference.value or 0.0,

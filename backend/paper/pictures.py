@@ -89,7 +89,7 @@ def uci_pictures(look: Look, paper: PaperRead) -> dict[str, Variants]:
         found["uci-agreement"] = _variants(
             lambda scheme, narrow: look.agreement(paper, scheme, narrow)
         )
-    for one in paper.uci_accuracies:
+    for one in (one for one in paper.uci_accuracies if not one.of_all):
         found[f"uci-accuracy-{one.source}"] = _accuracy_picture(look, one)
     return found
 

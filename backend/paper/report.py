@@ -107,6 +107,7 @@ def _render(bundle: Bundle, paper: PaperRead, look: Look) -> str:
         beyond=[section for section in beyond if section.trials],
         uci_methods=_medians(tables, methods_of(look, tables)),
         uci_tables=len({row.dataset for row in tables}),
+        names={name: style.short for name, style in look.methods.items()},
         ranks=_ranks(tables),
         figures=_packed(figures),
         figure_ids=set(figures),

@@ -47,6 +47,7 @@ class JudgementRead(Output):
 
     verdict: VerdictName
     reason: str
+    beside: str = Field("", description="What must be read beside the verdict.")
 
 
 class MethodNumbersRead(Output):
@@ -89,12 +90,21 @@ class ProfileRead(Output):
     """One experiment in one profile, as run here."""
 
     verdict: VerdictName
+    word: str = Field(
+        description="What the verdict is called where it is shown: of the authors profile it says "
+        "whether our losses match the recorded ones."
+    )
     reason: str
     coverage: str = Field(description="Rates and seeds that were run, in words.")
     trials: int
     of: int = Field(description="Trials the paper has.")
+    of_here: int = Field(description="Of these, how many have their data here.")
     agreeing: int = Field(description="Means that agree with the recorded runs.")
     cells: int = Field(description="Of so many; 0 where that is not the rule.")
+    same: int = Field(description="Of those that agree, how many do to .1%.")
+    in_range: int = Field(
+        description="Of those that agree, how many do only in lying between the recorded seeds."
+    )
     methods: list[MethodNumbersRead]
     series: list[SeriesRead]
     test_series: list[SeriesRead] = Field(description="Test losses, without single seeds.")
@@ -112,6 +122,10 @@ class RecordedCellRead(Output):
     ours: float | None
     theirs: float | None
     agrees: bool
+    how: Literal["same", "near", "range", ""] = Field(
+        description="In what they agree: to .1%, within 10%, or only in that ours lies between "
+        "the recorded seeds."
+    )
 
 
 class ExperimentRead(Output):
@@ -181,6 +195,10 @@ class UciAccuracyRead(Output):
     """Test accuracies in percent over the tables, each method at its best rate in training."""
 
     source: Literal["recorded", "text", "authors"]
+    of_all: bool = Field(
+        description="Over all tables of this source, instead of those that all sources share."
+    )
+    label: str = Field(description="Whose, in words.")
     eb: float
     ib: float
     difference: float

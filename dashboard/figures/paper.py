@@ -65,6 +65,10 @@ def edge_lines(rows: Sequence[MethodNumbersRead]) -> list[dict[str, Any]]:
     ]
 
 
+#: Pixels from the top that a title takes; the legend stands below it.
+TITLE_LINE, TITLE_TWO_LINES = 38, 62
+
+
 def clip_figure(
     found: Sequence[ClipRead], title: str, scheme: Scheme, *, narrow: bool
 ) -> go.Figure:
@@ -89,15 +93,22 @@ def clip_figure(
         figure.update_xaxes(**axis, title_text="learning rate", **at)
         reach = ROOM * (_reach(own) or 1.0)
         figure.update_yaxes(range=[-reach, reach], tickformat="~g", **at)
+    height = 800 if narrow else 420
     figure.update_layout(
         template=template(scheme),
-        title={"text": title, "y": 1, "yref": "container", "yanchor": "top", "pad": {"t": 12}},
-        height=800 if narrow else 420,
+        title={
+            "text": title.replace(": ", "<br>") if narrow else title,
+            "y": 1,
+            "yref": "container",
+            "yanchor": "top",
+            "pad": {"t": 12},
+        },
+        height=height,
         margin={"l": 64, "r": 16, "t": 150 if narrow else 110, "b": 56},
         legend={
             "orientation": "h",
             "x": 0,
-            "y": 1,
+            "y": 1 - (TITLE_TWO_LINES if narrow else TITLE_LINE) / height,
             "yref": "container",
             "yanchor": "top",
             "xanchor": "left",

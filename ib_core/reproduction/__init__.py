@@ -64,7 +64,7 @@ if TYPE_CHECKING:
         experiments,
         race_folder,
     )
-    from ib_core.reproduction.published import UNCLIPPED, published_better
+    from ib_core.reproduction.published import published_words
     from ib_core.reproduction.recorded import SOURCE, recorded_evidence
     from ib_core.reproduction.studies import Body, Portion, Study
     from ib_core.reproduction.training import (
@@ -78,6 +78,7 @@ if TYPE_CHECKING:
         train_alone,
     )
     from ib_core.reproduction.uci import (
+        OF_ALL,
         Accuracies,
         Cell,
         TableNumbers,
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
 __all__ = [
     "COMPARISON",
     "FIELD",
+    "OF_ALL",
     "PLAN",
     "RACE",
     "RULES",
@@ -98,7 +100,6 @@ __all__ = [
     "SHIPPED_NAMES",
     "SOURCE",
     "THEORY",
-    "UNCLIPPED",
     "Accuracies",
     "Body",
     "Bundle",
@@ -136,7 +137,7 @@ __all__ = [
     "headlines",
     "locked",
     "measure_overheads",
-    "published_better",
+    "published_words",
     "race_folder",
     "recorded_evidence",
     "runs_of",
@@ -156,11 +157,11 @@ _HOMES = {
         "find headlines"
     ),
     "plan": "COMPARISON FIELD PLAN RACE THEORY experiments race_folder",
-    "published": "UNCLIPPED published_better",
+    "published": "published_words",
     "recorded": "SOURCE recorded_evidence",
     "studies": "Body Portion Study",
     "training": "Finder Forecast Progress Unit forecast measure_overheads train train_alone",
-    "uci": "Accuracies Cell TableNumbers by_table values_by_table",
+    "uci": "OF_ALL Accuracies Cell TableNumbers by_table values_by_table",
     "verdicts": "Judgement RecordedCell",
     "verify": "Check Drawn check draw",
 }

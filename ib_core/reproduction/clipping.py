@@ -154,17 +154,37 @@ def _count_agrees(sides: list[int | None], share: float) -> bool | None:
 
 def clipping_mnist(evidence: Evidence) -> Judgement:
     """See whether clipping lowers the losses of both methods on MNIST at the higher rates."""
-    found = {
-        f"{title_of(plain)}, {method.upper()}": number
-        for name, plain in CLIPPED_MNIST.items()
-        for method in ("eb", "ib")
-        if (number := evidence.number(name, method, "clipping")) is not None
-    }
-    if not found:
-        return not_tested("MNIST was not run with and without clipping at a common rate.")
-    words = "; ".join(f"{name} {written(number)}" for name, number in found.items())
-    parts = (None if (side := sign(one)) is None else side < 0 for one in found.values())
-    return Judgement(verdict_of(all_hold(parts)), f"With clipping minus without: {words}.")
+    if not any(name in evidence.facts for name in CLIPPED_MNIST):
+        return not_tested("MNIST was not run with clipping.")
+    words: list[str] = []
+    parts: list[bool | None] = []
+    for name, plain in CLIPPED_MNIST.items():
+        numbers = {method: evidence.number(name, method, "clipping") for method in ("eb", "ib")}
+        for method, number in numbers.items():
+            side = sign(number)
+            parts.append(None if side is None else side < 0)
+            if number is not None:
+                words.append(f"{title_of(plain)}, {method.upper()} {written(number)}")
+        if None in numbers.values():
+            words.append(f"{title_of(plain)}: {_why_no_rate(evidence, name, plain)}")
+    return Judgement(
+        verdict_of(all_hold(parts)), f"With clipping minus without: {'; '.join(words)}."
+    )
+
+
+def _why_no_rate(evidence: Evidence, clipped: str, plain: str) -> str:
+    """Return why nothing can be said of an experiment's higher rates."""
+    rates = [
+        {point.lr for points in evidence.facts.get(name, {}).values() for point in points}
+        for name in (clipped, plain)
+    ]
+    if not all(rates):
+        return "it was not run both with and without clipping"
+    common = sorted(rates[0] & rates[1])
+    if not common:
+        return "no rate was run both with and without clipping"
+    shared = ", ".join(map(number_text, common))
+    return f"no higher rate was run both with and without clipping, only {shared}"
 
 
 def against_clipped_eb(evidence: Evidence) -> Judgement:

@@ -3,10 +3,12 @@
 What the reproduction comes to, in three sentences: made from the findings, like every number.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from ib_core.datasets import DATASETS
 from ib_core.metrics import Number, RateCurve
 from ib_core.reproduction import uci, verdicts
 from ib_core.reproduction.claims import CLAIMS, Claim
@@ -29,6 +31,7 @@ from ib_core.reproduction.verdicts import (
     recorded_cells,
 )
 from ib_core.sweep import PRESETS, specs_of
+from ib_core.tasks import find_task
 
 PROFILES = ("text", "authors")
 #: By what a verdict was reached, as people read it.
@@ -47,6 +50,7 @@ class Coverage:
     Attributes:
         trials: Runs at the paper's rates, exact ISGD included.
         of: How many the paper has.
+        of_here: Of these, how many have their data here.
         rates: Rates of EB's curve (tables for UCI).
         of_rates: How many the paper has.
         fewest_seeds: Seeds at the rate that has fewest.
@@ -55,6 +59,7 @@ class Coverage:
 
     trials: int
     of: int
+    of_here: int
     rates: int
     of_rates: int
     fewest_seeds: int
@@ -168,11 +173,9 @@ def find(text: Evidence, authors: Evidence, recorded: Evidence) -> Findings:
             if row.dataset in TIMED.values()
         ],
         uci_cells=uci.cells(authors),
-        accuracies={
-            name: found
-            for name, evidence in (("recorded", recorded), ("text", text), ("authors", authors))
-            if (found := uci.accuracies(evidence)) is not None
-        },
+        accuracies=uci.compared_accuracies(
+            {"recorded": recorded, "text": text, "authors": authors}
+        ),
     )
 
 
@@ -234,6 +237,7 @@ def _coverage(name: str, profile: str, curves: Mapping[str, RateCurve]) -> Cover
     return Coverage(
         trials=sum(point.n for curve in curves.values() for point in curve.points),
         of=_paper_trials(name, profile),
+        of_here=_trials_here(name, profile),
         rates=len(rates),
         of_rates=len(PRESETS[f"paper/{name}"].sweeps(profile)[0]["learning_rates"]),
         fewest_seeds=min((point.n for point in points), default=0),
@@ -247,6 +251,7 @@ def _uci_coverage(evidence: Evidence) -> Coverage:
     return Coverage(
         trials=sum(runs),
         of=_paper_trials("uci", "text"),
+        of_here=_trials_here("uci", "text"),
         rates=len(evidence.uci),
         of_rates=tables,
         fewest_seeds=1 if runs else 0,
@@ -254,10 +259,23 @@ def _uci_coverage(evidence: Evidence) -> Coverage:
     )
 
 
-@cache
 def _paper_trials(name: str, profile: str) -> int:
-    bodies = PRESETS[f"paper/{name}"].sweeps(profile)
-    return sum(spec.size for body in bodies for spec in specs_of(body))
+    return sum(_sizes(name, profile).values())
+
+
+def _trials_here(name: str, profile: str) -> int:
+    """Return how many of an experiment's trials have their data here."""
+    sizes = _sizes(name, profile).items()
+    return sum(count for task, count in sizes if DATASETS[find_task(task).dataset].present())
+
+
+@cache
+def _sizes(name: str, profile: str) -> Counter[str]:
+    """Return how many trials the paper has, by task."""
+    found: Counter[str] = Counter()
+    for body in PRESETS[f"paper/{name}"].sweeps(profile):
+        found[body["task"]] += sum(spec.size for spec in specs_of(body))
+    return found
 
 
 #: More titles than these are not listed.
@@ -268,6 +286,8 @@ WHY = (
     "of batches of 100, on music in effect the last frame of a piece counts, implicit steps are "
     "weaker by the batch size, and weights start elsewhere."
 )
+#: What such a match says, and what it does not.
+ONLY_LOSSES = "So what runs here is what they ran; whether the paper's claims hold is judged below."
 NOTHING = "Nothing has been trained here yet."
 
 
@@ -287,15 +307,19 @@ def _authors(experiments: Sequence[ExperimentFindings], tables: Judgement) -> st
     found = [one.authors.judgement for one in experiments if one.authors.judgement.cells]
     if not found:
         return f"As the authors ran it: {NOTHING[0].lower()}{NOTHING[1:]}"
-    agreeing, cells = sum(one.agreeing for one in found), sum(one.cells for one in found)
+    agreeing, cells, same, ranged = (
+        sum(getattr(one, name) for one in found)
+        for name in ("agreeing", "cells", "same", "in_range")
+    )
     held = sum(one.verdict is Verdict.REPRODUCED for one in found)
     words = (
-        f"Run as the authors ran it, {held} of {len(experiments)} experiments are reproduced: "
-        f"{agreeing} of {cells} mean losses agree with their recorded runs"
+        f"Run as the authors ran it, the losses of {held} of {len(experiments)} experiments match "
+        f"their recorded runs: {agreeing} of {cells} means agree"
     )
+    words += verdicts.agreement_words(same, agreeing - same - ranged, ranged)
     if tables.cells:
         words += f", and so do {tables.agreeing:,} of {tables.cells:,} UCI losses at rates up to 1"
-    return words + "."
+    return f"{words}. {ONLY_LOSSES}"
 
 
 def _text(experiments: Sequence[ExperimentFindings]) -> str:
@@ -315,7 +339,7 @@ def _text(experiments: Sequence[ExperimentFindings]) -> str:
     parts = [
         f"{len(held)} of {len(experiments)} hold as published{_named(held)}",
         f"{len(against)} differ{_named(against)}",
-        f"{len(left)} cannot be told with the seeds run",
+        f"{len(left)} cannot be told",
     ]
     if judged < len(experiments):
         parts.append(f"{len(experiments) - judged} were not run")

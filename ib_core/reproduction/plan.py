@@ -26,6 +26,8 @@ _AUTOENCODER, _CLIPPED_AUTOENCODER = "03_mnist_autoencoder", "04_mnist_autoencod
 
 #: Exact ISGD's rates: both ends and the middle of the paper's grid. It costs 100 times EB.
 EXACT_RATES = [0.2, 1.0, 2.0]
+#: In the recorded form also tenfold, where it was run as well. One seed, as recorded.
+AUTHORS_EXACT_RATES = [*EXACT_RATES, 20.0]
 #: Rates of long experiments that already show the shape of the curve; the others come later.
 TELLING_RATES = (5.0, 50.0, 500.0)
 
@@ -47,8 +49,8 @@ _TEXT: dict[str, tuple[int, int, int, tuple[float, ...]]] = {
     _CLIPPED_AUTOENCODER: (3, 4, 5, (1.0, 10.0, 100.0)),
     "09_musedata": (3, 5, 3, TELLING_RATES),
     "10_musedata_clip_8.0": (3, 5, 3, TELLING_RATES),
-    "11_nottingham": (3, 5, 5, TELLING_RATES),
-    "12_nottingham_clip_8.0": (3, 5, 5, TELLING_RATES),
+    "11_nottingham": (2, 1, 5, ()),
+    "12_nottingham_clip_8.0": (2, 1, 5, ()),
 }
 #: The authors profile: every rate of the recorded runs, five seeds. Stage of the first seed, stages
 #: between seeds, rates that come first (all, where a set is small), when the other rates come.
@@ -57,20 +59,22 @@ _AUTHORS: dict[str, tuple[int, int, tuple[float, ...], int]] = {
     "06_jsb_chorales_clip_8.0": (4, 2, (), 0),
     "07_jsb_chorales_clip_1.0": (4, 2, (), 0),
     "08_jsb_chorales_clip_0.1": (4, 2, (), 0),
-    _CLASSIFIER: (4, 2, (0.2, 1.0, 2.0), 28),
-    _CLIPPED_CLASSIFIER: (4, 2, (0.5, 2.0, 4.0), 28),
-    "13_piano_midi": (6, 2, TELLING_RATES, 20),
-    "14_piano_midi_clip_8.0": (7, 2, TELLING_RATES, 20),
-    "15_piano_midi_clip_1.0": (7, 2, TELLING_RATES, 20),
-    "16_piano_midi_clip_0.1": (7, 2, TELLING_RATES, 20),
-    "17_piano_midi_clip_0.01": (7, 2, TELLING_RATES, 20),
-    "09_musedata": (9, 10, TELLING_RATES, 20),
-    "10_musedata_clip_8.0": (9, 10, TELLING_RATES, 20),
-    "11_nottingham": (9, 2, TELLING_RATES, 10),
-    "12_nottingham_clip_8.0": (9, 2, TELLING_RATES, 10),
-    _AUTOENCODER: (12, 10, (0.001, 0.009, 0.02), 20),
-    _CLIPPED_AUTOENCODER: (13, 10, (0.01, 0.2, 0.4), 20),
+    "11_nottingham": (2, 1, (), 0),
+    "12_nottingham_clip_8.0": (2, 1, (), 0),
+    "13_piano_midi": (30, 1, (), 0),
+    "14_piano_midi_clip_8.0": (30, 1, (), 0),
+    "15_piano_midi_clip_1.0": (30, 1, (), 0),
+    "16_piano_midi_clip_0.1": (30, 1, (), 0),
+    "17_piano_midi_clip_0.01": (30, 1, (), 0),
+    "09_musedata": (30, 1, (), 0),
+    "10_musedata_clip_8.0": (30, 1, (), 0),
+    _CLASSIFIER: (36, 1, (), 0),
+    _CLIPPED_CLASSIFIER: (36, 1, (), 0),
+    _AUTOENCODER: (50, 2, (0.001, 0.009, 0.02), 10),
+    _CLIPPED_AUTOENCODER: (50, 2, (0.01, 0.2, 0.4), 10),
 }
+#: Exact ISGD: stages of the text's seeds, and of the authors' one.
+_EXACT_STAGE, _EXACT_PER_SEED, _AUTHORS_EXACT_STAGE = 4, 40, 35
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +115,8 @@ def _study(profile: str, experiment: str, *portions: Portion) -> Study:
     )
 
 
-def _body(profile: str, experiment: str, **changes: Any) -> Body:
-    return {**PRESETS[f"paper/{experiment}"].sweeps(profile)[0], **changes}
+def _body(profile: str, experiment: str, sweep: int = 0, **changes: Any) -> Body:
+    return {**PRESETS[f"paper/{experiment}"].sweeps(profile)[sweep], **changes}
 
 
 def _text_studies() -> Iterator[Study]:
@@ -126,9 +130,9 @@ def _text_studies() -> Iterator[Study]:
             first_rates=(0.2, 0.8, 1.4, 2.0),
         ),
         Portion(
-            _body("text", _CLASSIFIER, methods=["isgd"], learning_rates=EXACT_RATES, seeds=3),
-            stage=4,
-            per_seed=14,
+            _body("text", _CLASSIFIER, 1, learning_rates=EXACT_RATES, seeds=3),
+            stage=_EXACT_STAGE,
+            per_seed=_EXACT_PER_SEED,
         ),
     )
     yield _study(
@@ -147,7 +151,11 @@ def _text_studies() -> Iterator[Study]:
 def _authors_studies() -> Iterator[Study]:
     for name, (stage, per_seed, first, later) in _AUTHORS.items():
         body = _body("authors", name, seeds=AUTHORS_SEEDS)
-        yield _study("authors", name, Portion(body, stage, per_seed, first, later))
+        portions = [Portion(body, stage, per_seed, first, later)]
+        if name == _CLASSIFIER:
+            exact = _body("authors", name, 1, learning_rates=AUTHORS_EXACT_RATES)
+            portions.append(Portion(exact, _AUTHORS_EXACT_STAGE))
+        yield _study("authors", name, *portions)
     yield _study("authors", "uci", *_uci("authors", stage=1))
 
 

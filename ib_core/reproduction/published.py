@@ -7,7 +7,7 @@ where all of them are at hand, and shipped as numbers:
 | --- | --- |
 | `edge`, `headroom`, `mean_difference`, ... | as the scorecard has them, EB the baseline |
 | `difference@RATE` | capped loss minus EB's at one rate, as a share of EB's mean |
-| `clipping` | capped loss with clipping minus without, over the upper half of the common rates |
+| `clipping` | capped loss with clipping minus without, over the higher rates that both have |
 | `beside_clipped@RATE` | IB without clipping minus EB with, capped, as a share of EB's mean |
 | `spread` | standard deviation over EB's, geometric mean over the upper half of the rates |
 """
@@ -103,9 +103,35 @@ def published_claims() -> dict[str, PublishedClaim]:
     }
 
 
-def published_better(experiment: str) -> bool:
-    """Return whether the paper says that IB outperforms EB in an experiment."""
+def published_better(experiment: str) -> bool | None:
+    """Return whether the paper says that IB outperforms EB in an experiment.
+
+    None for the second exception from its 15 of 17, which it counts and does not name: by the
+    means of the recorded runs it is this one.
+    """
+    if experiment in _claims_file()["not_named"]:
+        return None
     return experiment not in _claims_file()["worse_with_ib"]
+
+
+#: What the paper says of the second exception from its 15 of 17.
+NOT_NAMED = (
+    "No winner is named: IB outperforms EB in 15 of 17 experiments, and the paper names one of the "
+    "two others. By the means of its recorded runs this is the second."
+)
+
+
+def published_words(experiment: str) -> str:
+    """Return what the paper says of an experiment."""
+    if experiment == "uci":
+        return "EB and IB perform alike; IB has 0.13% more test accuracy on average."
+    better = published_better(experiment)
+    if better is None:
+        return NOT_NAMED
+    words = "IB outperforms EB" if better else "EB outperforms IB"
+    if experiment in UNCLIPPED:
+        words += "; IB begins to diverge at a rate 20% to 200% higher"
+    return f"{words}."
 
 
 def profile_note(experiment: str) -> str:
@@ -250,10 +276,18 @@ def by_rate(one: RateCurve, two: RateCurve) -> dict[float, Number]:
     return found
 
 
+def higher_rates(clipped: RateCurve, plain: RateCurve) -> list[float]:
+    """Return the rates run with and without clipping that are high for both.
+
+    They lie in the upper half of the rates without clipping and above the lowest with it.
+    """
+    upper = sorted(plain.lrs)[len(plain.lrs) // 2 :]
+    return [lr for lr in upper if lr in clipped.lrs and lr > min(clipped.lrs)]
+
+
 def clipping(clipped: RateCurve, plain: RateCurve) -> Number | None:
-    """Return the mean capped loss with clipping minus without, over the upper half of the rates."""
-    common = sorted(set(clipped.lrs) & set(plain.lrs))
-    upper = common[len(common) // 2 :]
+    """Return the mean capped loss with clipping minus without, over the higher rates."""
+    upper = higher_rates(clipped, plain)
     if not upper:
         return None
     ours, theirs = _capped(clipped), _capped(plain)

@@ -155,7 +155,7 @@ WIDE_UCI_RATES = [*UCI_RATES, 100.0, 300.0, 1000.0]
 ACTIVATIONS = ("arctan", "hardtanh", "smoothstep", "tanh")
 AUTOENCODER_RATES = [0.1, 0.3, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0, 40.0]
 #: What the summary over all UCI tables compares.
-UCI_METHODS = ("eb", "ib", "ib_plus", "momentum", "adam")
+UCI_METHODS = ("eb", "ib", "ib_plus", "momentum", "adam", "sps", "ngn")
 
 
 def _digits(**changes: object) -> Body:
@@ -230,7 +230,7 @@ def _on_uci() -> Iterator[Study]:
     yield Study(
         "beyond/uci_methods",
         "Every method on every UCI table",
-        "Headroom and robust range of EB, IB, IB+, momentum and Adam, rates to 1000.",
+        "Headroom and robust range of EB, IB, IB+, momentum, Adam, SPS and NGN, rates to 1000.",
         tuple(
             Portion(
                 {
@@ -240,7 +240,8 @@ def _on_uci() -> Iterator[Study]:
                     "seeds": 5,
                     "epochs": 10,
                 },
-                stage=4,
+                stage=2,
+                per_seed=5,
             )
             for name in UCI_NAMES
         ),

@@ -2,14 +2,20 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
 
 from ib_core.metrics import Number, RateCurve, SeedResult, number_text, score_task
 from ib_core.reproduction.evidence import Evidence, Run
 from ib_core.reproduction.published import printed_uci_losses, published_claims
-from ib_core.reproduction.verdicts import Judgement, not_tested, verdict_of, written
+from ib_core.reproduction.verdicts import (
+    Judgement,
+    not_tested,
+    of_losses,
+    verdict_of,
+    written,
+)
 from ib_core.sweep import TrialResult
 
 #: A cell agrees to this, absolute or relative: the tables print two decimals.
@@ -20,12 +26,14 @@ HIGHEST_RATE = 1.0
 CELLS_NEEDED = 0.95
 #: Below so many tables no interval over them is given; from a hundred on this is Student's 97.5%.
 LEAST_TABLES, STUDENT = 10, 1.98
+#: What stands behind a source's name whose accuracies are over all of its own tables.
+OF_ALL = ", all"
 #: EB and IB are alike on UCI if their mean test accuracies are at most so many points apart.
 ALIKE = 1.0
 
 AGREEMENT_RULE = (
-    "Reproduced if at least 95% of the printed losses at rates up to 1 are met to .01 or 1%, "
-    "seed 1, authors profile."
+    "The losses match if at least 95% of the printed ones at rates up to 1 are met to .01 or 1%, "
+    "seed 1, authors profile. That says that what runs here is what the authors ran, no more."
 )
 TEXT_RULE = (
     "Reproduced if EB and IB, each at the rate with the lowest training loss, have mean test "
@@ -101,13 +109,20 @@ def judge_cells(evidence: Evidence) -> Judgement:
     if above:
         reason += f"; above, {sum(cell.agrees for cell in above):,} of {len(above):,}"
     verdict = verdict_of(agreeing >= CELLS_NEEDED * len(judged))
-    return Judgement(verdict, reason + ".", agreeing, len(judged))
+    return of_losses(Judgement(verdict, reason + ".", agreeing, len(judged)))
 
 
-def accuracies(evidence: Evidence) -> Accuracies | None:
-    """Return mean test accuracies over the tables that both methods were run on."""
+def accuracies(evidence: Evidence, among: Collection[str] | None = None) -> Accuracies | None:
+    """Return mean test accuracies over the tables that both methods were run on.
+
+    Args:
+        evidence: Whose runs.
+        among: Only over these tables.
+    """
     found = []
     for dataset, methods in sorted(evidence.uci.items()):
+        if among is not None and dataset not in among:
+            continue
         eb, ib = (_at_best_rate(methods.get(name, {})) for name in ("eb", "ib"))
         if eb is not None and ib is not None:
             found.append(TableAccuracy(dataset, 100 * eb, 100 * ib))
@@ -119,6 +134,27 @@ def accuracies(evidence: Evidence) -> Accuracies | None:
         difference=over_tables([one.ib - one.eb for one in found]),
         tables=tuple(found),
     )
+
+
+def compared_accuracies(by_source: Mapping[str, Evidence]) -> dict[str, Accuracies]:
+    """Return accuracies over the tables that all sources share, by source.
+
+    A source with more tables than these follows a second time, with all of its own: means over
+    different tables cannot be held against each other.
+    """
+    own = {
+        name: found
+        for name, evidence in by_source.items()
+        if (found := accuracies(evidence)) is not None
+    }
+    if not own:
+        return {}
+    common = set.intersection(*({one.dataset for one in found.tables} for found in own.values()))
+    result = {
+        name: found for name in own if (found := accuracies(by_source[name], common)) is not None
+    }
+    wider = {name: found for name, found in own.items() if len(found.tables) > len(common)}
+    return result | {f"{name}{OF_ALL}": found for name, found in wider.items()}
 
 
 def over_tables(values: Sequence[float]) -> Number:

@@ -1,8 +1,9 @@
 """Whether an experiment is reproduced: stated rules, applied to numbers, never typed in."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ib_core.metrics import KINDS, Number, number_text
@@ -24,6 +25,8 @@ class Verdict(StrEnum):
 COUNTED_SHARE = 0.5
 #: Our mean may be this share away from the recorded one where it is outside its seeds.
 CELL_TOLERANCE = 0.1
+#: Two means are the same up to rounding if they differ by no more than this share.
+SAME_SHARE = 1e-3
 #: A miss by so many times is not told in percent.
 BEYOND_WORDS = 100.0
 #: Share of a curve's cells that must agree with the recorded runs, and how many must have been run.
@@ -38,20 +41,48 @@ TEXT_RULE = (
 )
 RECORDED_RULE = (
     "A cell is one method at one rate; it agrees if our mean lies between the recorded lowest and "
-    "highest seed, or within 10% of the recorded mean, or neither mean is finite. Reproduced if "
-    "at least 80% of the cells agree; fewer than six cells (three rates of both methods) cannot "
-    "tell."
+    "highest seed, or within 10% of the recorded mean, or neither mean is finite. The losses match "
+    "if at least 80% of the cells agree; fewer than six cells (three rates of both methods) cannot "
+    "tell. That they match says that what runs here is what the authors ran, not that the paper's "
+    "claims hold of it: those are judged one by one, on the recorded runs and on ours."
 )
+#: What a verdict is called where our losses are held against recorded or printed ones.
+OF_LOSSES = {
+    Verdict.REPRODUCED: "losses match",
+    Verdict.DIFFERS: "losses differ",
+    Verdict.CANNOT_TELL: "cannot tell",
+    Verdict.NOT_TESTED: "not tested",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict and the numbers it rests on; of a count also how many agree, of how many."""
+    """A verdict and the numbers it rests on.
+
+    Attributes:
+        verdict: What it says.
+        reason: The numbers, in words.
+        agreeing: Of a count of cells, how many agree.
+        cells: Of how many.
+        same: How many of those that agree do so up to rounding.
+        in_range: How many agree only in lying between the recorded seeds.
+        word: What the verdict is called where it is shown.
+        beside: What must be read beside it.
+    """
 
     verdict: Verdict
     reason: str
     agreeing: int = 0
     cells: int = 0
+    same: int = 0
+    in_range: int = 0
+    word: str = ""
+    beside: str = ""
+
+    @property
+    def shown(self) -> str:
+        """What the verdict is called where it is shown."""
+        return self.word or self.verdict.value
 
 
 def not_tested(reason: str) -> Judgement:
@@ -109,6 +140,9 @@ def judge_text(evidence: Evidence, experiment: str) -> Judgement:
     if not evidence.has_pair(experiment):
         return not_tested("EB and IB were not both run in the text profile.")
     found = evidence.number(experiment, "ib", "mean_difference")
+    if published_better(experiment) is None:
+        reason = f"{_lower_words(found)}; the paper names no winner here to hold that against."
+        return Judgement(Verdict.CANNOT_TELL, reason)
     holds = is_as_published(evidence, experiment)
     parts = [f"{_lower_words(found)}, {_SAID[holds]}"]
     if experiment in UNCLIPPED:
@@ -194,6 +228,8 @@ class RecordedCell:
         theirs: The recorded one, likewise.
         agrees: By `RECORDED_RULE`.
         gap: How far off, as a share.
+        how: In what it agrees: `same` up to rounding, `near` within 10%, `range` only in lying
+            between the recorded seeds; empty where it does not.
     """
 
     method: str
@@ -202,6 +238,7 @@ class RecordedCell:
     theirs: float
     agrees: bool
     gap: float
+    how: str
 
 
 def recorded_cells(ours: Points, recorded: Points) -> list[RecordedCell]:
@@ -224,9 +261,11 @@ def judge_recorded(ours: Points, recorded: Points) -> Judgement:
         return not_tested("It was not run in the authors profile.")
     if not cells:
         return not_tested("No rate was both run and recorded.")
+    ways = Counter(cell.how for cell in cells)
     agreeing = sum(cell.agrees for cell in cells)
     worst = max((cell.gap for cell in cells if not cell.agrees), default=0.0)
     reason = f"{agreeing} of {len(cells)} means agree with the recorded runs"
+    reason += agreement_words(ways["same"], ways["near"], ways["range"])
     if worst >= BEYOND_WORDS:
         reason += "; at the largest miss one mean is not finite or over a hundred times the other"
     elif worst:
@@ -234,7 +273,26 @@ def judge_recorded(ours: Points, recorded: Points) -> Judgement:
     if len(cells) < LEAST_CELLS:
         reason += ", too few to say of the whole curve"
     holds = None if len(cells) < LEAST_CELLS else agreeing >= CELLS_NEEDED * len(cells)
-    return Judgement(verdict_of(holds), reason + ".", agreeing, len(cells))
+    return of_losses(
+        Judgement(
+            verdict_of(holds), reason + ".", agreeing, len(cells), ways["same"], ways["range"]
+        )
+    )
+
+
+def of_losses(found: Judgement) -> Judgement:
+    """Return a judgement of losses beside others, called what it is: whether they match."""
+    return replace(found, word=OF_LOSSES[found.verdict])
+
+
+def agreement_words(same: int, near: int, in_range: int) -> str:
+    """Return in what means agree, as a sentence's part; empty where none does."""
+    parts = [
+        *([f"{same} to .1%"] if same else []),
+        *([f"{near} within 10%"] if near else []),
+        *([f"{in_range} only in lying between the recorded seeds"] if in_range else []),
+    ]
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _cell(method: str, ours: RateFacts, recorded: RateFacts) -> RecordedCell:
@@ -242,11 +300,13 @@ def _cell(method: str, ours: RateFacts, recorded: RateFacts) -> RecordedCell:
         math.inf if point.train.mean is None else point.train.mean for point in (ours, recorded)
     )
     if mean == theirs:
-        return RecordedCell(method, ours.lr, mean, theirs, True, 0.0)
+        return RecordedCell(method, ours.lr, mean, theirs, True, 0.0, "same")
     gap = abs(mean - theirs) / abs(theirs) if theirs not in (0.0, math.inf) else math.inf
     low, high = recorded.train.lowest, recorded.train.highest
     inside = low is not None and high is not None and low <= mean <= high
-    return RecordedCell(method, ours.lr, mean, theirs, inside or gap <= CELL_TOLERANCE, gap)
+    near = "same" if gap <= SAME_SHARE else "near" if gap <= CELL_TOLERANCE else ""
+    how = near or ("range" if inside else "")
+    return RecordedCell(method, ours.lr, mean, theirs, bool(how), gap, how)
 
 
 def percent(share: float) -> str:

@@ -3,7 +3,8 @@
 Everything a bundle holds of a trial's end is compared: losses, accuracies and how it ended. A
 trial that differs anywhere is trained again at rates a rounding error away, several times; if the
 difference is at most three times as far as these alone spread, the trial is chaotic and says
-nothing about the bundle. A loss that moved farther differs, however chaotic its rate.
+nothing about the bundle. A loss that moved farther differs, however chaotic its rate: where some
+roundings are not finite, it is held against those that are.
 """
 
 import math
@@ -60,7 +61,7 @@ class Compared:
 
     Attributes:
         name: Which, as `TrialResult` calls it.
-        spread: How far rounding alone moves it today; infinite where it decides on NaN.
+        spread: How far rounding alone moves it today, of finite numbers.
         verdict: `agrees`, `chaotic` or `differs`.
     """
 
@@ -111,8 +112,23 @@ class Check:
         spread = max(self._spread(name), self._spread_of_steps(name))
         if self._same(name, kept, again):
             return Compared(name, spread, "agrees")
-        chaotic = spread == math.inf or 0 < abs(again - kept) <= REACH * spread
+        chaotic = self._is_explained(name, kept, again, spread)
         return Compared(name, spread, "chaotic" if chaotic else "differs")
+
+    def _is_explained(self, name: str, kept: float, again: float, spread: float) -> bool:
+        """Return whether rounding alone moves a number as far as from then to now.
+
+        What was or is not finite asks for a rounding that ends like it; of a finite one that is
+        gone today, the nearest finite rounding stands in.
+        """
+        values = self._values(name)
+        finite = [value for value in values if math.isfinite(value)]
+        if math.isnan(kept):
+            return len(finite) < len(values)
+        nearest = abs(again - kept)
+        if math.isnan(again):
+            nearest = min((abs(value - kept) for value in finite), default=math.inf)
+        return nearest <= REACH * spread
 
     def _same(self, name: str, kept: float, again: float) -> bool:
         if math.isnan(kept) or math.isnan(again):
@@ -121,8 +137,12 @@ class Check:
         absolute = EXAMPLES / max(1, rows[name]) if name in rows else 1e-9
         return abs(again - kept) <= max(absolute, ROUNDING * abs(kept))
 
+    def _values(self, name: str) -> tuple[float, ...]:
+        return tuple(_number(one, name) for one in (self.again, *self.nudged))
+
     def _spread(self, name: str) -> float:
-        return Roundings(tuple(_number(one, name) for one in (self.again, *self.nudged))).spread
+        """Return how far finite roundings lie apart."""
+        return Roundings(tuple(filter(math.isfinite, self._values(name)))).spread
 
     def _spread_of_steps(self, name: str) -> float:
         """Return the share by which rounding moves the loss behind a number that moves in steps.
@@ -132,6 +152,8 @@ class Check:
         """
         if name not in STEPPED:
             return 0.0
+        if Roundings(self._values(STEPPED[name])).spread == math.inf:
+            return 1.0  # rounding decides whether there is a loss at all
         moved = self._spread(STEPPED[name])
         loss = abs(_number(self.again, STEPPED[name]))
         return 0.0 if moved == 0 else 1.0 if not moved < loss else moved / loss

@@ -57,6 +57,15 @@ def _music(task: str, clip: float | None) -> dict[str, Any]:
 
 _CLASSIFIER: Body = {"task": "mnist_classifier", "methods": ["eb", "ib"], "epochs": 1}
 _TO_TWO = [0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0]
+_PLAIN_CLASSIFIER: Body = {**_CLASSIFIER, "learning_rates": _TO_TWO, "seeds": 20}
+_EXACT: Body = {
+    **_CLASSIFIER,
+    "methods": ["isgd"],
+    "learning_rates": [*_TO_TWO, 5.0, 10.0, 20.0],
+    "seeds": 1,
+}
+#: The recorded runs of exact ISGD pull with weight 1 where the text has 1/lr.
+_AUTHORS_EXACT: Body = {**_EXACT, "options": {"isgd_form": "authors"}}
 _AUTOENCODER: Body = {"task": "mnist_autoencoder", "methods": ["eb", "ib"], "seeds": 5, "epochs": 1}
 _AUTHORS_AUTOENCODER = [
     *(0.0001, 0.001, 0.0025, 0.005, 0.006, 0.007),
@@ -195,15 +204,8 @@ PRESETS: dict[str, Preset] = {
             name="paper/01_mnist_classification",
             title="MNIST classification",
             summary="A convolutional classifier: EB and IB at 10 rates, 20 seeds; exact ISGD once.",
-            **_both(
-                {**_CLASSIFIER, "learning_rates": _TO_TWO, "seeds": 20},
-                {
-                    **_CLASSIFIER,
-                    "methods": ["isgd"],
-                    "learning_rates": [*_TO_TWO, 5.0, 10.0, 20.0],
-                    "seeds": 1,
-                },
-            ),
+            text=_bodies("text", _PLAIN_CLASSIFIER, _EXACT),
+            authors=_bodies("authors", _PLAIN_CLASSIFIER, _AUTHORS_EXACT),
         ),
         Preset(
             name="paper/02_mnist_classification_clip_1.0",

@@ -1,8 +1,8 @@
-"""Faults in how a sweep is read: the numbers and lists that people write."""
+"""Faults in how a sweep is read: numbers, lists that people write; in verdicts on the paper."""
 
 from tests.mutation.edit import Edit
 
-EDITS = (
+READING = (
     Edit(
         "the one seed 7 becomes the seeds 1 to 7 on the command line",
         "ib_core/sweep",
@@ -81,3 +81,78 @@ EDITS = (
         ("test_rates_are_a_list_or_a_grid",),
     ),
 )
+
+VERDICTS = (
+    Edit(
+        "a mean between the recorded seeds does not agree",
+        "ib_core/reproduction",
+        'how = near or ("range" if inside else "")',
+        "how = near",
+        ("test_a_mean_among_the_recorded_seeds_agrees_however_far_from_their_mean",),
+    ),
+    Edit(
+        "exact ISGD need not be flat",
+        "ib_core/reproduction",
+        "all_hold([*best, spread <= FLAT])",
+        "all_hold(best)",
+        ("test_exact_isgd_must_be_below_every_seed_and_flat",),
+    ),
+    Edit(
+        "IB above clipped EB is no exception",
+        "ib_core/reproduction",
+        "return False if number.low > EQUAL else True",
+        "return False if number.high < -EQUAL else True",
+        ("test_ib_must_stay_below_clipped_eb_except_on_piano",),
+    ),
+    Edit(
+        "of seventeen experiments only one may be an exception",
+        "ib_core/reproduction",
+        "len(lost) + left <= spare",
+        "len(lost) + left < spare",
+        ("test_fifteen_of_seventeen_allows_two_exceptions",),
+    ),
+    Edit(
+        "an interval that holds zero decides",
+        "ib_core/reproduction",
+        "return -1 if number.high < 0 else 1 if number.low > 0 else None",
+        "return -1 if number.low < 0 else 1 if number.low > 0 else None",
+        ("test_a_sign_is_known_where_the_interval_does_not_hold_zero",),
+    ),
+    Edit(
+        "a loss may move ten times as far as rounding moves it",
+        "ib_core/reproduction",
+        "REACH = 3.0",
+        "REACH = 10.0",
+        ("test_only_what_rounding_explains_is_called_chaotic",),
+    ),
+    Edit(
+        "a rounding that is not finite explains any movement",
+        "ib_core/reproduction",
+        "tuple(filter(math.isfinite, self._values(name)))",
+        "self._values(name)",
+        ("test_only_what_rounding_explains_is_called_chaotic",),
+    ),
+    Edit(
+        "a loss that was not finite may come back unexplained",
+        "ib_core/reproduction",
+        "return len(finite) < len(values)",
+        "return True",
+        ("test_a_loss_that_was_not_finite_may_be_so_today_only_if_a_rounding_is",),
+    ),
+    Edit(
+        "the lowest rate with clipping is called a higher one",
+        "ib_core/reproduction",
+        "lr > min(clipped.lrs)",
+        "lr >= min(clipped.lrs)",
+        ("test_a_claim_about_higher_rates_does_not_rest_on_the_lowest_with_clipping",),
+    ),
+    Edit(
+        "accuracies over different tables stand side by side",
+        "ib_core/reproduction",
+        "(found := accuracies(by_source[name], common))",
+        "(found := accuracies(by_source[name]))",
+        ("test_accuracies_are_compared_over_the_tables_that_all_have",),
+    ),
+)
+
+EDITS = (*READING, *VERDICTS)

@@ -1,4 +1,4 @@
-"""Faults in what is kept and what is made of it: accounts, files, numbers, verdicts."""
+"""Faults in what is kept and what is made of it: accounts, files, numbers."""
 
 from tests.mutation.edit import Edit
 
@@ -336,49 +336,4 @@ NUMBERS = (
     ),
 )
 
-VERDICTS = (
-    Edit(
-        "a mean between the recorded seeds does not agree",
-        "ib_core/reproduction",
-        "inside or gap <= CELL_TOLERANCE",
-        "gap <= CELL_TOLERANCE",
-        ("test_a_mean_among_the_recorded_seeds_agrees_however_far_from_their_mean",),
-    ),
-    Edit(
-        "exact ISGD need not be flat",
-        "ib_core/reproduction",
-        "all_hold([*best, spread <= FLAT])",
-        "all_hold(best)",
-        ("test_exact_isgd_must_be_below_every_seed_and_flat",),
-    ),
-    Edit(
-        "IB above clipped EB is no exception",
-        "ib_core/reproduction",
-        "return False if number.low > EQUAL else True",
-        "return False if number.high < -EQUAL else True",
-        ("test_ib_must_stay_below_clipped_eb_except_on_piano",),
-    ),
-    Edit(
-        "of seventeen experiments only one may be an exception",
-        "ib_core/reproduction",
-        "len(lost) + left <= spare",
-        "len(lost) + left < spare",
-        ("test_fifteen_of_seventeen_allows_two_exceptions",),
-    ),
-    Edit(
-        "an interval that holds zero decides",
-        "ib_core/reproduction",
-        "return -1 if number.high < 0 else 1 if number.low > 0 else None",
-        "return -1 if number.low < 0 else 1 if number.low > 0 else None",
-        ("test_a_sign_is_known_where_the_interval_does_not_hold_zero",),
-    ),
-    Edit(
-        "a loss may move ten times as far as rounding moves it",
-        "ib_core/reproduction",
-        "REACH = 3.0",
-        "REACH = 10.0",
-        ("test_only_what_rounding_explains_is_called_chaotic",),
-    ),
-)
-
-EDITS = (*ACCOUNTS, *FILES, *ANALYSIS, *NUMBERS, *VERDICTS)
+EDITS = (*ACCOUNTS, *FILES, *ANALYSIS, *NUMBERS)

@@ -4,11 +4,12 @@ The page's layout and its tables of claims, UCI and run times stand here; its ot
 
 | module | what it has |
 | --- | --- |
-| `matrix` | experiments by profile: small curves, verdicts, one click to run the rest |
+| `matrix` | experiments by profile: small curves, verdicts, one click to run the rest; ranks |
 | `detail` | one experiment: curves, clipping, numbers, notes; App. C: what its theorem bounds |
 """
 
 import asyncio
+from collections import Counter
 from typing import Any
 
 from dash import Input, Output
@@ -19,18 +20,28 @@ from backend.schemas import (
     ClaimRead,
     JudgementRead,
     PaperRead,
+    ProfileRead,
     StudyRead,
     UciAccuracyRead,
 )
 from dashboard import ids as shared
 from dashboard.api_client import ask, get_visitor, may_write
-from dashboard.components import bundle_offer, card, guide_link, link
+from dashboard.components import bundle_offer, card, guide_link
 from dashboard.dash_blocks import Component, browser_callback, callback, dcc, html
 from dashboard.figures import NOTHING_YET, accuracy_figure, agreement_figure
 from dashboard.ids import Bundle
 from dashboard.ids import Paper as ids
 from dashboard.pages.paper.detail import TAG, detail_card, theory_section
-from dashboard.pages.paper.matrix import matrix, messages, rules, run_button, verdict_badge
+from dashboard.pages.paper.matrix import (
+    UCI_METHODS,
+    matrix,
+    messages,
+    paper_table,
+    ranks_section,
+    rules,
+    run_button,
+    verdict_badge,
+)
 from dashboard.router import Page
 from dashboard.theme import graph_config, scheme_of
 
@@ -38,8 +49,6 @@ __all__ = ["PAGE", "layout", "newest_studies"]
 
 MOST_STUDIES = 200
 VERDICTS = ("reproduced", "differs", "cannot tell", "not tested")
-#: The study beyond the paper that ranks methods over all UCI tables, by its tag.
-UCI_METHODS = "uci_methods"
 
 
 async def layout(**query: str) -> Component:
@@ -69,7 +78,9 @@ async def layout(**query: str) -> Component:
             ),
             claims_table(paper),
             html.H2("UCI: 120 tables", className="section-title"),
-            uci_section(paper, _ranks(studies), may_run=may_write(visitor)),
+            uci_section(
+                paper, ranks_section(studies.get(("text", UCI_METHODS))), may_run=may_write(visitor)
+            ),
             html.H2("Appendix C: the theorem’s average", className="section-title"),
             theory_section(studies.get(("text", TAG)), may_run=may_write(visitor)),
             html.H2("Run times", className="section-title"),
@@ -107,8 +118,8 @@ def _head(paper: PaperRead) -> Component:
                     className="page-lead",
                 ),
                 html.Ul([html.Li(sentence) for sentence in paper.headline], className="headline"),
-                _counts("Authors profile", paper.authors_counts, len(paper.experiments)),
-                _counts("Text profile", paper.counts, len(paper.experiments)),
+                _counts("Authors profile", [one.authors for one in paper.experiments]),
+                _counts("Text profile", [one.text for one in paper.experiments]),
             ]
         ),
         className="page-head",
@@ -119,26 +130,20 @@ def _guide() -> Component:
     return guide_link("paper", "How the numbers are defined")
 
 
-def _counts(name: str, counts: dict[str, int], of: int) -> Component:
+def _counts(name: str, found: list[ProfileRead]) -> Component:
+    counts = Counter((one.verdict, one.word) for one in found)
     return html.P(
         [
             html.B(name),
             *(
-                html.Span([verdict_badge(verdict), f" {counts[verdict]} of {of}"])
-                for verdict in VERDICTS
-                if verdict in counts
+                html.Span([verdict_badge(verdict, word), f" {count} of {len(found)}"])
+                for (verdict, word), count in sorted(
+                    counts.items(), key=lambda item: VERDICTS.index(item[0][0])
+                )
             ),
         ],
         className="verdict-counts",
     )
-
-
-def _ranks(studies: dict[tuple[str, str], StudyRead]) -> Component | None:
-    study = studies.get(("text", UCI_METHODS))
-    if study is None:
-        return None
-    words = "Mean ranks of EB, IB, IB+, momentum and Adam over all tables"
-    return html.P(link(f"{words}: study {study.id}", f"/studies/{study.id}"))
 
 
 def newest_studies(studies: list[StudyRead]) -> dict[tuple[str, str], StudyRead]:
@@ -154,35 +159,13 @@ def newest_studies(studies: list[StudyRead]) -> dict[tuple[str, str], StudyRead]
 # --- Claims judged three times over, UCI's tables and pictures, run times
 
 
-SOURCES = {"recorded": "Recorded runs", "authors": "Ours, as the authors", "text": "Ours, text"}
 #: What the paper prints of test accuracy: a difference, no table.
 PRINTED_POINTS = "0.13"
 
 
-def _table(head: tuple[str, ...], rows: list[list[Any]], kind: str = "") -> Component:
-    """Return a table whose cells name their column where there is no room for a head."""
-    return html.Table(
-        [
-            html.Thead(html.Tr([html.Th(name, scope="col") for name in head])),
-            html.Tbody(
-                [
-                    html.Tr(
-                        [
-                            html.Td(value, **({"data-label": name} if number else {}))
-                            for number, (name, value) in enumerate(zip(head, row, strict=True))
-                        ]
-                    )
-                    for row in rows
-                ]
-            ),
-        ],
-        className=f"table responsive history paper-table {kind}".rstrip(),
-    )
-
-
 def claims_table(paper: PaperRead) -> Component:
     """Return every claim as published, by the recorded runs, and by ours in both profiles."""
-    return _table(
+    return paper_table(
         ("As published", "Recorded runs", "Ours, text", "Ours, as the authors"),
         [_claim(claim) for claim in paper.claims],
         "claims",
@@ -198,10 +181,12 @@ def _claim(claim: ClaimRead) -> list[Any]:
 
 
 def _judgement(found: JudgementRead) -> list[Component]:
+    beside = [html.Div(found.beside, className="history-meta")] if found.beside else []
     return [
         html.Details(
             [html.Summary(verdict_badge(found.verdict)), html.P(found.reason)], className="folded"
-        )
+        ),
+        *beside,
     ]
 
 
@@ -229,7 +214,7 @@ def _uci_verdict(paper: PaperRead, profile: str, rule: str, may_run: bool) -> Co
             html.P(
                 [
                     html.B("Authors profile: " if profile == "authors" else "Text profile: "),
-                    verdict_badge(found.verdict),
+                    verdict_badge(found.verdict, found.word),
                     f" {found.reason} ",
                     *run,
                 ]
@@ -242,13 +227,13 @@ def _uci_verdict(paper: PaperRead, profile: str, rule: str, may_run: bool) -> Co
 def _cells_by_rate(paper: PaperRead) -> Component:
     head = ("Learning rate", *(f"{row.lr:g}" for row in paper.uci_cells))
     counts = ["Losses met", *(f"{row.agreeing} of {row.cells}" for row in paper.uci_cells)]
-    return _table(head, [counts])
+    return paper_table(head, [counts])
 
 
 def _accuracies(paper: PaperRead) -> Component:
     rows = [
         [
-            SOURCES[found.source],
+            found.label,
             str(len(found.tables)),
             f"{found.eb:.2f} %",
             f"{found.ib:.2f} %",
@@ -260,11 +245,12 @@ def _accuracies(paper: PaperRead) -> Component:
         [
             html.P(
                 "Mean test accuracy over tables, each method at the rate with the lowest training "
-                f"loss. The paper says IB is {PRINTED_POINTS} points better and prints no table; "
-                "an interval that holds 0 cannot tell.",
+                f"loss. The paper says IB is {PRINTED_POINTS} points better over its 121 tables, "
+                "and prints no table of it; an interval that holds 0 cannot tell. Recorded runs "
+                "and ours stand side by side on the tables that both have.",
                 className="page-lead",
             ),
-            _table(("Runs", "Tables", "EB", "IB", "IB minus EB, points"), rows),
+            paper_table(("Runs", "Tables", "EB", "IB", "IB minus EB, points"), rows),
         ]
     )
 
@@ -323,7 +309,7 @@ def _graph(id_: str, name: str) -> Component:
 async def draw_tables(scheme: Any, narrow: Any) -> tuple[Any, ...]:
     """Draw UCI's accuracies and its printed cells."""
     paper = await ask(calls.paper())
-    by_source = {found.source: found for found in paper.uci_accuracies}
+    by_source = {found.source: found for found in paper.uci_accuracies if not found.of_all}
     shown = by_source.get("text") or by_source.get("authors") or by_source["recorded"]
     look = scheme_of(scheme)
     figures = await asyncio.gather(
@@ -354,7 +340,7 @@ def run_times_table(paper: PaperRead) -> Component:
                 "turns on one core, as measured for the bundle that comes with Etascope.",
                 className="page-lead",
             ),
-            _table(
+            paper_table(
                 head,
                 [
                     [

@@ -191,7 +191,7 @@ def verdict_words(one: ExperimentRead, found: ProfileRead, profile: str) -> list
     who = "Run as the text describes it" if profile == "text" else "Run as the authors ran it"
     return [
         html.P([html.B("The paper says: "), one.claim]),
-        html.P([html.B(f"{who}: "), verdict_badge(found.verdict), " ", found.reason]),
+        html.P([html.B(f"{who}: "), verdict_badge(found.verdict, found.word), " ", found.reason]),
         html.P(f"Run: {found.coverage}.", className="history-meta"),
     ]
 

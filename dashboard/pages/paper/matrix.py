@@ -1,4 +1,4 @@
-"""The 17 experiments and UCI by profile: small curves and verdicts, what is left to run."""
+"""The 17 experiments and UCI by profile: curves, verdicts, what is left to run; ranks beyond."""
 
 import asyncio
 import uuid
@@ -6,26 +6,43 @@ from typing import Any
 
 import dash
 import dash_mantine_components as dmc
-from dash import ALL, Input, Output, no_update
+from dash import ALL, Input, Output, State, no_update
 
 from backend.client import calls
-from backend.schemas import ExperimentRead, PaperRead, ProfileRead, StudyCreate, SweepCreate
+from backend.schemas import (
+    ExperimentRead,
+    PaperRead,
+    ProfileRead,
+    RanksRead,
+    StudyCreate,
+    StudyRead,
+    SweepCreate,
+)
 from dashboard import ids as shared
 from dashboard.api_client import Trouble, ask, get_catalog, get_visitor, may_change, sentence
 from dashboard.components import link
-from dashboard.dash_blocks import Component, callback, html
+from dashboard.dash_blocks import Component, callback, dcc, html
 from dashboard.figures import spark_words, sparkline, sparks
 from dashboard.ids import Paper as ids
+from dashboard.theme import METHOD_STYLE
+from ib_core.methods import place
 
-HEAD = ("Experiment", "As the authors ran it", "As the text describes it")
+#: How an experiment was run, and what is asked of it.
+ASKED = {
+    "As the authors ran it": "do our losses match theirs?",
+    "As the text describes it": "does what the paper says hold?",
+}
+HEAD = ("Experiment", *(f"{how}: {asked}" for how, asked in ASKED.items()))
+#: The study beyond the paper that ranks methods over all UCI tables, by its tag.
+UCI_METHODS = "uci_methods"
 #: Of an experiment's preset.
 PREFIX = "paper/"
 KINDS = {"reproduced": "completed", "differs": "diverged", "cannot tell": "open"}
 
 
-def verdict_badge(verdict: str) -> Component:
-    """Return a verdict: a spot of colour and the word."""
-    return html.Span(verdict, className=f"state state-{KINDS.get(verdict, 'untested')}")
+def verdict_badge(verdict: str, word: str = "") -> Component:
+    """Return a verdict: a spot of colour, and the word it is called by."""
+    return html.Span(word or verdict, className=f"state state-{KINDS.get(verdict, 'untested')}")
 
 
 def address(experiment: str, profile: str = "text") -> str:
@@ -74,7 +91,7 @@ def _row(one: ExperimentRead) -> Component:
             ),
             *(
                 html.Td(_cell(one, profile), **{"data-label": label})
-                for profile, label in zip(("authors", "text"), HEAD[1:], strict=True)
+                for profile, label in zip(("authors", "text"), ASKED, strict=True)
             ),
         ],
         id=f"experiment-{one.id}",
@@ -83,7 +100,10 @@ def _row(one: ExperimentRead) -> Component:
 
 def _cell(one: ExperimentRead, profile: str) -> Component:
     found: ProfileRead = getattr(one, profile)
-    words = [verdict_badge(found.verdict), html.Div(_short(found), className="history-meta")]
+    words = [
+        verdict_badge(found.verdict, found.word),
+        html.Div(_short(found), className="history-meta"),
+    ]
     return html.Div([*_curve(one, profile, found), html.Div(words)], className="matrix-cell")
 
 
@@ -91,7 +111,8 @@ def _short(found: ProfileRead) -> str:
     """Return what decides, in a line; the whole of it stands in the detail."""
     if found.cells:
         run = found.coverage.partition(";")[0]
-        return f"{found.agreeing:,} of {found.cells:,} agree; run: {run}"
+        only = f", {found.in_range} of these only by the seeds’ range" if found.in_range else ""
+        return f"{found.agreeing:,} of {found.cells:,} agree{only}; run: {run}"
     return found.reason.partition(";")[0].rstrip(".") if found.trials else found.coverage
 
 
@@ -116,7 +137,7 @@ def run_button(
         id=shared.part(ids.RUN, f"{profile}|{one.id}"),
         size="compact-sm",
         variant="default",
-        disabled=not one.present or (found.of > 0 and found.trials >= found.of),
+        disabled=found.trials >= found.of_here,
         n_clicks=0,
         **{"aria-label": f"Run {one.title}, {profile} profile"},
     )
@@ -166,3 +187,89 @@ async def _submit(experiment: str, profile: str) -> int:
         made = StudyCreate(name=name, tags=["paper", profile, experiment])
         call = calls.submit_into(made, body, idempotency_key=key)
     return (await ask(call)).study_id
+
+
+# --- Beyond the paper: ranks over all of UCI's tables
+
+
+def paper_table(head: tuple[str, ...], rows: list[list[Any]], kind: str = "") -> Component:
+    """Return a table whose cells name their column where there is no room for a head."""
+    return html.Table(
+        [
+            html.Thead(html.Tr([html.Th(name, scope="col") for name in head])),
+            html.Tbody(
+                [
+                    html.Tr(
+                        [
+                            html.Td(value, **({"data-label": name} if number else {}))
+                            for number, (name, value) in enumerate(zip(head, row, strict=True))
+                        ]
+                    )
+                    for row in rows
+                ]
+            ),
+        ],
+        className=f"table responsive history paper-table {kind}".rstrip(),
+    )
+
+
+def ranks_section(study: StudyRead | None) -> Component | None:
+    """Return the way to the study that ranks methods over all tables; None without it."""
+    if study is None:
+        return None
+    return html.Div(
+        [
+            dcc.Store(id=ids.RANKS_STUDY, data=study.id),
+            html.P(
+                [
+                    "Beyond the paper, more methods on every table, at rates up to 1000: ",
+                    link(study.name, f"/studies/{study.id}"),
+                    ". ",
+                    dmc.Button(
+                        "Show mean ranks",
+                        id=ids.RANKS,
+                        size="compact-sm",
+                        variant="default",
+                        n_clicks=0,
+                    ),
+                ]
+            ),
+            html.Div(id=ids.RANKS_WORDS, role="status"),
+        ]
+    )
+
+
+@callback(
+    Output(ids.RANKS_WORDS, "children"),
+    Input(ids.RANKS, "n_clicks"),
+    State(ids.RANKS_STUDY, "data"),
+    prevent_initial_call=True,
+)
+async def show_ranks(clicks: int, study_id: int) -> Any:
+    """Rank the methods over all tables: asked for, because it scores 120 of them."""
+    if not clicks:
+        return no_update
+    across = (await ask(calls.scorecard(study_id))).across
+    return ranks_words(across.ranks if across else [])
+
+
+def ranks_words(found: list[RanksRead]) -> Component:
+    """Return mean ranks as a table, a row a number, and what cannot be told apart."""
+    if not found:
+        return html.P("There is nothing to rank: it takes several methods on several tables.")
+    names = sorted(found[0].mean_ranks, key=lambda name: place(name))
+    head = ("Mean rank, 1 the best", *(METHOD_STYLE[name].short for name in names), "Tables")
+    rows = [
+        [one.title, *(f"{one.mean_ranks[name]:.2f}" for name in names), str(one.tasks)]
+        for one in found
+    ]
+    apart = "; ".join(f"{one.title}: {one.critical_difference:.2f}" for one in found)
+    return html.Div(
+        [
+            paper_table(head, rows),
+            html.P(
+                f"Ranks closer than the critical difference cannot be told apart at 5 % ({apart}).",
+                className="history-meta",
+            ),
+        ]
+    )

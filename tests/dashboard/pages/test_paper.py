@@ -1,11 +1,13 @@
 import pytest
 
-from backend.schemas import BundleRead
+from backend.schemas import BundleRead, RanksRead
+from dashboard.figures import clip_figure
 from dashboard.ids import Bundle, part
 from dashboard.ids import Paper as ids
 from dashboard.pages import paper
-from dashboard.pages.paper import draw_tables
+from dashboard.pages.paper import claims_table, draw_tables
 from dashboard.pages.paper.detail import curves_of, draw
+from dashboard.pages.paper.matrix import ranks_words, run_button
 from tests.coroutines import run
 from tests.dashboard.dispatch import by_id, names, text_of, trigger
 from tests.dashboard.paper_answer import paper_answer
@@ -39,7 +41,7 @@ def test_every_experiment_has_its_claim_and_a_verdict_in_both_profiles(page):
         assert one.title in row
         assert one.claim in row
         assert one.text.verdict in row
-        assert one.authors.verdict in row
+        assert one.authors.word in row
 
 
 def test_a_small_curve_opens_the_detail_of_its_profile(page):
@@ -172,3 +174,59 @@ def test_one_click_runs_an_experiment_and_goes_to_its_study(dash_app, api):
 def test_the_recorded_runs_lie_under_the_authors_profile(profile, curves, loss):
     one = next(found for found in paper_answer().experiments if found.id == "05_jsb_chorales")
     assert len(curves_of(one, profile, loss)) == curves
+
+
+def test_what_must_be_read_beside_a_verdict_stands_there_without_a_click():
+    answer = paper_answer()
+    (better,) = (one for one in answer.claims if one.id == "better")
+    told = better.recorded.model_copy(update={"beside": "by sign alone 15 of 17"})
+    shown = answer.model_copy(update={"claims": [better.model_copy(update={"recorded": told})]})
+    folded = [
+        one for one in names(claims_table(shown)) if getattr(one, "className", "") == "folded"
+    ]
+    assert "15 of 17" in text_of(claims_table(shown))
+    assert not any("15 of 17" in text_of(one) for one in folded if one.children)
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_the_legend_of_clipped_differences_stands_below_the_title(narrow):
+    one = next(found for found in paper_answer().experiments if found.id == CLIPPED)
+    title = f"{one.title}: clipped minus unclipped"
+    layout = clip_figure(one.text.clipping, title, "light", narrow=narrow).layout
+    lines = 1 + layout.title.text.count("<br>")
+    assert lines == (2 if narrow else 1)
+    # Titles have 17 pixels and begin 12 from the top.
+    assert (1 - layout.legend.y) * layout.height >= layout.title.pad.t + 17 * lines
+    assert layout.margin.t > (1 - layout.legend.y) * layout.height
+
+
+def test_a_match_of_losses_is_not_called_a_reproduction(page):
+    words = text_of(page)
+    assert "do our losses match theirs?" in words
+    assert "So what runs here is what they ran" in words
+    for one in paper_answer().experiments:
+        assert one.authors.word in ("losses match", "losses differ", "cannot tell", "not tested")
+
+
+def test_nothing_is_offered_to_run_that_cannot_be(page):
+    uci = paper_answer().uci
+    enough = uci.text.model_copy(update={"trials": uci.text.of_here})
+    assert run_button(uci, "text", enough, started=True).disabled
+    if uci.text.of_here:
+        less = uci.text.model_copy(update={"trials": uci.text.of_here - 1})
+        assert not run_button(uci, "text", less, started=True).disabled
+
+
+def test_ranks_over_uci_are_a_table_with_what_cannot_be_told_apart():
+    found = RanksRead(
+        number="best_mean",
+        title="Best mean loss",
+        mean_ranks={"sps": 2.5, "ib": 2.0, "eb": 1.5},
+        p=0.01,
+        critical_difference=0.61,
+        tasks=120,
+    )
+    words = text_of(ranks_words([found]))
+    assert words.index("EB") < words.index("IB") < words.index("SPS")
+    assert all(told in words for told in ("1.50", "2.00", "2.50", "120", "Best mean loss: 0.61"))
+    assert "nothing to rank" in text_of(ranks_words([]))

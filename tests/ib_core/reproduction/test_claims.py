@@ -4,6 +4,8 @@ from ib_core.reproduction.claims import CLAIMS
 from ib_core.reproduction.clipping import differences
 from ib_core.reproduction.evidence import Evidence, Run
 from ib_core.reproduction.published import CLIPPED_MUSIC
+from ib_core.reproduction.recorded import recorded_evidence
+from ib_core.reproduction.uci import compared_accuracies
 from ib_core.reproduction.verdicts import Verdict
 from tests.ib_core.reproduction.evidence import evidence, runs
 
@@ -107,6 +109,19 @@ def test_the_accuracy_claim_chooses_rates_by_training_loss_and_counts_tables(gap
     assert judged("uci_accuracy", tables(gaps)).verdict == verdict
 
 
+def test_accuracies_are_compared_over_the_tables_that_all_have():
+    few, many = tables([0.12, 0.14] * 6), tables([0.12, 0.14] * 6 + [30.0])
+    found = compared_accuracies({"recorded": many, "text": few})
+    assert {name: len(one.tables) for name, one in found.items()} == {
+        "recorded": 12,
+        "text": 12,
+        "recorded, all": 13,
+    }
+    assert found["recorded"].difference == found["text"].difference
+    assert found["recorded, all"].difference.value > 2
+    assert compared_accuracies({"recorded": many, "text": Evidence()}).keys() == {"recorded"}
+
+
 @pytest.mark.parametrize(
     ("times", "verdict"),
     [([890, 894] * 10, "reproduced"), ([2, 3] * 10, "differs"), ([1, 1785] * 2, "cannot tell")],
@@ -168,14 +183,56 @@ def test_clipping_in_few_experiments_or_with_few_seeds_is_not_counted():
     assert judged("clipping_helps", music(7, 2, seeds=(1, 2))).verdict is Verdict.CANNOT_TELL
 
 
+CLASSIFIERS = ("01_mnist_classification", "02_mnist_classification_clip_1.0")
+AUTOENCODERS = ("03_mnist_autoencoder", "04_mnist_autoencoder_clip_1.0")
+
+
 def test_clipping_must_lower_both_methods_on_both_mnist_tasks():
     high, low = {1.0: 1.5, 2.0: 1.5}, {1.0: 1.6, 2.0: 0.5}
-    names = ("01_mnist_classification", "02_mnist_classification_clip_1.0")
     plain, clipped = {"eb": high, "ib": high}, {"eb": low, "ib": low}
-    good = dict(zip(names, (plain, clipped), strict=True))
+    one = dict(zip(CLASSIFIERS, (plain, clipped), strict=True))
+    good = one | dict(zip(AUTOENCODERS, (plain, clipped), strict=True))
     assert judged("clipping_mnist", evidence(**good)).verdict is Verdict.REPRODUCED
-    bad = {**good, names[1]: {**clipped, "ib": {1.0: 0.1, 2.0: 1.9}}}
+    bad = {**good, CLASSIFIERS[1]: {**clipped, "ib": {1.0: 0.1, 2.0: 1.9}}}
     assert judged("clipping_mnist", evidence(**bad)).verdict is Verdict.DIFFERS
+    half = judged("clipping_mnist", evidence(**one))
+    assert half.verdict is Verdict.CANNOT_TELL
+    assert "MNIST autoencoder: it was not run both with and without" in half.reason
+
+
+def test_a_claim_about_higher_rates_does_not_rest_on_the_lowest_with_clipping():
+    """As recorded: the clipped autoencoder begins where the other one ends."""
+    plain, worse = dict.fromkeys((0.005, 0.009, 0.01, 0.02), 1.0), {0.01: 1.9, 0.1: 1.0, 0.4: 1.0}
+    good = {1.0: 1.5, 2.0: 0.5}
+    found = judged(
+        "clipping_mnist",
+        evidence(
+            **{
+                AUTOENCODERS[0]: {"eb": plain, "ib": plain},
+                AUTOENCODERS[1]: {"eb": worse, "ib": worse},
+                CLASSIFIERS[0]: {"eb": dict.fromkeys(good, 1.5)},
+                CLASSIFIERS[1]: {"eb": good},
+            },
+        ),
+    )
+    assert found.verdict is Verdict.CANNOT_TELL
+    assert "no higher rate was run both with and without clipping, only 0.01" in found.reason
+
+
+def test_the_recorded_runs_do_not_contradict_that_clipping_helps_on_mnist():
+    found = judged("clipping_mnist", recorded_evidence())
+    assert found.verdict is Verdict.CANNOT_TELL
+    assert "MNIST autoencoder: no higher rate" in found.reason
+
+
+def test_the_papers_own_count_by_signs_is_told_beside_the_intervals():
+    found = judged("better", recorded_evidence())
+    assert found.verdict is Verdict.CANNOT_TELL
+    assert found.beside == "by sign alone 15 of 17"
+    assert found.reason.endswith(
+        "By the sign of the mean alone IB is lower in 15 of 17, all but MNIST autoencoder, clip 1; "
+        "Piano-midi.de, clip 0.1."
+    )
 
 
 def test_lower_variance_must_show_on_every_music_set():

@@ -41,7 +41,23 @@ def test_the_authors_profile_has_every_recorded_rate_with_five_seeds():
             for trial in full(experiment.id, "authors")
             if trial.seed <= 5 and trial.method != "isgd"
         }
-        assert planned(experiment.authors) == wanted
+        assert {t for t in planned(experiment.authors) if t.method != "isgd"} == wanted
+
+
+def test_exact_isgd_is_run_in_the_form_of_each_profile():
+    # The authors' inner step pulls with weight 1 where the text has 1/lr.
+    for profile, rates in (("text", {0.2, 1.0, 2.0}), ("authors", {0.2, 1.0, 2.0, 20.0})):
+        name = f"{profile}/01_mnist_classification"
+        exact = {trial for trial in planned(name) if trial.method == "isgd"}
+        assert {trial.options.isgd_form for trial in exact} == {profile}
+        assert {trial.lr for trial in exact} == rates
+
+
+def test_every_table_of_the_study_beyond_has_seven_methods_and_five_seeds():
+    found = planned("beyond/uci_methods")
+    methods = {trial.method for trial in found}
+    assert methods == {"eb", "ib", "ib_plus", "momentum", "adam", "sps", "ngn"}
+    assert len(found) == 121 * 7 * 13 * 5
 
 
 def test_no_experiment_is_cut_short_in_epochs():

@@ -10,11 +10,12 @@ from ib_core.reproduction.verdicts import (
     breaks_later,
     judge_recorded,
     judge_text,
+    recorded_cells,
     sign,
 )
 from tests.ib_core.reproduction.evidence import evidence, runs
 
-JSB, PIANO_CLIPPED = "05_jsb_chorales", "16_piano_midi_clip_0.1"
+JSB, AUTOENCODER_CLIPPED = "05_jsb_chorales", "04_mnist_autoencoder_clip_1.0"
 #: Every run starts at 2: EB breaks at 50, IB at 500.
 EB = {0.5: 1.0, 5: 0.5, 50: 3.0, 500: 4.0}
 IB = {0.5: 1.0, 5: 0.4, 50: 0.5, 500: 3.0}
@@ -45,12 +46,20 @@ def test_lower_losses_with_an_earlier_edge_differ():
 
 
 def test_where_the_paper_says_worse_a_better_ib_differs():
-    assert text(EB, IB, PIANO_CLIPPED).verdict is Verdict.DIFFERS
-    assert text(IB, EB, PIANO_CLIPPED).verdict is Verdict.REPRODUCED
+    assert text(EB, IB, AUTOENCODER_CLIPPED).verdict is Verdict.DIFFERS
+    assert text(IB, EB, AUTOENCODER_CLIPPED).verdict is Verdict.REPRODUCED
+
+
+@pytest.mark.parametrize(("eb", "ib"), [(EB, IB), (IB, EB)])
+def test_where_the_paper_names_no_winner_nothing_is_held_against_it(eb, ib):
+    found = text(eb, ib, "16_piano_midi_clip_0.1")
+    assert found.verdict is Verdict.CANNOT_TELL
+    assert "IB's capped loss minus EB's is" in found.reason
+    assert found.reason.endswith("the paper names no winner here to hold that against.")
 
 
 def test_two_seeds_cannot_tell_whatever_they_show():
-    found = text(EB, IB, PIANO_CLIPPED, seeds=(1, 2))
+    found = text(EB, IB, AUTOENCODER_CLIPPED, seeds=(1, 2))
     assert found.verdict is Verdict.CANNOT_TELL
     assert "with 2 seeds, too few for an interval" in found.reason
 
@@ -58,15 +67,15 @@ def test_two_seeds_cannot_tell_whatever_they_show():
 def test_seeds_that_contradict_each_other_cannot_tell_and_the_interval_says_why():
     found = Evidence.of(
         [
-            *runs(PIANO_CLIPPED, "eb", {1.0: 1.0}),
+            *runs(AUTOENCODER_CLIPPED, "eb", {1.0: 1.0}),
             *(
                 run
                 for seed, loss in enumerate((0.9, 1.1, 0.95, 1.05, 1.01), 1)
-                for run in runs(PIANO_CLIPPED, "ib", {1.0: loss}, seeds=(seed,))
+                for run in runs(AUTOENCODER_CLIPPED, "ib", {1.0: loss}, seeds=(seed,))
             ),
         ]
     )
-    judged = judge_text(found, PIANO_CLIPPED)
+    judged = judge_text(found, AUTOENCODER_CLIPPED)
     assert judged.verdict is Verdict.CANNOT_TELL
     assert "(-0." in judged.reason
     assert "which decides nothing" in judged.reason
@@ -154,6 +163,27 @@ def test_a_mean_among_the_recorded_seeds_agrees_however_far_from_their_mean():
     assert "0 of 4" in judge_recorded(ours(1.26), recorded).reason
 
 
+def test_in_what_means_agree_is_counted_and_said():
+    recorded = Evidence.of(runs(JSB, "eb", EB, spread=0.5, seeds=(1, 2))).facts[JSB]
+    factors = (1.0005, 1.05, 1.2, 1.3)
+    losses = {lr: f * loss for f, (lr, loss) in zip(factors, EB.items(), strict=True)}
+    ours = Evidence.of(runs(JSB, "eb", losses)).facts[JSB]
+    assert [cell.how for cell in recorded_cells(ours, recorded)] == ["same", "near", "range", ""]
+    found = judge_recorded(ours, recorded)
+    assert (found.agreeing, found.same, found.in_range, found.cells) == (3, 1, 1, 4)
+    assert found.reason.startswith(
+        "3 of 4 means agree with the recorded runs (1 to .1%, 1 within 10%, 1 only in lying "
+        "between the recorded seeds); the largest miss is 30%"
+    )
+
+
+def test_where_losses_are_held_against_others_the_verdict_says_that_losses_match():
+    same = judge_recorded(points(EB, IB), points(EB, IB))
+    wrong = judge_recorded(points({lr: 2 * v for lr, v in EB.items()}, IB), points(EB, IB))
+    assert [one.shown for one in (same, wrong)] == ["losses match", "losses differ"]
+    assert text(EB, IB).shown == "reproduced"
+
+
 def test_a_mean_that_is_finite_only_here_is_not_told_in_percent():
     found = judge_recorded(points(EB, IB), points({**EB, 500: math.nan}, IB))
     assert "7 of 8" in found.reason
@@ -164,7 +194,7 @@ def test_a_cell_or_two_say_nothing_of_a_whole_curve():
     few = {method: rates[:2] for method, rates in points(EB, IB).items()}
     found = judge_recorded(few, points(EB, IB))
     assert (found.verdict, found.agreeing, found.cells) == (Verdict.CANNOT_TELL, 4, 4)
-    assert "4 of 4 means agree with the recorded runs, too few to say" in found.reason
+    assert "4 of 4 means agree with the recorded runs (4 to .1%), too few to say" in found.reason
 
 
 def test_two_means_that_are_not_finite_agree():

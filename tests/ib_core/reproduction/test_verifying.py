@@ -60,7 +60,11 @@ def ended(results, **numbers):
         (0.6, (0.6, 0.6, 0.634), "chaotic"),
         (0.6, (0.6, 0.6, 0.633), "differs"),  # it moved more than three times as far as these
         (0.6, (0.6, 0.6, 0.61), "differs"),
-        (NAN, (0.6, 0.6, 0.6), "chaotic"),
+        (0.6, (0.6, NAN, 0.61), "differs"),  # a twin that is gone explains no movement
+        (0.6, (0.55, NAN, 0.7), "chaotic"),
+        (0.6, (NAN,) * 3, "differs"),
+        (NAN, (0.49, 0.6, 0.6), "chaotic"),
+        (NAN, (0.6, 0.6, 0.6), "differs"),  # the nearest is farther than three times their spread
         (NAN, (NAN,) * 3, "differs"),
         (float("inf"), (NAN,) * 3, "differs"),
     ],
@@ -72,6 +76,22 @@ def test_only_what_rounding_explains_is_called_chaotic(results, name, again, nud
     found = Check(kept, ended(results, **{name: again}), twins, CARD)
     assert found.verdict == verdict
     assert found.worst.name == (name if verdict != "agrees" else "train_loss")
+
+
+@pytest.mark.parametrize(
+    ("nudged", "verdict"), [((0.5, NAN, 0.5), "chaotic"), ((0.5, 0.6, 0.5), "differs")]
+)
+def test_a_loss_that_was_not_finite_may_be_so_today_only_if_a_rounding_is(results, nudged, verdict):
+    twins = tuple(ended(results, train_loss=value) for value in nudged)
+    kept, again = ended(results, train_loss=NAN), ended(results, train_loss=0.5)
+    assert Check(kept, again, twins, CARD).verdict == verdict
+
+
+def test_an_accuracy_may_move_where_rounding_decides_whether_there_is_a_loss(results):
+    new = ended(results, train_loss=1.0, train_accuracy=0.6)
+    kept = ended(results, train_loss=1.0)
+    lost = replace(new, train_loss=NAN)
+    assert Check(kept, new, (new, lost, new), CARD).verdict == "chaotic"
 
 
 def test_a_loss_that_is_not_finite_is_the_same_however_it_is_written(results):
