@@ -1,13 +1,20 @@
-"""Losses of a stack: one number per member and row, averaged by whoever asks."""
+"""Losses of a stack: one number per member and row, averaged by whoever asks.
+
+And torch's own losses, asked for under `vmap` by a user's code (`MappedLosses`).
+"""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.func import vmap
+from torch.overrides import TorchFunctionMode
+
+from ib_core.errors import MisuseError
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,3 +169,107 @@ def accuracy(outputs: Tensor, targets: Tensor) -> Tensor:
     best = outputs.mT.max(dim=-2)
     hit = (best.indices == targets) & torch.isfinite(best.values)
     return hit.to(outputs.dtype).mean(-1)
+
+
+# --- Torch's losses in a stack of anybody's models
+
+
+class MappedLosses(TorchFunctionMode):
+    """While active, two of torch's losses under `vmap` are one function of the whole stack.
+
+    Mapped by torch they fall apart into some ten passes over memory, several times what they take
+    in a loop.
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Answer such a loss as people mostly ask for it; leave the rest to torch."""
+        asked = dict(kwargs or {})
+        if (whole := _WHOLE.get(func)) is None or len(args) > 2:
+            return func(*args, **asked)
+        given = dict(zip(("input", "target"), args, strict=False)) | asked
+        x, y = given.pop("input"), given.pop("target")
+        if any(_USUAL.get(name) != value for name, value in given.items()) or not whole.fits(x, y):
+            return func(*args, **asked)
+        return whole.apply(x, y)  # type: ignore[no-untyped-call]
+
+
+#: What people do not say, or torch's modules say for them: a mean over rows, nothing weighted.
+_USUAL = {"reduction": "mean", "ignore_index": -100, "label_smoothing": 0.0}
+
+
+class _OfAStack(torch.autograd.Function):
+    """A mean over a member's rows, made for all members at once; only `vmap` calls it."""
+
+    @staticmethod
+    def fits(x: Tensor, y: Tensor) -> bool:
+        """Return whether it knows such outputs and targets of one member."""
+        raise NotImplementedError
+
+    @staticmethod
+    def means(x: Tensor, y: Tensor) -> Tensor:
+        """Return the members' losses, of outputs and targets with the members in front."""
+        raise NotImplementedError
+
+    @staticmethod
+    def forward(*_: Tensor) -> Tensor:
+        """Refuse: outside of a stack torch's own is used."""
+        raise MisuseError("A loss of a stack is asked for under vmap only.")
+
+    @staticmethod
+    def setup_context(*_: Any) -> None:
+        """Keep nothing."""
+
+    @classmethod
+    def vmap(cls, info: Any, dims: tuple[int | None, ...], *args: Tensor) -> tuple[Tensor, int]:
+        """Return every member's loss."""
+        x, y = (
+            one.expand(info.batch_size, *one.shape) if dim is None else one.movedim(dim, 0)
+            for one, dim in zip(args, dims, strict=True)
+        )
+        return cls.means(x, y), 0
+
+
+def _mapped(x: Any) -> bool:
+    return isinstance(x, Tensor) and torch._C._functorch.is_batchedtensor(x)
+
+
+class _FewClasses(_OfAStack):
+    """`F.cross_entropy` of rows with few classes: torch's softmax is slow on short rows."""
+
+    @staticmethod
+    def fits(x: Tensor, y: Tensor) -> bool:
+        rows = _mapped(x) and x.dim() == 2 and x.dtype in (torch.float32, torch.float64)
+        return rows and x.shape[1] < FEW_CLASSES and y.dim() == 1 and y.dtype == torch.int64
+
+    @staticmethod
+    def means(x: Tensor, y: Tensor) -> Tensor:
+        if bool((y < 0).any()):  # some rows are to be ignored
+            return vmap(F.cross_entropy)(x, y)
+        return cross_entropy(x, y).mean(-1)
+
+
+class _Logits(_OfAStack):
+    """`F.binary_cross_entropy_with_logits`."""
+
+    @staticmethod
+    def fits(x: Tensor, y: Tensor) -> bool:
+        return _mapped(x) and isinstance(y, Tensor) and x.shape == y.shape
+
+    @staticmethod
+    def means(x: Tensor, y: Tensor) -> Tensor:
+        each = F.binary_cross_entropy_with_logits(x, y, reduction="none")
+        return each.flatten(1).mean(-1) if each.dim() > 1 else each
+
+
+#: From so many classes on torch's softmax over rows is the faster one.
+FEW_CLASSES = 32
+_WHOLE: dict[Callable[..., Any], type[_OfAStack]] = {
+    F.cross_entropy: _FewClasses,
+    F.binary_cross_entropy_with_logits: _Logits,
+}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -23,6 +23,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from ib_core.errors import MisuseError
 from ib_core.layers import ImplicitLayer
+from ib_core.tasks.losses import MappedLosses
 from ib_core.tasks.modules import make_stackable
 from ib_core.tasks.randomness import (
     ChanceSeen,
@@ -171,10 +172,11 @@ class ModelWorkload:
         shared = 0 if self.shuffled else None
 
         def loss(tensors: dict[str, Tensor], member: Tensor, x: Inputs, y: Tensor) -> Tensor:
-            if not self.chance:
-                return self.task.loss(functional_call(self.base, tensors, x), y)
-            with SeededChance(self.seeds, self._step, member):
-                return self.task.loss(functional_call(self.base, tensors, x), y)
+            chance = SeededChance(self.seeds, self._step, member) if self.chance else nullcontext()
+            with chance:
+                output = functional_call(self.base, tensors, x)
+                with MappedLosses():
+                    return self.task.loss(output, y)
 
         members = torch.arange(len(self.seeds), device=self.device)
         mapped = vmap(loss, (0, 0, shared, shared), randomness="error")

@@ -230,11 +230,13 @@ class LSTMSteps(torch.autograd.Function):
         hs, cs = (x.new_empty(members, time + 1, batch, hidden) for _ in range(2))
         squashed = x.new_empty(members, time, batch, hidden)
         hs[:, 0], cs[:, 0] = h, c
-        turned = recurrent.mT
+        turned, before = recurrent.mT, x.new_empty(members, batch, 4 * hidden)
         each = zip(gates.unbind(1), squashed.unbind(1), strict=True)
         h_all, c_all = hs.unbind(1), cs.unbind(1)
         for t, (now, tanh_c) in enumerate(each):
-            now.baddbmm_(h_all[t], turned)
+            # Added apart: `now` is cut out of a larger block, and into such a one torch multiplies
+            # member by member.
+            now.add_(torch.bmm(h_all[t], turned, out=before))
             now[..., : 2 * hidden].sigmoid_()
             now[..., 2 * hidden : 3 * hidden].tanh_()
             now[..., 3 * hidden :].sigmoid_()
@@ -340,7 +342,22 @@ class LoopRNN(_Loop):
     """`nn.RNN`."""
 
 
-_LOOPS: dict[type[nn.Module], type[_Loop]] = {
+class RowsLinear(nn.Linear):
+    """`nn.Linear` as one product of all rows, however many dimensions stand before them.
+
+    Never made, only put on. Under `vmap` torch repeats the weights for every leading index.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the outputs, of the same shape but for the last side."""
+        if input.dim() < 3:
+            return F.linear(input, self.weight, self.bias)
+        out = F.linear(input.flatten(0, -2), self.weight, self.bias)
+        return out.unflatten(0, input.shape[:-1])
+
+
+_TWINS: dict[type[nn.Module], type[nn.Module]] = {
+    nn.Linear: RowsLinear,
     nn.LSTM: LoopLSTM,
     nn.GRU: LoopGRU,
     nn.RNN: LoopRNN,
@@ -354,8 +371,8 @@ def _states(hx: Any, batched: bool) -> State:
 
 
 def make_stackable(model: nn.Module) -> None:
-    """Put the loop on every recurrent layer of torch's that it could not stack well."""
+    """Put a twin on every layer of torch's that it could not stack well."""
     for module in model.modules():
-        loop = _LOOPS.get(type(module))
-        if loop is not None and not getattr(module, "proj_size", 0):
-            module.__class__ = loop
+        twin = _TWINS.get(type(module))
+        if twin is not None and not getattr(module, "proj_size", 0):
+            module.__class__ = twin

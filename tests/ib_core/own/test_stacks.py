@@ -5,13 +5,16 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ib_core.methods import Member, build_optimizer, find_method
 from ib_core.tasks import Workload
+from ib_core.tasks.losses import MappedLosses
 from ib_core.tasks.modules import make_stackable
-from tests.ib_core.own.models import MODELS, task_of
+from tests.ib_core.own.models import MODELS, task_of, task_with
 
 OPTIMIZERS = (
     "torch.optim.SGD",
@@ -169,3 +172,68 @@ def test_implicit_layers_inside_a_users_model_are_solved_in_a_stack(
     torch.testing.assert_close(together, torch.stack(alone), rtol=1e-4, atol=1e-5)
     if (model, method) != ("convolution", "ib"):  # whose only solved layer is linear: EB's step
         assert (together - explicit).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(
+    ("loss", "x_of", "y_of"),
+    [
+        (F.cross_entropy, (7, 3), "classes"),
+        (nn.CrossEntropyLoss(), (7, 3), "classes"),
+        (F.cross_entropy, (7, 3), "classes, some ignored"),
+        (nn.CrossEntropyLoss(label_smoothing=0.1), (7, 3), "classes"),
+        (lambda x, y: F.cross_entropy(x, y, ignore_index=1), (7, 3), "classes"),
+        (lambda x, y: F.cross_entropy(target=y, input=x), (7, 40), "classes"),
+        (F.cross_entropy, (7, 3), "shares"),
+        (F.binary_cross_entropy_with_logits, (7, 2, 3), "shares"),
+        (nn.BCEWithLogitsLoss(), (7, 3), "shares"),
+        (nn.BCEWithLogitsLoss(pos_weight=torch.tensor(2.0)), (7, 3), "shares"),
+    ],
+)
+def test_losses_made_for_the_whole_stack_are_each_members_own(
+    loss: Any, x_of: tuple[int, ...], y_of: str, shared: bool
+) -> None:
+    torch.manual_seed(4)
+    x = torch.randn(5, *x_of, requires_grad=True)
+    y = torch.rand(5, *x_of) if y_of == "shares" else torch.randint(3, (5, 7))
+    if y_of.endswith("ignored"):
+        y[:, 2:4] = -100
+    if shared:
+        y = y[:1].expand(y.shape)
+
+    def mapped(x: Tensor, y: Tensor) -> Tensor:
+        with MappedLosses():
+            return loss(x, y)  # type: ignore[no-any-return]
+
+    apart = torch.stack([loss(one, two) for one, two in zip(x, y, strict=True)])
+    (by_x,) = torch.autograd.grad(apart.sum(), x)
+    together = vmap(mapped, (0, None if shared else 0))(x, y[0] if shared else y)
+    torch.testing.assert_close(together, apart)
+    torch.testing.assert_close(torch.autograd.grad(together.sum(), x)[0], by_x)
+
+
+def test_what_a_stack_computes_does_not_grow_by_repeating_weights() -> None:
+    task = task_with(lambda: nn.Sequential(nn.Unflatten(1, (4, 4)), nn.Linear(4, 3), nn.Flatten()))
+    workload = task.workload(seeds=[1, 2], batch_size=12, values={}, device=torch.device("cpu"))
+    model = workload.model()
+    workload.begin_epoch()
+    workload.load_batch(0)
+    with Sizes() as sizes:
+        workload.losses(model).sum().backward()
+    assert sizes.products
+    assert {shape[0] for shape in sizes.products} == {2}  # members, not members times rows
+
+
+class Sizes(TorchDispatchMode):
+    """Notes what batched products multiply."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.products: set[tuple[int, ...]] = set()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is torch.ops.aten.bmm.default:
+            self.products |= {tuple(one.shape) for one in args}
+        return func(*args, **(kwargs or {}))
