@@ -350,7 +350,7 @@ def scrubber(ids: type[FamilyIds]) -> Component:
         id=ids.SCRUBBER,
         className="scrubber",
         hidden=True,
-        **{"data-graph": ids.GRAPH, "data-store": ids.RATE},
+        **{"data-graph": ids.GRAPH, "data-store": ids.RATE, "data-rail": ids.RAIL},
     )
 
 
@@ -373,9 +373,8 @@ def arrange_from(ids: type[FamilyIds]) -> None:
         Output(ids.FAMILY, "className"),
         Input(ids.VIEW, "value"),
     )
-    names = json.dumps([ids.GRAPH, ids.SCRUBBER, ids.RATE, ids.RAIL])
+    # A new figure needs no callback of its own: `draw_from` tells the scrubber.
     browser_callback(
-        f"function(figure, rate) {{ window.etascope.scrub(...{names}, rate, figure); }}",
-        Input(ids.GRAPH, "figure"),
+        f"function(rate) {{ window.etascope.scrubTo({json.dumps(ids.GRAPH)}, rate); }}",
         Input(ids.RATE, "data"),
     )

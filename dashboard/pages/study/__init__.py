@@ -179,6 +179,7 @@ async def _content(
                 card(*control_panel(values, sweeps, study.tasks), className="controls"),
                 id=ids.CONTROLS,
                 tabIndex=-1,
+                disable_n_clicks=True,
             ),
             card(
                 plain_elements(ids.SCORES, ids.SCORECARD, dmc.Skeleton(h=280)),

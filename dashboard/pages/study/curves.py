@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -56,7 +56,7 @@ LARGE = 1000
 #: Whoever tries one control after the other is not to be held up.
 PAUSE_SECONDS = 1.0
 #: Those of a large study take megabytes each; one has a dozen views that are a control apart.
-MOST_PICTURES = 24
+MOST_PICTURES = 40
 #: Studies whose initial loss is remembered: a number each.
 MOST_LOSSES = 1000
 
@@ -291,11 +291,12 @@ draw_from(ids.DRAWN, ids.GRAPH, ids.ZOOM)
     State(ids.ID, "data"),
     State(ids.MARK, "data"),
     State(ids.SCORED, "data"),
+    State(ids.CHOICES, "data"),
     running=[(Output(ids.FIGURE, "className"), "waiting", "")],
 )
 async def draw(*values: Any) -> tuple[Any, ...]:
     """Draw the study; a figure that did not change is not sent again."""
-    _version, *chosen, scheme, narrow, study_id, mark, scored = values
+    _version, *chosen, scheme, narrow, study_id, mark, scored, offered = values
     view = StudyView.of(chosen)
     study = await ask(calls.study(study_id))
     task, version = task_shown(view.task, study.tasks), progress.version(study)
@@ -309,11 +310,11 @@ async def draw(*values: Any) -> tuple[Any, ...]:
     found = await shown(view)
     to_score = [version, view.scored, view.reducer, task]
     scoring = no_update if scored == to_score else to_score
-    choices = found.choices if found.choices is not None else no_update
+    choices = no_update if found.choices in (None, offered) else found.choices
     rest = (found.caption, found.mark, scoring, choices)
     if found.mark == mark:
         return no_update, *rest
-    prefetch(study, version, view, shown)
+    prefetch(study, version, one_control_away(view, found.choices), shown)
     return found.figure, *rest
 
 
@@ -333,7 +334,7 @@ def picture_of(view: StudyView, title: str, scheme: str | None, narrow: bool | N
     )
 
 
-def prefetch(study: StudyRead, version: str, view: StudyView, draw: Draw) -> None:
+def prefetch(study: StudyRead, version: str, views: Iterable[StudyView], draw: Draw) -> None:
     """Begin to draw everything that is one control away from what is looked at.
 
     Making a picture from ten thousand trials takes a quarter of a second, which a person who
@@ -342,27 +343,34 @@ def prefetch(study: StudyRead, version: str, view: StudyView, draw: Draw) -> Non
     Args:
         study: Which; only a large one at rest is drawn before it is asked for.
         version: Of it.
-        view: What is looked at.
+        views: What may be asked for next.
         draw: Draws a view of it, and keeps it.
     """
     for task in _running:
         task.cancel()
     if study.total >= LARGE and not unfinished(study.progress):
-        task = asyncio.create_task(_draw_all(study.id, version, view, draw))
+        task = asyncio.create_task(_draw_all(study.id, version, views, draw))
         _running.add(task)
         task.add_done_callback(_running.discard)
 
 
-async def _draw_all(study_id: int, version: str, view: StudyView, draw: Draw) -> None:
+async def _draw_all(study_id: int, version: str, views: Iterable[StudyView], draw: Draw) -> None:
     await asyncio.sleep(PAUSE_SECONDS)
-    for other in one_control_away(view):
+    for other in views:
         with suppress(*Trouble):
             await draw(other)
             await scores_of(study_id, version, other.scored, other.reducer)
 
 
-def one_control_away(view: StudyView) -> Iterator[StudyView]:
-    """Yield the views that differ from one in one control, the likeliest first."""
+def one_control_away(
+    view: StudyView, choices: Mapping[str, Any] | None = None
+) -> Iterator[StudyView]:
+    """Yield the views that differ from one in one control, the likeliest first.
+
+    Args:
+        view: What is looked at.
+        choices: What its series can be arranged by, as `choices_of` has it.
+    """
     yield replace(view, split="test" if view.split == "train" else "train")
     yield replace(view, quantity="accuracy" if view.quantity == "loss" else "loss")
     yield replace(view, reducer="best" if view.reducer == "final" else "final")
@@ -370,3 +378,16 @@ def one_control_away(view: StudyView) -> Iterator[StudyView]:
     yield from (replace(view, band=name) for name in ("quantile", "std", "se") if name != view.band)
     yield replace(view, view="method" if view.view == "curves" else "curves")
     yield from (replace(view, view=name) for name in ("map", "best_of"))
+    if choices and choices["many"]:
+        yield from _arranged(view, choices)
+
+
+def _arranged(view: StudyView, choices: Mapping[str, Any]) -> Iterator[StudyView]:
+    """Yield the other pictures of many series, and the curves in other colours and panels."""
+    yield from (replace(view, view=name) for name in ("against", "learning", "box"))
+    if view.view != "curves":
+        return
+    for name in ("panel", "colour"):
+        for one in choices[name]:
+            if one["value"] != getattr(view.family, name):
+                yield replace(view, family=replace(view.family, **{name: one["value"]}))
