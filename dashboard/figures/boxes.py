@@ -1,19 +1,22 @@
-"""Box plot: every series' seeds at one learning rate, what broke counted beside them."""
+"""One learning rate: every series' seeds in boxes; recorded steps, of all rates and of one."""
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
 
 import plotly.graph_objects as go
 
-from backend.schemas import RatePointRead, SeriesRead
-from dashboard.figures.families import Naming, arrange, styles, varied
+from backend.schemas import RatePointRead, RecordingRead, SeriesRead
+from dashboard.figures.families import Naming, arrange, ramp, styles, varied
 from dashboard.figures.learning import rates_of
-from dashboard.figures.panels import AXIS, TITLE, TITLE_LINE, title_place
+from dashboard.figures.panels import AXIS, TITLE, TITLE_LINE, Grid, title_place
 from dashboard.figures.scale import Scale, choose_scale
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import Trace, best_point, opens, scatter
 from dashboard.figures.wording import axis_title, caption_words, literal, title_lines, title_words
-from dashboard.theme import PALETTE, Palette, SeriesStyle, counted, faint, number, template
+from dashboard.theme import PALETTE, Palette, Scheme, SeriesStyle, counted, faint, number, template
 
 #: Pixels a series, with few and with many.
 ROW, SMALL_ROW, MANY = 40, 24, 16
@@ -88,6 +91,152 @@ def box_figure(series: Sequence[SeriesRead], picture: Picture) -> go.Figure:
         uirevision=picture.revision or "same",
     )
     return figure
+
+
+# --- One rate's steps: what was recorded on the way, of one seed
+
+#: Series that are drawn beside each other.
+MOST_WAYS = 4
+STEP_PANEL, WAY_ROOM = 220, 0.06
+#: With fewer measurements each is a dot.
+FEW_MEASURED = 20
+OF_SHARPNESS, OF_WEIGHTS = "sharpness", "norm of weights"
+
+#: A series' recordings by learning rate.
+Ways = Mapping[float, RecordingRead]
+
+
+def steps_figure(
+    series: Sequence[SeriesRead], recorded: Mapping[str, Ways], picture: Picture
+) -> go.Figure:
+    """Return sharpness by step against 2/rate, of every rate, and layers' norms at one rate.
+
+    Args:
+        series: The curves.
+        recorded: What was recorded of them, by series' id.
+        picture: How to draw it.
+    """
+    drawn = [line for line in series if recorded.get(line.id)][:MOST_WAYS]
+    naming, ways = Naming(varied(series)), [recorded[line.id] for line in drawn]
+    rates = sorted({rate for own in ways for rate in own})
+    chosen = _way_rate(rates, ways, picture.family.rate)
+    names = [naming.of(line) for line in drawn]
+    told = [f"{one}: {OF_SHARPNESS}" for one in names]
+    told += [f"{one}: weights by layer, rate {number(chosen)}" for one in names]
+    columns = 1 if picture.narrow else len(drawn)
+    if picture.narrow:  # both pictures of a series below each other
+        told = [told[place + half] for place in range(len(drawn)) for half in (0, len(drawn))]
+    titles = [f"<b>{escape(one, quote=False)}</b>" for one in told]
+    grid = Grid(titles, STEP_PANEL, columns, apart=True, narrow=picture.narrow)
+    colours = dict(zip(rates, ramp(len(rates), picture.scheme, "Plasma"), strict=True))
+    last = max(one.steps[-1] for own in ways for one in own.values())
+    traces: list[Trace] = []
+    for place, own in enumerate(ways):
+        upper, lower = (2 * place, 2 * place + 1) if picture.narrow else (place, place + len(ways))
+        for rate, one in sorted(own.items()):
+            axes = _axes(grid, upper)
+            traces += _sharpness(one, rate, colours[rate], last, axes, legend=place == 0)
+        if chosen in own:
+            traces += _weights(own[chosen], picture.scheme, _axes(grid, lower), legend=place == 0)
+    figure = go.Figure(traces, {"template": template(picture.scheme)})
+    axis = {"type": "log", "tickformat": "~g", "nticks": 5, "automargin": False}
+    grid.lay_out(figure, {"range": [0, last], "nticks": 5}, axis, PALETTE[picture.scheme])
+    for what in (OF_SHARPNESS, "weights by layer"):
+        places = [place for place, one in enumerate(told) if what in one]
+        figure.update_layout(_shared(traces, [f"y{grid.suffix(place)}" for place in places]))
+    seed = min(one.seed for line in drawn for point in line.points for one in point.seeds)
+    about = f"sharpness and 2/rate (dashed), to the break (×), seed {seed}"
+    legend = [str(one["name"]) for one in traces if one.get("showlegend")]
+    title = title_words(picture.title, about, narrow=picture.narrow)
+    grid.frame(figure, title, legend, axis="step")
+    told_steps = caption_words(drawn, picture.metric, picture.reducer, picture.title)
+    figure.update_layout(
+        meta={
+            "label": f"Largest eigenvalue of the Hessian by step, {about}: {', '.join(names)}.",
+            "caption": f"{told_steps} Of seed {seed}; dashed: 2/rate, above which plain steps "
+            "cannot settle on a quadratic.",
+            "rates": False,
+            "scrub": {"rates": rates, "words": [f"learning rate {number(r)}" for r in rates],
+                      "chosen": chosen},
+        },
+        uirevision=picture.revision or "same",
+    )  # fmt: skip
+    return figure
+
+
+def _axes(grid: Grid, panel: int) -> dict[str, str]:
+    return {"xaxis": f"x{grid.suffix(panel)}", "yaxis": f"y{grid.suffix(panel)}"}
+
+
+def _way_rate(rates: Sequence[float], ways: Sequence[Ways], wanted: float | None) -> float:
+    """Return the rate nearest to the one asked for, else the lowest at which something broke."""
+    if wanted is not None:
+        return min(rates, key=lambda rate: abs(math.log(rate / wanted)))
+    broken = [rate for own in ways for rate, one in own.items() if one.broke_at is not None]
+    return min(broken, default=rates[len(rates) // 2])
+
+
+def _sharpness(
+    one: RecordingRead, rate: float, colour: str, last: int, axes: dict[str, str], *, legend: bool
+) -> list[Trace]:
+    """Return a rate's sharpness up to its break, marked; what follows one means nothing."""
+    name = f"rate {number(rate)}"
+    group = {"legendgroup": name, **axes}
+    end = last if one.broke_at is None else one.broke_at
+    held = [pair for pair in zip(one.sharp_steps, one.sharpness, strict=True) if pair[0] <= end]
+    steps, values = ([pair[place] for pair in held] for place in (0, 1))
+    broken = ["circle"] * (len(held) - 1) + ["x" if one.broke_at is not None else "circle"]
+    few = len(one.sharp_steps) <= FEW_MEASURED
+    sizes = [9 if symbol == "x" else 4 if few else 0 for symbol in broken]
+    found = [
+        scatter(
+            x=steps, y=values, name=name, showlegend=legend, mode="lines+markers",
+            line={"color": colour, "width": 1.8},
+            marker={"symbol": broken, "size": sizes, "color": colour, "opacity": 1},
+            hovertext=[f"{name}<br>step {step}<br>sharpness {number(value)}"
+                       + ("<br>the last before it broke" if symbol == "x" else "")
+                       for (step, value), symbol in zip(held, broken, strict=True)],
+            hoverinfo="text", meta="sharpness", **group,
+        )
+    ]  # fmt: skip
+    if any(one.rates):  # a method that does not step plainly has no such limit
+        found.append(
+            scatter(
+                x=[0, last], y=[2 / rate] * 2, mode="lines", showlegend=False, hoverinfo="skip",
+                line={"color": colour, "width": 1.2, "dash": "dash"}, meta="limit", **group,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _weights(
+    one: RecordingRead, scheme: Scheme, axes: dict[str, str], *, legend: bool
+) -> list[Trace]:
+    colours = ramp(len(one.layers), scheme)
+    return [
+        scatter(
+            x=one.steps, y=values, mode="lines", name=f"layer {place + 1}", showlegend=legend,
+            line={"color": colours[place], "width": 1.8, "dash": "dot" if place % 2 else "solid"},
+            hovertext=[f"layer {place + 1} ({one.layers[place]})<br>step {step}<br>norm "
+                       f"{number(value)}" for step, value in zip(one.steps, values, strict=True)],
+            hoverinfo="text", legendgroup=f"layer {place + 1}", meta="weights", **axes,
+        )
+        for place, values in enumerate(one.weights)
+    ]  # fmt: skip
+
+
+def _shared(traces: Sequence[Trace], axes: Sequence[str]) -> dict[str, Any]:
+    """Return one range for these axes: panels of one quantity can be compared."""
+    every = [value for one in traces if one["yaxis"] in axes for value in one["y"]]
+    held = [value for value in every if value is not None and value > 0]
+    low, high = (math.log10(min(held)), math.log10(max(held))) if held else (-1.0, 1.0)
+    room = max(WAY_ROOM * (high - low), 0.1)
+    ticks = {"dtick": "D2"} if high - low < 1.5 else {"dtick": max(1, round((high - low) / 4))}
+    shown = {"range": [low - room, high + room], **ticks}
+    return {one.replace("y", "yaxis", 1): shown for one in axes}
+
+
+# --- The parts of a box
 
 
 def _scale(whole: Scale, points: Sequence[RatePointRead]) -> Scale:

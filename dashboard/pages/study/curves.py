@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,12 +15,21 @@ from pydantic import BaseModel
 from backend.client import calls
 from backend.schemas import DifferenceKind, SensitivityRead, StudyRead
 from dashboard import ids as shared
-from dashboard.api_client import Cache, Trouble, ask, asked_client, learning_of, task_title
+from dashboard.api_client import (
+    Cache,
+    Trouble,
+    ask,
+    asked_client,
+    learning_of,
+    recordings_of,
+    task_title,
+)
 from dashboard.components import choices_of, draw_from, unfinished
 from dashboard.dash_blocks import Component, callback, html
 from dashboard.figures import (
     FAMILY_VIEWS,
     QUANTITY,
+    STEPS,
     Answers,
     Picture,
     across_figure,
@@ -39,6 +48,7 @@ from dashboard.pages.study.controls import (
     StudyView,
     named_apart,
     of_task,
+    one_control_away,
     pairs_of_task,
     task_shown,
 )
@@ -89,7 +99,7 @@ _running: set[asyncio.Task[None]] = set()
 
 async def drawn(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     """Fetch what a view of a study is drawn from, and draw it."""
-    if view.picture in FAMILY_VIEWS:
+    if view.picture in (*FAMILY_VIEWS, STEPS):
         return await _series(study, view, picture)
     if view.view in ("best_of", "across"):
         return await _scored(study, view, picture)
@@ -147,6 +157,7 @@ async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
         if needs_learning(view.picture, picture)
         else {}
     )
+    recorded = await recordings_of(series) if view.picture == STEPS else {}
     caption, choices = _caption(found, view.picture), choices_of(every)
     if not any(line.points for line in series):
         words = _why_empty(found, view)
@@ -160,9 +171,11 @@ async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
         threshold=next((line.threshold for line in series if line.threshold is not None), None),
         initial=initial,
         moves=[move for one in scored.answers for move in one.moves] if scored else [],
+        recorded=recorded,
     )
     draw = partial(_drawn_or_said, view.picture, answers, picture)
-    return await _beside(draw, caption, found, view, picture, initial, choices=choices)
+    told = (found, view, picture, initial, [*recorded])
+    return await _beside(draw, caption, *told, choices=choices)
 
 
 def _drawn_or_said(view: str, answers: Answers, picture: Picture) -> go.Figure:
@@ -360,34 +373,3 @@ async def _draw_all(study_id: int, version: str, views: Iterable[StudyView], dra
         with suppress(*Trouble):
             await draw(other)
             await scores_of(study_id, version, other.scored, other.reducer)
-
-
-def one_control_away(
-    view: StudyView, choices: Mapping[str, Any] | None = None
-) -> Iterator[StudyView]:
-    """Yield the views that differ from one in one control, the likeliest first.
-
-    Args:
-        view: What is looked at.
-        choices: What its series can be arranged by, as `choices_of` has it.
-    """
-    yield replace(view, split="test" if view.split == "train" else "train")
-    yield replace(view, quantity="accuracy" if view.quantity == "loss" else "loss")
-    yield replace(view, reducer="best" if view.reducer == "final" else "final")
-    yield from (replace(view, scale=name) for name in ("log", "focus") if name != view.scale)
-    yield from (replace(view, band=name) for name in ("quantile", "std", "se") if name != view.band)
-    yield replace(view, view="method" if view.view == "curves" else "curves")
-    yield from (replace(view, view=name) for name in ("map", "best_of"))
-    if choices and choices["many"]:
-        yield from _arranged(view, choices)
-
-
-def _arranged(view: StudyView, choices: Mapping[str, Any]) -> Iterator[StudyView]:
-    """Yield the other pictures of many series, and the curves in other colours and panels."""
-    yield from (replace(view, view=name) for name in ("against", "learning", "box"))
-    if view.view != "curves":
-        return
-    for name in ("panel", "colour"):
-        for one in choices[name]:
-            if one["value"] != getattr(view.family, name):
-                yield replace(view, family=replace(view.family, **{name: one["value"]}))
