@@ -98,9 +98,9 @@ def box_figure(series: Sequence[SeriesRead], picture: Picture) -> go.Figure:
 #: Series that are drawn beside each other.
 MOST_WAYS = 4
 STEP_PANEL, WAY_ROOM = 220, 0.06
-#: With fewer measurements each is a dot.
-FEW_MEASURED = 20
-OF_SHARPNESS, OF_WEIGHTS = "sharpness", "norm of weights"
+#: With fewer measurements of the sharpness losses tell more of a break.
+LEAST_MEASURED = 20
+OF_SHARPNESS, OF_LOSS, OF_WEIGHTS = "sharpness", "batch loss", "weights by layer"
 
 #: A series' recordings by learning rate.
 Ways = Mapping[float, RecordingRead]
@@ -110,6 +110,8 @@ def steps_figure(
     series: Sequence[SeriesRead], recorded: Mapping[str, Ways], picture: Picture
 ) -> go.Figure:
     """Return sharpness by step against 2/rate, of every rate, and layers' norms at one rate.
+
+    Where sharpness was measured too seldom to see a break come, losses stand in its place.
 
     Args:
         series: The curves.
@@ -121,8 +123,10 @@ def steps_figure(
     rates = sorted({rate for own in ways for rate in own})
     chosen = _way_rate(rates, ways, picture.family.rate)
     names = [naming.of(line) for line in drawn]
-    told = [f"{one}: {OF_SHARPNESS}" for one in names]
-    told += [f"{one}: weights by layer, rate {number(chosen)}" for one in names]
+    measured = max(len(one.sharp_steps) for own in ways for one in own.values())
+    what = OF_SHARPNESS if measured >= LEAST_MEASURED else OF_LOSS
+    told = [f"{one}: {what}" for one in names]
+    told += [f"{one}: {OF_WEIGHTS}, rate {number(chosen)}" for one in names]
     columns = 1 if picture.narrow else len(drawn)
     if picture.narrow:  # both pictures of a series below each other
         told = [told[place + half] for place in range(len(drawn)) for half in (0, len(drawn))]
@@ -135,26 +139,29 @@ def steps_figure(
         upper, lower = (2 * place, 2 * place + 1) if picture.narrow else (place, place + len(ways))
         for rate, one in sorted(own.items()):
             axes = _axes(grid, upper)
-            traces += _sharpness(one, rate, colours[rate], last, axes, legend=place == 0)
+            traces += _way(one, rate, colours[rate], what, axes, legend=place == 0)
+            if what == OF_SHARPNESS and any(one.rates):  # others have no such limit
+                traces.append(_limit(rate, last, colours[rate], axes))
         if chosen in own:
             traces += _weights(own[chosen], picture.scheme, _axes(grid, lower), legend=place == 0)
     figure = go.Figure(traces, {"template": template(picture.scheme)})
     axis = {"type": "log", "tickformat": "~g", "nticks": 5, "automargin": False}
     grid.lay_out(figure, {"range": [0, last], "nticks": 5}, axis, PALETTE[picture.scheme])
-    for what in (OF_SHARPNESS, "weights by layer"):
-        places = [place for place, one in enumerate(told) if what in one]
+    for quantity in (what, OF_WEIGHTS):
+        places = [place for place, one in enumerate(told) if f": {quantity}" in one]
         figure.update_layout(_shared(traces, [f"y{grid.suffix(place)}" for place in places]))
     seed = min(one.seed for line in drawn for point in line.points for one in point.seeds)
-    about = f"sharpness and 2/rate (dashed), to the break (×), seed {seed}"
+    limits = " and 2/rate (dashed), to the break" if what == OF_SHARPNESS else ", its break"
+    about = f"{what}{limits} (×), seed {seed}"
     legend = [str(one["name"]) for one in traces if one.get("showlegend")]
     title = title_words(picture.title, about, narrow=picture.narrow)
     grid.frame(figure, title, legend, axis="step")
     told_steps = caption_words(drawn, picture.metric, picture.reducer, picture.title)
     figure.update_layout(
         meta={
-            "label": f"Largest eigenvalue of the Hessian by step, {about}: {', '.join(names)}.",
-            "caption": f"{told_steps} Of seed {seed}; dashed: 2/rate, above which plain steps "
-            "cannot settle on a quadratic.",
+            "label": f"{about[0].upper()}{about[1:]}, of {', '.join(names)}, by step.",
+            "caption": f"{told_steps} Drawn: {about}; below, norms of the layers' weights at "
+            f"learning rate {number(chosen)}.",
             "rates": False,
             "scrub": {"rates": rates, "words": [f"learning rate {number(r)}" for r in rates],
                       "chosen": chosen},
@@ -176,37 +183,56 @@ def _way_rate(rates: Sequence[float], ways: Sequence[Ways], wanted: float | None
     return min(broken, default=rates[len(rates) // 2])
 
 
-def _sharpness(
-    one: RecordingRead, rate: float, colour: str, last: int, axes: dict[str, str], *, legend: bool
+def _way(
+    one: RecordingRead, rate: float, colour: str, what: str, axes: dict[str, str], *, legend: bool
 ) -> list[Trace]:
-    """Return a rate's sharpness up to its break, marked; what follows one means nothing."""
-    name = f"rate {number(rate)}"
-    group = {"legendgroup": name, **axes}
-    end = last if one.broke_at is None else one.broke_at
-    held = [pair for pair in zip(one.sharp_steps, one.sharpness, strict=True) if pair[0] <= end]
-    steps, values = ([pair[place] for pair in held] for place in (0, 1))
-    broken = ["circle"] * (len(held) - 1) + ["x" if one.broke_at is not None else "circle"]
-    few = len(one.sharp_steps) <= FEW_MEASURED
-    sizes = [9 if symbol == "x" else 4 if few else 0 for symbol in broken]
-    found = [
-        scatter(
-            x=steps, y=values, name=name, showlegend=legend, mode="lines+markers",
-            line={"color": colour, "width": 1.8},
-            marker={"symbol": broken, "size": sizes, "color": colour, "opacity": 1},
-            hovertext=[f"{name}<br>step {step}<br>sharpness {number(value)}"
-                       + ("<br>the last before it broke" if symbol == "x" else "")
-                       for (step, value), symbol in zip(held, broken, strict=True)],
-            hoverinfo="text", meta="sharpness", **group,
-        )
-    ]  # fmt: skip
-    if any(one.rates):  # a method that does not step plainly has no such limit
-        found.append(
-            scatter(
-                x=[0, last], y=[2 / rate] * 2, mode="lines", showlegend=False, hoverinfo="skip",
-                line={"color": colour, "width": 1.2, "dash": "dash"}, meta="limit", **group,
-            )
-        )  # fmt: skip
-    return found
+    """Return a rate's sharpness up to its break, or its losses; the break is marked."""
+    name, sharp = f"rate {number(rate)}", what == OF_SHARPNESS
+    every = zip(
+        *((one.sharp_steps, one.sharpness) if sharp else (one.steps, one.losses)), strict=True
+    )
+    broke = one.broke_at
+    # What becomes of the curvature behind a break means nothing.
+    held = [pair for pair in every if not sharp or broke is None or pair[0] <= broke]
+    marked = [pair for pair in held if broke is not None and pair[0] <= broke][-1:]
+    group = {"legendgroup": name, "hoverinfo": "text", **axes}
+    line = scatter(
+        x=[step for step, _ in held],
+        y=[value for _, value in held],
+        mode="lines",
+        name=name,
+        showlegend=legend,
+        line={"color": colour, "width": 1.8},
+        hovertext=[f"{name}<br>step {step}<br>{what} {number(value)}" for step, value in held],
+        meta=what,
+        **group,
+    )
+    mark = scatter(
+        x=[step for step, _ in marked],
+        y=[value for _, value in marked],
+        mode="markers",
+        marker={"symbol": "x", "size": 9, "color": colour},
+        showlegend=False,
+        hovertext=[f"{name}<br>breaks at step {broke}"] * len(marked),
+        meta="break",
+        **group,
+    )
+    return [line, mark] if marked else [line]
+
+
+def _limit(rate: float, last: int, colour: str, axes: dict[str, str]) -> Trace:
+    """Return 2/rate, above which plain steps on a quadratic grow."""
+    return scatter(
+        x=[0, last],
+        y=[2 / rate] * 2,
+        mode="lines",
+        line={"color": colour, "width": 1.2, "dash": "dash"},
+        showlegend=False,
+        hoverinfo="skip",
+        legendgroup=f"rate {number(rate)}",
+        meta="limit",
+        **axes,
+    )
 
 
 def _weights(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from backend.schemas import RecordingRead
-from dashboard.figures import STEPS, Answers, Family, Picture, view_figure
+from dashboard.figures import STEPS, Answers, Family, Picture, boxes, view_figure
 from tests.dashboard.answers import series
 
 
@@ -34,15 +34,23 @@ def of(figure, meta):
     return [trace for trace in figure.data if trace.meta == meta]
 
 
-def test_sharpness_ends_at_the_break_and_2_over_rate_is_where_steps_are_plain():
+def test_sharpness_ends_at_the_break_and_2_over_rate_is_where_steps_are_plain(monkeypatch):
+    monkeypatch.setattr(boxes, "LEAST_MEASURED", 4)
     figure = drawn()
-    ends = [(trace.name, trace.x[-1], trace.marker.symbol[-1]) for trace in of(figure, "sharpness")]
-    assert ends == [
-        ("rate 0.5", 3, "circle"), ("rate 4", 2, "x"),
-        ("rate 0.5", 3, "circle"), ("rate 4", 3, "circle"),
+    assert [(trace.name, trace.x[-1]) for trace in of(figure, "sharpness")] == [
+        ("rate 0.5", 3), ("rate 4", 2), ("rate 0.5", 3), ("rate 4", 3)
     ]  # fmt: skip
+    assert [(trace.x, trace.y) for trace in of(figure, "break")] == [((2,), (7,))]
     limits = [(trace.y[0], trace.yaxis) for trace in of(figure, "limit")]
     assert limits == [(4.0, "y"), (0.5, "y")]  # in EB's panel alone: IB has no such limit
+
+
+def test_where_sharpness_was_measured_seldom_losses_tell_of_the_break():
+    figure = drawn()
+    assert [trace.x[-1] for trace in of(figure, "batch loss")] == [3] * 4
+    assert len(of(figure, "break")) == 1
+    assert not of(figure, "sharpness")
+    assert not of(figure, "limit")
 
 
 @pytest.mark.parametrize(("wanted", "shown"), [(None, 4.0), (0.4, 0.5)])
