@@ -36,6 +36,7 @@ from backend.schemas import (
     LossMetric,
     MeRead,
     Metric,
+    RecordingRead,
     SeriesRead,
     StudyRead,
     TaskRead,
@@ -253,3 +254,21 @@ async def learning_of(
         )
     )
     return {one.id: one for answer in answers for one in answer.series}
+
+
+#: So many rows of a recording a picture of many shows; more trials' would be megabytes.
+MOST_STEPS, MOST_RECORDED = 120, 48
+
+
+async def recordings_of(series: Sequence[SeriesRead]) -> dict[str, dict[float, RecordingRead]]:
+    """Return what was recorded by step of each rate's first seed, by series' id and rate."""
+    points = [(line.id, point) for line in series for point in line.points if point.seeds]
+    firsts = [(name, one.lr, min(one.seeds, key=lambda s: s.seed).trial_id) for name, one in points]
+    answers = await asyncio.gather(
+        *(ask(calls.recording(trial, rows=MOST_STEPS)) for _, _, trial in firsts[:MOST_RECORDED])
+    )
+    found: dict[str, dict[float, RecordingRead]] = {}
+    for (name, rate, _), one in zip(firsts, answers, strict=False):
+        if one.steps and one.sharpness:
+            found.setdefault(name, {})[rate] = one
+    return found

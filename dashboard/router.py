@@ -161,9 +161,11 @@ def page_shell(pages: Sequence[Page]) -> Component:
             html.Div(
                 [
                     html.Nav(id=ids.BREADCRUMBS, **{"aria-label": "Breadcrumbs"}),
-                    html.Main(skeleton(), id=ids.PAGE, tabIndex=-1),
+                    html.Main(skeleton(), id=ids.PAGE, tabIndex=-1, disable_n_clicks=True),
                 ],
                 id="content",
+                # A press on anything in it would be told to all components of the page.
+                disable_n_clicks=True,
                 className="content",
             ),
             dmc.NotificationContainer(

@@ -21,7 +21,14 @@ from backend.models import CurveRow, StudyRow, SweepRow, SweepTrialRow, TrialRow
 from backend.paper import read_findings
 from backend.schemas import PaperRead, StudyCreate
 from backend.services import studies, timings
-from backend.services.trials import COUNTED, curve_row, ids_at, result_columns, spec_of
+from backend.services.trials import (
+    COUNTED,
+    curve_row,
+    ids_at,
+    result_columns,
+    spec_of,
+    store_recordings,
+)
 from ib_core.datasets import DATASETS
 from ib_core.errors import CorruptData
 from ib_core.reproduction import (
@@ -93,6 +100,10 @@ def store_bundle(session: Session, *, bundle: Bundle, source: str) -> StoredBund
     }
     new = _insert_trials(session, by_address)
     ids = ids_at(session, by_address)
+    store_recordings(
+        session,
+        {ids[address]: one.recording for address, one in by_address.items() if one.recording},
+    )
     for study in found:
         _store_study(session, study, held, ids, source)
     timings.store_races(session, bundle.step_costs(), source=source)

@@ -21,12 +21,18 @@
     list: (value) => (value || []).join(","),
   };
 
+  /* A study made from a preset has a picture of its own for an address that names none. */
+  function fallbackOf(control) {
+    const said = control.said_by && document.getElementById(control.said_by);
+    return (said && said.dataset.fallback) || control.fallback;
+  }
+
   function writeSearch(controls, values) {
     const query = new URLSearchParams(window.location.search);
     controls.forEach((control, index) => {
       const write = writers[control.kind];
       const text = write(values[index]);
-      if (text === write(control.fallback)) {
+      if (text === write(fallbackOf(control))) {
         query.delete(control.name);
       } else {
         query.set(control.name, text);
@@ -52,7 +58,7 @@
       }
       const wanted = query.has(control.name)
         ? readers[control.kind](query.get(control.name))
-        : control.fallback;
+        : fallbackOf(control);
       if (JSON.stringify(wanted) !== JSON.stringify(values[index])) {
         window.dash_clientside.set_props(control.id, { [control.property]: wanted });
       }

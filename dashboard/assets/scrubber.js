@@ -94,15 +94,18 @@
   }
 
   /* A new figure, or another rate in the address. */
-  function scrub(graph, scrubber, store, rail, rate, figure) {
-    const call = ((chosen[graph] || {}).call || 0) + 1;
-    chosen[graph] = Object.assign(chosen[graph] || {}, { scrubber, store, rail, call });
-    const box = document.getElementById(scrubber);
-    const wanted = figure && figure.layout && figure.layout.meta && figure.layout.meta.scrub;
-    if (box) {
-      box.hidden = !wanted;
+  function scrub(graph) {
+    const { rate, figure } = chosen[graph];
+    const box = document.querySelector('.scrubber[data-graph="' + graph + '"]');
+    if (!box) {
+      return;
     }
-    if (!box || !wanted) {
+    const call = (chosen[graph].call || 0) + 1;
+    const { store, rail } = box.dataset;
+    Object.assign(chosen[graph], { scrubber: box.id, store, rail, call });
+    const wanted = figure && figure.layout && figure.layout.meta && figure.layout.meta.scrub;
+    box.hidden = !wanted;
+    if (!wanted) {
       return;
     }
     whenDrawn(graph, figure, call, (plot, found) => {
@@ -118,6 +121,16 @@
       const at = Number(rate) > 0 ? Number(rate) : found.chosen || found.rates[Math.floor(found.rates.length / 2)];
       tell(graph, nearest(found.rates, at), false);
     });
+  }
+
+  function scrubFigure(graph, figure) {
+    chosen[graph] = Object.assign(chosen[graph] || {}, { figure });
+    scrub(graph);
+  }
+
+  function scrubTo(graph, rate) {
+    chosen[graph] = Object.assign(chosen[graph] || {}, { rate });
+    scrub(graph);
   }
 
   const graphOfSlider = (slider) => {
@@ -203,5 +216,5 @@
     }
   }
 
-  Object.assign(window.etascope, { scrub, openRail });
+  Object.assign(window.etascope, { scrubFigure, scrubTo, openRail });
 })();

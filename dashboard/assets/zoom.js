@@ -73,11 +73,24 @@
     return text === (known || "") ? window.dash_clientside.no_update : text;
   }
 
+  /* A height that stays is not said again: every word to Dash goes round all of its components. */
+  function styleFor(graph, figure) {
+    const height = figure.layout.height + "px";
+    const box = document.getElementById(graph);
+    return box && box.style.height === height ? window.dash_clientside.no_update : { height };
+  }
+
   /* [figure, style, zoom]: another question begins with all it has to show. */
   function keepView(graph, figure, zoom) {
+    const shown = withView(graph, figure, zoom);
+    window.etascope.scrubFigure(graph, shown[0]);
+    return shown;
+  }
+
+  function withView(graph, figure, zoom) {
     const plot = plotOf(graph);
     const before = given[graph];
-    const style = { height: figure.layout.height + "px" };
+    const style = styleFor(graph, figure);
     const now = { plot, revision: figure.layout.uirevision, ends: endsOf(figure.layout) };
     given[graph] = now;
     if (samePlot(before, now) && before.revision !== now.revision) {

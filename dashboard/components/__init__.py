@@ -67,6 +67,8 @@ from dashboard.components.elements import (
     shown_once,
     state_badge,
     with_code,
+    zoom_out,
+    zoom_out_from,
 )
 from dashboard.components.scorecard import (
     MOST_LANES,
@@ -179,4 +181,6 @@ __all__ = [
     "values_of",
     "view_control",
     "with_code",
+    "zoom_out",
+    "zoom_out_from",
 ]

@@ -100,6 +100,7 @@ class Control:
         property: Which of the component's properties holds it.
         choices: What it may be; anything else in an address is ignored.
         quiet: Whether a change of it alone is no step for the browser's "back".
+        said_by: Id of an element whose `data-fallback` is the page's own fallback, if it has one.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Control:
     property: str = "value"
     choices: tuple[str, ...] = ()
     quiet: bool = False
+    said_by: str = ""
 
     def read(self, query: Mapping[str, str]) -> Any:
         """Return the control's value for an address."""
@@ -150,6 +152,7 @@ def keep_in_url(path: str, controls: Sequence[Control]) -> None:
             "kind": control.kind,
             "fallback": control.fallback,
             "quiet": control.quiet,
+            "said_by": control.said_by,
         }
         for control in controls
     ]
@@ -231,7 +234,7 @@ def family_of(values: Sequence[Any], view: str) -> Family:
         rail="open" if rail and "rail" in used else "auto",
         over=(over or AUTO) if "over" in used else AUTO,
         cell="broken" if cell == "broken" and "cell" in used else "loss",
-        rate=_rate(rate) if view == "box" else None,
+        rate=_rate(rate) if view in ("box", "steps") else None,
         smooth=int(smooth or 1) if "smooth" in used else 1,
     )
 
@@ -350,7 +353,7 @@ def scrubber(ids: type[FamilyIds]) -> Component:
         id=ids.SCRUBBER,
         className="scrubber",
         hidden=True,
-        **{"data-graph": ids.GRAPH, "data-store": ids.RATE},
+        **{"data-graph": ids.GRAPH, "data-store": ids.RATE, "data-rail": ids.RAIL},
     )
 
 
@@ -373,9 +376,8 @@ def arrange_from(ids: type[FamilyIds]) -> None:
         Output(ids.FAMILY, "className"),
         Input(ids.VIEW, "value"),
     )
-    names = json.dumps([ids.GRAPH, ids.SCRUBBER, ids.RATE, ids.RAIL])
+    # A new figure needs no callback of its own: `draw_from` tells the scrubber.
     browser_callback(
-        f"function(figure, rate) {{ window.etascope.scrub(...{names}, rate, figure); }}",
-        Input(ids.GRAPH, "figure"),
+        f"function(rate) {{ window.etascope.scrubTo({json.dumps(ids.GRAPH)}, rate); }}",
         Input(ids.RATE, "data"),
     )

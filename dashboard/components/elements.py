@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import dash
 import dash_mantine_components as dmc
@@ -41,6 +41,41 @@ def button_link(label: str, href: str, *, primary: bool = True) -> Component:
     """Return a link that looks like a button."""
     look = "button-link primary" if primary else "button-link"
     return dmc.Anchor(label, href=href, refresh=False, unstyled=True, className=look)
+
+
+class ZoomIds(Protocol):
+    """The ids of a page whose address holds the zoom of its picture."""
+
+    ZOOM: str
+    ZOOM_OUT: str
+
+
+def zoom_out(ids: type[ZoomIds]) -> Component:
+    """Return what shows all of a picture again; it is there while less is shown."""
+    return dmc.Button(
+        "Show all again",
+        id=ids.ZOOM_OUT,
+        variant="default",
+        size="compact-sm",
+        n_clicks=0,
+        ml=8,
+        display="none",
+    )
+
+
+def zoom_out_from(ids: type[ZoomIds]) -> None:
+    """Let the button follow the zoom, and end it."""
+    browser_callback(
+        "function(zoom) { return zoom ? 'inline-block' : 'none'; }",
+        Output(ids.ZOOM_OUT, "display"),
+        Input(ids.ZOOM, "data"),
+    )
+    browser_callback(
+        "function() { return ''; }",
+        Output(ids.ZOOM, "data", allow_duplicate=True),
+        Input(ids.ZOOM_OUT, "n_clicks"),
+        prevent_initial_call=True,
+    )
 
 
 def card(*children: Any, title: str | None = None, **properties: Any) -> Component:

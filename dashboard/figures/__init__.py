@@ -18,7 +18,7 @@
 | `facets` | the same curves as small multiples |
 | `maps` | heat maps: rate and a setting, rate and epoch |
 | `against` | the scorecard's numbers against a setting |
-| `boxes` | the seeds at one rate |
+| `boxes` | the seeds at one rate; recorded steps: sharpness against 2/rate, layers' norms |
 | `wording` | titles, axis names, hover texts, and the same for who does not see it |
 
 Those of many series are drawn by name, by `view_figure`, which stands here.
@@ -35,7 +35,7 @@ import plotly.graph_objects as go
 from backend.schemas import LearningSeriesRead, MovementRead, ScorecardRow, SeriesRead
 from dashboard.figures.across import across_figure
 from dashboard.figures.against import against_figure, best_rate_moves
-from dashboard.figures.boxes import box_figure
+from dashboard.figures.boxes import Ways, box_figure, steps_figure
 from dashboard.figures.curve import TrialCurve, curve_figure, shared_ranges, way_figure
 from dashboard.figures.difference import difference_figure
 from dashboard.figures.families import (
@@ -86,6 +86,7 @@ __all__ = [
     "NOTHING_YET",
     "PALETTE",
     "QUANTITY",
+    "STEPS",
     "Answers",
     "AnyLine",
     "Family",
@@ -94,6 +95,7 @@ __all__ = [
     "Scheme",
     "Setting",
     "TrialCurve",
+    "Ways",
     "accuracy_figure",
     "across_figure",
     "agreement_figure",
@@ -137,6 +139,9 @@ __all__ = [
 ViewName = Literal["curves", "map", "against", "learning", "box"]
 #: Those that are drawn from series, rows and curves alone, on the Study and Compare pages alike.
 FAMILY_VIEWS: tuple[ViewName, ...] = ("curves", "map", "against", "learning", "box")
+#: Drawn like them, of one study whose trials were recorded.
+STEPS = "steps"
+NO_STEPS = "Nothing was recorded by step here. A sweep with “Record”, or a trial’s Replay, does it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +155,7 @@ class Answers:
         threshold: The paper's divergence threshold.
         initial: The loss before training.
         moves: Whether best rates move with a setting.
+        recorded: What was recorded by step, by series' id and learning rate.
     """
 
     series: Sequence[SeriesRead]
@@ -158,6 +164,7 @@ class Answers:
     threshold: float | None = None
     initial: float | None = None
     moves: Sequence[MovementRead] = ()
+    recorded: Mapping[str, Ways] = field(default_factory=dict)
 
 
 def needs_rows(view: str) -> bool:
@@ -174,7 +181,7 @@ def view_figure(view: str, answers: Answers, picture: Picture) -> go.Figure | st
     """Return a picture, or why there is none.
 
     Args:
-        view: One of `FAMILY_VIEWS`.
+        view: One of `FAMILY_VIEWS`, or `STEPS`.
         answers: What it is drawn from.
         picture: How to draw it.
     """
@@ -191,6 +198,8 @@ def view_figure(view: str, answers: Answers, picture: Picture) -> go.Figure | st
         return drawn or "One series has nothing to be drawn against."
     if view == "learning":
         return learning_figure(series, answers.learning, picture, initial=initial)
+    if view == STEPS:
+        return steps_figure(series, answers.recorded, picture) if answers.recorded else NO_STEPS
     if view == "box":
         return box_figure(series, picture)
     return sensitivity_figure(series, picture, threshold=answers.threshold, initial=initial)

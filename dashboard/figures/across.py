@@ -1,5 +1,6 @@
 """Many tasks in one picture: mean ranks, performance profiles, chances, the middle half."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,8 @@ from dashboard.theme import SeriesStyle, counted, number, percent, template
 ROW, PROFILES, NAME, HEADING, GAP, FOOT = 24, 250, 17, 34, 22, 44
 
 
+#: How far profiles are drawn: behind their last step, and at least.
+ROOM_BEHIND, LEAST_FACTOR = 1.25, 2.0
 #: Adds traces and axes to a figure, given the number of the axes and where they stand.
 Draw = Callable[[go.Figure, str, list[float]], None]
 
@@ -175,6 +178,7 @@ class Profiles:
                     "title": {"text": "factor", "standoff": 4},
                     "tickvals": [1, 1.5, 2, 3, 5, 10, 20, 50, 100],
                     "tickangle": 0,
+                    "range": [0, math.log10(_last_factor(self.lines))],
                     "anchor": f"y{axis}",
                 },
                 f"yaxis{axis}": {
@@ -203,6 +207,17 @@ class Profiles:
                 showarrow=False,
                 font={"size": 12, "color": style.ink},
             )
+
+
+def _last_factor(lines: Sequence[ProfileLineRead]) -> float:
+    """Return a factor beyond which all lines stay as they are: more would be empty."""
+    steps = [
+        tau
+        for line in lines
+        for tau, before, share in zip(line.taus[1:], line.shares, line.shares[1:], strict=False)
+        if share != before
+    ]
+    return max(ROOM_BEHIND * max(steps, default=1.0), LEAST_FACTOR)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,22 @@
-"""Box plot: every series' seeds at one learning rate, what broke counted beside them."""
+"""One learning rate: every series' seeds in boxes; recorded steps, of all rates and of one."""
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
 
 import plotly.graph_objects as go
 
-from backend.schemas import RatePointRead, SeriesRead
-from dashboard.figures.families import Naming, arrange, styles, varied
+from backend.schemas import RatePointRead, RecordingRead, SeriesRead
+from dashboard.figures.families import Naming, arrange, ramp, styles, varied
 from dashboard.figures.learning import rates_of
-from dashboard.figures.panels import AXIS, TITLE, TITLE_LINE, title_place
+from dashboard.figures.panels import AXIS, TITLE, TITLE_LINE, Grid, title_place
 from dashboard.figures.scale import Scale, choose_scale
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import Trace, best_point, opens, scatter
 from dashboard.figures.wording import axis_title, caption_words, literal, title_lines, title_words
-from dashboard.theme import PALETTE, Palette, SeriesStyle, counted, faint, number, template
+from dashboard.theme import PALETTE, Palette, Scheme, SeriesStyle, counted, faint, number, template
 
 #: Pixels a series, with few and with many.
 ROW, SMALL_ROW, MANY = 40, 24, 16
@@ -88,6 +91,178 @@ def box_figure(series: Sequence[SeriesRead], picture: Picture) -> go.Figure:
         uirevision=picture.revision or "same",
     )
     return figure
+
+
+# --- One rate's steps: what was recorded on the way, of one seed
+
+#: Series that are drawn beside each other.
+MOST_WAYS = 4
+STEP_PANEL, WAY_ROOM = 220, 0.06
+#: With fewer measurements of the sharpness losses tell more of a break.
+LEAST_MEASURED = 20
+OF_SHARPNESS, OF_LOSS, OF_WEIGHTS = "sharpness", "batch loss", "weights by layer"
+
+#: A series' recordings by learning rate.
+Ways = Mapping[float, RecordingRead]
+
+
+def steps_figure(
+    series: Sequence[SeriesRead], recorded: Mapping[str, Ways], picture: Picture
+) -> go.Figure:
+    """Return sharpness by step against 2/rate, of every rate, and layers' norms at one rate.
+
+    Where sharpness was measured too seldom to see a break come, losses stand in its place.
+
+    Args:
+        series: The curves.
+        recorded: What was recorded of them, by series' id.
+        picture: How to draw it.
+    """
+    drawn = [line for line in series if recorded.get(line.id)][:MOST_WAYS]
+    naming, ways = Naming(varied(series)), [recorded[line.id] for line in drawn]
+    rates = sorted({rate for own in ways for rate in own})
+    chosen = _way_rate(rates, ways, picture.family.rate)
+    names = [naming.of(line) for line in drawn]
+    measured = max(len(one.sharp_steps) for own in ways for one in own.values())
+    what = OF_SHARPNESS if measured >= LEAST_MEASURED else OF_LOSS
+    told = [f"{one}: {what}" for one in names]
+    told += [f"{one}: {OF_WEIGHTS}, rate {number(chosen)}" for one in names]
+    columns = 1 if picture.narrow else len(drawn)
+    if picture.narrow:  # both pictures of a series below each other
+        told = [told[place + half] for place in range(len(drawn)) for half in (0, len(drawn))]
+    titles = [f"<b>{escape(one, quote=False)}</b>" for one in told]
+    grid = Grid(titles, STEP_PANEL, columns, apart=True, narrow=picture.narrow)
+    colours = dict(zip(rates, ramp(len(rates), picture.scheme, "Plasma"), strict=True))
+    last = max(one.steps[-1] for own in ways for one in own.values())
+    traces: list[Trace] = []
+    for place, own in enumerate(ways):
+        upper, lower = (2 * place, 2 * place + 1) if picture.narrow else (place, place + len(ways))
+        for rate, one in sorted(own.items()):
+            axes = _axes(grid, upper)
+            traces += _way(one, rate, colours[rate], what, axes, legend=place == 0)
+            if what == OF_SHARPNESS and any(one.rates):  # others have no such limit
+                traces.append(_limit(rate, last, colours[rate], axes))
+        if chosen in own:
+            traces += _weights(own[chosen], picture.scheme, _axes(grid, lower), legend=place == 0)
+    figure = go.Figure(traces, {"template": template(picture.scheme)})
+    axis = {"type": "log", "tickformat": "~g", "nticks": 5, "automargin": False}
+    grid.lay_out(figure, {"range": [0, last], "nticks": 5}, axis, PALETTE[picture.scheme])
+    for quantity in (what, OF_WEIGHTS):
+        places = [place for place, one in enumerate(told) if f": {quantity}" in one]
+        figure.update_layout(_shared(traces, [f"y{grid.suffix(place)}" for place in places]))
+    seed = min(one.seed for line in drawn for point in line.points for one in point.seeds)
+    limits = " and 2/rate (dashed), to the break" if what == OF_SHARPNESS else ", its break"
+    about = f"{what}{limits} (×), seed {seed}"
+    legend = [str(one["name"]) for one in traces if one.get("showlegend")]
+    title = title_words(picture.title, about, narrow=picture.narrow)
+    grid.frame(figure, title, legend, axis="step")
+    told_steps = caption_words(drawn, picture.metric, picture.reducer, picture.title)
+    figure.update_layout(
+        meta={
+            "label": f"{about[0].upper()}{about[1:]}, of {', '.join(names)}, by step.",
+            "caption": f"{told_steps} Drawn: {about}; below, norms of the layers' weights at "
+            f"learning rate {number(chosen)}.",
+            "rates": False,
+            "scrub": {"rates": rates, "words": [f"learning rate {number(r)}" for r in rates],
+                      "chosen": chosen},
+        },
+        uirevision=picture.revision or "same",
+    )  # fmt: skip
+    return figure
+
+
+def _axes(grid: Grid, panel: int) -> dict[str, str]:
+    return {"xaxis": f"x{grid.suffix(panel)}", "yaxis": f"y{grid.suffix(panel)}"}
+
+
+def _way_rate(rates: Sequence[float], ways: Sequence[Ways], wanted: float | None) -> float:
+    """Return the rate nearest to the one asked for, else the lowest at which something broke."""
+    if wanted is not None:
+        return min(rates, key=lambda rate: abs(math.log(rate / wanted)))
+    broken = [rate for own in ways for rate, one in own.items() if one.broke_at is not None]
+    return min(broken, default=rates[len(rates) // 2])
+
+
+def _way(
+    one: RecordingRead, rate: float, colour: str, what: str, axes: dict[str, str], *, legend: bool
+) -> list[Trace]:
+    """Return a rate's sharpness up to its break, or its losses; the break is marked."""
+    name, sharp = f"rate {number(rate)}", what == OF_SHARPNESS
+    every = zip(
+        *((one.sharp_steps, one.sharpness) if sharp else (one.steps, one.losses)), strict=True
+    )
+    broke = one.broke_at
+    # What becomes of the curvature behind a break means nothing.
+    held = [pair for pair in every if not sharp or broke is None or pair[0] <= broke]
+    marked = [pair for pair in held if broke is not None and pair[0] <= broke][-1:]
+    group = {"legendgroup": name, "hoverinfo": "text", **axes}
+    line = scatter(
+        x=[step for step, _ in held],
+        y=[value for _, value in held],
+        mode="lines",
+        name=name,
+        showlegend=legend,
+        line={"color": colour, "width": 1.8},
+        hovertext=[f"{name}<br>step {step}<br>{what} {number(value)}" for step, value in held],
+        meta=what,
+        **group,
+    )
+    mark = scatter(
+        x=[step for step, _ in marked],
+        y=[value for _, value in marked],
+        mode="markers",
+        marker={"symbol": "x", "size": 9, "color": colour},
+        showlegend=False,
+        hovertext=[f"{name}<br>breaks at step {broke}"] * len(marked),
+        meta="break",
+        **group,
+    )
+    return [line, mark] if marked else [line]
+
+
+def _limit(rate: float, last: int, colour: str, axes: dict[str, str]) -> Trace:
+    """Return 2/rate, above which plain steps on a quadratic grow."""
+    return scatter(
+        x=[0, last],
+        y=[2 / rate] * 2,
+        mode="lines",
+        line={"color": colour, "width": 1.2, "dash": "dash"},
+        showlegend=False,
+        hoverinfo="skip",
+        legendgroup=f"rate {number(rate)}",
+        meta="limit",
+        **axes,
+    )
+
+
+def _weights(
+    one: RecordingRead, scheme: Scheme, axes: dict[str, str], *, legend: bool
+) -> list[Trace]:
+    colours = ramp(len(one.layers), scheme)
+    return [
+        scatter(
+            x=one.steps, y=values, mode="lines", name=f"layer {place + 1}", showlegend=legend,
+            line={"color": colours[place], "width": 1.8, "dash": "dot" if place % 2 else "solid"},
+            hovertext=[f"layer {place + 1} ({one.layers[place]})<br>step {step}<br>norm "
+                       f"{number(value)}" for step, value in zip(one.steps, values, strict=True)],
+            hoverinfo="text", legendgroup=f"layer {place + 1}", meta="weights", **axes,
+        )
+        for place, values in enumerate(one.weights)
+    ]  # fmt: skip
+
+
+def _shared(traces: Sequence[Trace], axes: Sequence[str]) -> dict[str, Any]:
+    """Return one range for these axes: panels of one quantity can be compared."""
+    every = [value for one in traces if one["yaxis"] in axes for value in one["y"]]
+    held = [value for value in every if value is not None and value > 0]
+    low, high = (math.log10(min(held)), math.log10(max(held))) if held else (-1.0, 1.0)
+    room = max(WAY_ROOM * (high - low), 0.1)
+    ticks = {"dtick": "D2"} if high - low < 1.5 else {"dtick": max(1, round((high - low) / 4))}
+    shown = {"range": [low - room, high + room], **ticks}
+    return {one.replace("y", "yaxis", 1): shown for one in axes}
+
+
+# --- The parts of a box
 
 
 def _scale(whole: Scale, points: Sequence[RatePointRead]) -> Scale:

@@ -26,7 +26,6 @@ from dashboard.components import (
     REDUCERS,
     SCALES,
     SPLITS,
-    Choice,
     Control,
     advice,
     answer_words,
@@ -35,6 +34,7 @@ from dashboard.components import (
     card,
     choices_of,
     control_group,
+    draw_from,
     empty_state,
     error_panel,
     family_controls,
@@ -55,9 +55,12 @@ from dashboard.components import (
     switch,
     values_of,
     view_control,
+    zoom_out,
+    zoom_out_from,
 )
 from dashboard.dash_blocks import Component, callback, dcc, html
 from dashboard.figures import (
+    FAMILY_VIEWS,
     NOTHING_YET,
     Answers,
     Picture,
@@ -68,7 +71,7 @@ from dashboard.figures import (
     view_figure,
 )
 from dashboard.ids import Compare as ids
-from dashboard.pages.study import metric_of, without_common
+from dashboard.pages.study import ALL_VIEWS, metric_of, without_common
 from dashboard.router import Page
 from dashboard.theme import graph_config, scheme_of
 
@@ -83,15 +86,7 @@ MOST_ROWS = 30
 #: Letters of a study's name in the legend, with room for it and on a phone.
 LONGEST_NAME, LONGEST_NARROW = 28, 12
 LOSSES = QUANTITIES[:2]
-VIEWS: tuple[Choice, ...] = (
-    ("curves", "Curves"),
-    ("map", "Map"),
-    ("against", "Against a setting"),
-    ("learning", "Learning curves"),
-    ("box", "Box plot"),
-    ("best_of", "Best of k"),
-    ("across", "Tasks"),
-)
+VIEWS = tuple(one for one in ALL_VIEWS if one[0] in (*FAMILY_VIEWS, "best_of", "across"))
 CONTROLS = (
     Control("studies", ids.STUDIES, [], kind="list"),
     Control("quantity", ids.QUANTITY, "loss", choices=values_of(LOSSES)),
@@ -103,15 +98,18 @@ CONTROLS = (
     Control("view", ids.VIEW, "curves", choices=values_of(VIEWS)),
     *family_controls(ids),
     Control("numbers", ids.NUMBERS, "short", property="data", choices=("short", "all")),
+    Control("zoom", ids.ZOOM, "", property="data"),
 )
 #: Those that decide what is drawn.
-DRAWN_BY = CONTROLS[:-1]
+DRAWN_BY = CONTROLS[:-2]
 
 keep_in_url("^/compare/?$", CONTROLS)
 arrange_from(ids)
 figure_from("compare", ids.GRAPH, ids.FOR_PAPER)
 show_more_from(ids.MORE, ids.NUMBERS, ids.TABLE)
 fill_from(ids.LANES, ids.STRIP)
+draw_from(ids.DRAWN, ids.GRAPH, ids.ZOOM)
+zoom_out_from(ids)
 
 
 async def layout(**query: str) -> Component:
@@ -132,7 +130,7 @@ async def layout(**query: str) -> Component:
                         ],
                         className="stack side",
                     ),
-                    html.Div(_figure(), className="picture"),
+                    html.Div(_figure(values["zoom"]), className="picture"),
                 ],
                 className="two-thirds compare-grid",
             ),
@@ -146,14 +144,16 @@ async def layout(**query: str) -> Component:
     )
 
 
-def _figure() -> Component:
-    config = graph_config("etascope-compare")
-    graph = dcc.Graph(id=ids.GRAPH, figure=NOTHING_YET, config=config, responsive=True)
+def _figure(zoom: str) -> Component:
+    config = graph_config("etascope-compare", own_zoom=True)
+    plot = dcc.Graph(id=ids.GRAPH, figure=NOTHING_YET, config=config, responsive=True)
+    graph = html.Div(plot, id=ids.FIGURE, disable_n_clicks=True)
+    stores = [dcc.Store(id=ids.DRAWN), dcc.Store(id=ids.ZOOM, data=zoom)]
     strip = html.Div([dcc.Store(id=ids.LANES), html.Div(id=ids.STRIP)])
     look = {"variant": "default", "size": "compact-sm", "m": 8}
     paper = dmc.Button("Figure for a paper", id=ids.FOR_PAPER, **look)
-    below = [scrubber(ids), html.Div(id=ids.MESSAGE), paper, figure_dialog("compare")]
-    return card(strip, graph, *below, className="figure-card")
+    below = [scrubber(ids), zoom_out(ids), html.Div(id=ids.MESSAGE), paper]
+    return card(*stores, strip, graph, *below, figure_dialog("compare"), className="figure-card")
 
 
 def _filled(
@@ -195,8 +195,8 @@ def _controls(values: dict[str, Any], studies: list[StudyRead]) -> list[Componen
 
 
 @callback(
-    Output(ids.GRAPH, "figure"),
-    Output(ids.GRAPH, "style"),
+    Output(ids.DRAWN, "data"),
+    Output(ids.FIGURE, "style"),
     Output(ids.MESSAGE, "children"),
     Output(ids.ANSWER, "children"),
     Output(ids.LANES, "data"),
@@ -245,16 +245,15 @@ async def draw(*values: Any) -> tuple[Any, ...]:
     figure = await asyncio.to_thread(_figure_of, view, found, series, rows, learning, picture)
     if isinstance(figure, str):
         return *_nothing_drawn(html.P(figure, className="muted"), words)[:-1], choices_of(every)
-    style = {"height": f"{figure.layout.height}px"}
     others = _offer(await _others(wanted)) if len(wanted) == 1 else []
     below = [_links(found), *others]
     choices = choices_of(every)
     if len(rows) > MOST_ROWS:
-        return figure, style, below, words, NOTHING, None, None, choices
+        return figure, {}, below, words, NOTHING, None, None, choices
     on_rates = view == "curves" and (figure.layout.meta or {}).get("rates") is not False
     lanes = strip_lanes(rows, ids.GRAPH) if on_rates else NOTHING
     table = scorecard_table(rows)
-    return figure, style, below, words, lanes or NOTHING, advice(rows), table, choices
+    return figure, {}, below, words, lanes or NOTHING, advice(rows), table, choices
 
 
 NOTHING = html.Span(className="nothing")
@@ -262,7 +261,7 @@ NOTHING = html.Span(className="nothing")
 
 def _nothing_drawn(message: Component, words: Sequence[Component] | None = None) -> tuple[Any, ...]:
     """Return what stands there without a picture."""
-    return NOTHING_YET, {"display": "none"}, message, words, NOTHING, None, None, no_update
+    return no_update, {"display": "none"}, message, words, NOTHING, None, None, no_update
 
 
 def _figure_of(

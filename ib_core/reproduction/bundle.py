@@ -30,6 +30,7 @@ from ib_core.sweep import (
     Divergence,
     Options,
     Outcome,
+    Recording,
     TrialResult,
     TrialSpec,
 )
@@ -278,6 +279,8 @@ COLUMNS = ("step", "epoch", "train_loss", "test_loss", "train_accuracy", "test_a
 LOSSES = ("initial_loss", "train_loss", "test_loss")
 #: Of trials that hold rows out; others say nothing of them.
 HELD_OUT = ("validation_loss", "validation_accuracy")
+#: Of a sweep that records, the seed whose recordings are kept, thinned: each takes kilobytes.
+RECORDED_SEED, MOST_RECORDED = 1, 120
 #: Of trials that restart (App. C).
 RESTARTED = ("restarts", "at_zero")
 #: What a setting must be for trials to be compared, counted and told apart.
@@ -305,9 +308,10 @@ def encode(result: TrialResult) -> str:
         "curve": _columns(result.curve),
         "record": result.record,
     }
-    if result.divergence is not None:
-        divergence = result.divergence
-        content["divergence"] = [divergence.step, divergence.where, divergence.layer]
+    if result.recording is not None and result.spec.seed == RECORDED_SEED:
+        content["recording"] = result.recording.thin(MOST_RECORDED).to_text()
+    if (broken := result.divergence) is not None:
+        content["divergence"] = [broken.step, broken.where, broken.layer]
     return json.dumps(content, separators=(",", ":"), allow_nan=False)
 
 
@@ -343,9 +347,8 @@ def _result(content: Any) -> TrialResult:
     }
     for name in LOSSES if not has_classes else NUMBERS:
         numbers[name] = math.nan if numbers[name] is None else numbers[name]
-    for name in HELD_OUT:  # written as nothing where it was lost
-        if name in content:
-            numbers[name] = math.nan if content[name] is None else float(content[name])
+    for name in set(HELD_OUT) & set(content):  # written as nothing where it was lost
+        numbers[name] = math.nan if content[name] is None else float(content[name])
     divergence = content.get("divergence")
     return TrialResult(
         spec=spec,
@@ -356,6 +359,7 @@ def _result(content: Any) -> TrialResult:
         curve=_points(content["curve"]),
         fingerprint=content["fingerprint"],
         record=content["record"],
+        recording=Recording.from_text(content["recording"]) if "recording" in content else None,
         **_restarted(content),
     )
 
@@ -380,19 +384,18 @@ def _columns(curve: Sequence[CurvePoint]) -> dict[str, list[Any] | None]:
     held_out = [name for name in HELD_OUT if any(getattr(p, name) is not None for p in curve)]
     for name in (*COLUMNS[1:], *held_out):
         values = [getattr(point, name) for point in curve]
-        missing = all(value is None for value in values)
-        found[name] = None if missing else [_short(value, 6) for value in values]
+        known = any(value is not None for value in values)
+        found[name] = [_short(value, 6) for value in values] if known else None
     return found
 
 
 def _points(columns: dict[str, list[Any] | None]) -> tuple[CurvePoint, ...]:
-    count = len(columns["step"] or ())
     lists: list[list[Any]] = []
     for name in (*COLUMNS, *HELD_OUT):
         column = columns[name] if name in COLUMNS else columns.get(name)
         if column is None:
-            lists.append([None] * count)
-        else:
-            kind = int if name == "step" else float
-            lists.append([math.nan if value is None else kind(value) for value in column])
+            lists.append([None] * len(columns["step"] or ()))
+            continue
+        kind = int if name == "step" else float
+        lists.append([math.nan if value is None else kind(value) for value in column])
     return tuple(CurvePoint(*row) for row in zip(*lists, strict=True))

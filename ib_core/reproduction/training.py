@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ib_core.datasets import DATASETS, UCI_NAMES, data_hash, load_dataset
 from ib_core.methods import Member, build_optimizer
-from ib_core.reproduction.bundle import Bundle
+from ib_core.reproduction.bundle import RECORDED_SEED, Bundle
 from ib_core.reproduction.published import TIMED_TASKS
 from ib_core.reproduction.studies import Study
 from ib_core.sweep import (
@@ -243,10 +243,17 @@ def train_alone(folder: Path, *studies: Study) -> Bundle:
     """Train what a folder lacks of studies outside the plan, and pack it."""
     bundle = Bundle(folder)
     trials = [trial for study in studies for _, trial in study.trials()]
-    wanted = tuple(trial for trial in dict.fromkeys(trials) if trial not in bundle.results)
+    wanted = tuple(trial for trial in dict.fromkeys(trials) if _lacks(bundle, trial))
     train([Unit(studies[0].name, 0, wanted, seconds=0.0)], bundle, progress=Progress())
     bundle.pack(studies)
     return bundle
+
+
+def _lacks(bundle: Bundle, trial: TrialSpec) -> bool:
+    """Return whether a bundle has no result of a trial, or not the recording that it ships."""
+    known = bundle.results.get(trial)
+    recorded = trial.wish is None or trial.seed != RECORDED_SEED
+    return known is None or not (recorded or known.recording)
 
 
 # --- How much longer an IB step takes than an EB step here, network by network

@@ -87,13 +87,13 @@ STUDIES = (
         "The edge of stability",
         "Full-batch gradient descent: which rates hold, and how does the loss move at the edge? "
         "After arXiv 2209.15594.",
-        "learning",
+        "steps",
         (
             {
                 "task": "digits_mlp",
                 "methods": ["eb", "ib"],
-                "learning_rates": [0.1, 0.3, 1, 2, 3, 5, 10, 30],
-                "seeds": 3,
+                "learning_rates": [0.3, 1, 2, 3, 10],
+                "seeds": 2,
                 "epochs": 150,
                 "batch_size": 2000,
                 "width": 32,
@@ -216,7 +216,7 @@ STUDIES = (
         "Anatomy of a break",
         "What happens in the steps before EB breaks, and what does IB do at the same rate and "
         "seed? After arXiv 2410.16682.",
-        "learning",
+        "steps",
         (
             {
                 "task": "digits_mlp",

@@ -4,6 +4,7 @@
 words why it broke. Nothing here needs torch: services and pages read recordings.
 """
 
+import base64
 import json
 import math
 import zlib
@@ -159,6 +160,15 @@ class Recording:
             return cls(layers, rows, _unpacked(body[cut:], head["sharp"], 2), str(head["note"]))
         except (zlib.error, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"These bytes are no recording: {error}.") from None
+
+    def to_text(self) -> str:
+        """Return its bytes as text, for files of lines."""
+        return base64.b64encode(self.to_bytes()).decode()
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Return what `to_text` wrote; a ValueError if that is none."""
+        return cls.from_bytes(base64.b64decode(text, validate=True))
 
     def thin(self, most: int) -> Self:
         """Return at most so many rows (and measurements): half next to the break, others evenly."""

@@ -41,6 +41,7 @@ from dashboard.components import (
     read_controls,
     scrubber,
     tick_stores,
+    zoom_out,
 )
 from dashboard.dash_blocks import Component, callback, dcc, html, notice
 from dashboard.ids import Discussion
@@ -48,6 +49,7 @@ from dashboard.ids import Study as ids
 from dashboard.pages.study import header, progress
 from dashboard.pages.study.answer import measure_line
 from dashboard.pages.study.controls import (
+    ALL_VIEWS,
     CONTROLS,
     control_panel,
     metric_of,
@@ -59,7 +61,7 @@ from dashboard.pages.study.trials import drawer
 from dashboard.router import Page, View
 from dashboard.theme import graph_config
 
-__all__ = ["PAGE", "layout", "metric_of", "without_common"]
+__all__ = ["ALL_VIEWS", "PAGE", "layout", "metric_of", "without_common"]
 
 INTERVAL_MS = 1500
 SKIP = html.A("Skip to the controls", href=f"#{ids.CONTROLS}", className="skip-link")
@@ -71,7 +73,7 @@ async def layout(study_id: str = "0", **query: str) -> View:
     study, sweeps, visitor = await asyncio.gather(
         ask(calls.study(number)), ask(calls.sweeps(number, limit=MOST_SWEEPS)), get_visitor()
     )
-    values = read_controls(CONTROLS, query)
+    values = read_controls(CONTROLS, {"view": _fallback(study), **query})
     own = may_change(visitor, study)
     parts = (
         await _with_sweeps(study, sweeps.items, values, own)
@@ -89,6 +91,11 @@ async def layout(study_id: str = "0", **query: str) -> View:
         className="stack",
     )
     return View(body, title=study.name, crumbs=((study.name, ""),))
+
+
+def _fallback(study: StudyRead) -> str:
+    """Return the picture of an address that names none: the one a preset was made for."""
+    return study.picture or "curves"
 
 
 def _identifier(text: str) -> int:
@@ -179,6 +186,8 @@ async def _content(
                 card(*control_panel(values, sweeps, study.tasks), className="controls"),
                 id=ids.CONTROLS,
                 tabIndex=-1,
+                disable_n_clicks=True,
+                **{"data-fallback": _fallback(study)},
             ),
             card(
                 plain_elements(ids.SCORES, ids.SCORECARD, dmc.Skeleton(h=280)),
@@ -240,15 +249,7 @@ def _figure(lanes: int) -> Component:
             id=ids.FIGURE,
         ),
         scrubber(ids),
-        dmc.Button(
-            "Show all again",
-            id=ids.ZOOM_OUT,
-            variant="default",
-            size="compact-sm",
-            n_clicks=0,
-            ml=8,
-            display="none",
-        ),
+        zoom_out(ids),
         html.Div(id=ids.CAPTION, className="muted", style={"padding": "0 8px 8px"}),
         className="figure-card",
     )

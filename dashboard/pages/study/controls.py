@@ -1,8 +1,8 @@
 """What a study page can be asked to show: its controls, the address, the one task of many."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar, cast
 
 import dash_mantine_components as dmc
@@ -36,9 +36,10 @@ from dashboard.components import (
     switch,
     values_of,
     view_control,
+    zoom_out_from,
 )
 from dashboard.dash_blocks import Component, browser_callback, html
-from dashboard.figures import Family, ScaleName
+from dashboard.figures import STEPS, Family, ScaleName
 from dashboard.ids import Study as ids
 
 #: So many tasks are drawn together unless one is chosen.
@@ -48,12 +49,13 @@ LEAST_TASKS = 3
 #: What the control says while nobody has chosen.
 ANY = "all"
 
-VIEWS: tuple[Choice, ...] = (
+ALL_VIEWS: tuple[Choice, ...] = (
     ("curves", "Curves"),
     ("map", "Map"),
     ("against", "Against a setting"),
     ("learning", "Learning curves"),
     ("box", "Box plot"),
+    (STEPS, "Step by step"),
     ("best_of", "Best of k"),
     ("across", "Tasks"),
     ("method", "Minus EB"),
@@ -69,7 +71,7 @@ CONTROLS = (
     Control("split", ids.SPLIT, "train", choices=values_of((*SPLITS, VALIDATION))),
     Control("reducer", ids.REDUCER, "final", choices=values_of(REDUCERS)),
     Control("clipping", ids.CLIPPING, "all", choices=values_of(CLIPPINGS)),
-    Control("view", ids.VIEW, "curves", choices=values_of(VIEWS)),
+    Control("view", ids.VIEW, "curves", choices=values_of(ALL_VIEWS), said_by=ids.CONTROLS),
     Control("band", ids.BAND, "std", choices=values_of(BANDS)),
     Control("seeds", ids.SEEDS, True, kind="flag", property="checked"),
     Control("y", ids.SCALE, "focus", choices=values_of(SCALES)),
@@ -84,17 +86,7 @@ DRAWN_BY = CONTROLS[:-3]
 
 keep_in_url(PATH, CONTROLS)
 arrange_from(ids)
-browser_callback(
-    "function(zoom) { return zoom ? 'inline-block' : 'none'; }",
-    Output(ids.ZOOM_OUT, "display"),
-    Input(ids.ZOOM, "data"),
-)
-browser_callback(
-    "function() { return ''; }",
-    Output(ids.ZOOM, "data", allow_duplicate=True),
-    Input(ids.ZOOM_OUT, "n_clicks"),
-    prevent_initial_call=True,
-)
+zoom_out_from(ids)
 #: Controls that do nothing in some view, in the order of `idle`.
 IDLE = (ids.SPLIT, ids.REDUCER, ids.VIEW, ids.BAND, ids.CLIPPING)
 OF_TIME = (
@@ -107,6 +99,7 @@ OF_DIFFERENCES = (
 OF_NUMBERS = "Here the interval is the number's own, from the scorecard."
 OF_LEARNING = "Curves over training show every epoch and every seed; there is no band."
 OF_SEEDS = "Boxes show the seeds at one rate; there is no band."
+OF_STEPS = "Steps were recorded of one seed; there is no band. The slider chooses the rate below."
 OF_CELLS = "A map's cells are means; there is no band."
 OF_TASKS = "Tasks are compared by the scorecard's numbers, with all curves that they share."
 WORDS = {
@@ -115,6 +108,7 @@ WORDS = {
     "across": OF_TASKS,
     "learning": OF_LEARNING,
     "box": OF_SEEDS,
+    STEPS: OF_STEPS,
     "map": OF_CELLS,
 }
 # A control that would do nothing cannot be pressed, and a sentence says why.
@@ -135,7 +129,8 @@ browser_callback(
 
 # fmt: off
 ViewName = Literal[
-    "curves", "map", "against", "learning", "box", "best_of", "across", "method", "clip", "engine"
+    "curves", "map", "against", "learning", "box", "steps", "best_of", "across", "method", "clip",
+    "engine",
 ]
 # fmt: on
 #: How many of them are no controls of families.
@@ -214,7 +209,8 @@ def control_panel(
     clips = any(clip is not None for sweep in sweeps for clip in sweep.spec.get("clips", ()))
     engines = len({sweep.engine_version for sweep in sweeps if sweep.engine_version}) > 1
     shown = {"clip": clips, "engine": engines, "across": len(tasks) >= LEAST_TASKS}
-    views = [one for one in VIEWS if shown.get(one[0], True) or one[0] == values["view"]]
+    shown[STEPS] = any(sweep.spec.get("record") for sweep in sweeps)
+    views = [one for one in ALL_VIEWS if shown.get(one[0], True) or one[0] == values["view"]]
     held_out = values["split"] == VALIDATION[0] or any(_may_hold_out(one.spec) for one in sweeps)
     splits = (*SPLITS, VALIDATION) if held_out else SPLITS
     data = [
@@ -244,6 +240,37 @@ def _may_hold_out(spec: Mapping[str, Any]) -> bool:
     options = spec.get("options") or {}
     own = "code" in options or spec.get("where") == "agents" or spec.get("imported")
     return bool("validation" in options or own)
+
+
+def one_control_away(
+    view: StudyView, choices: Mapping[str, Any] | None = None
+) -> Iterator[StudyView]:
+    """Yield the views that differ from one in one control, the likeliest first.
+
+    Args:
+        view: What is looked at.
+        choices: What its series can be arranged by, as `choices_of` has it.
+    """
+    yield replace(view, split="test" if view.split == "train" else "train")
+    yield replace(view, quantity="accuracy" if view.quantity == "loss" else "loss")
+    yield replace(view, reducer="best" if view.reducer == "final" else "final")
+    yield from (replace(view, scale=name) for name in ("log", "focus") if name != view.scale)
+    yield from (replace(view, band=name) for name in ("quantile", "std", "se") if name != view.band)
+    yield replace(view, view="method" if view.view == "curves" else "curves")
+    yield from (replace(view, view=name) for name in ("map", "best_of"))
+    if choices and choices["many"]:
+        yield from _arranged(view, choices)
+
+
+def _arranged(view: StudyView, choices: Mapping[str, Any]) -> Iterator[StudyView]:
+    """Yield the other pictures of many series, and the curves in other colours and panels."""
+    yield from (replace(view, view=name) for name in ("against", "learning", "box"))
+    if view.view != "curves":
+        return
+    for name in ("panel", "colour"):
+        for one in choices[name]:
+            if one["value"] != getattr(view.family, name):
+                yield replace(view, family=replace(view.family, **{name: one["value"]}))
 
 
 Line = TypeVar("Line", SeriesRead, ScorecardRow)

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,12 +15,21 @@ from pydantic import BaseModel
 from backend.client import calls
 from backend.schemas import DifferenceKind, SensitivityRead, StudyRead
 from dashboard import ids as shared
-from dashboard.api_client import Cache, Trouble, ask, asked_client, learning_of, task_title
+from dashboard.api_client import (
+    Cache,
+    Trouble,
+    ask,
+    asked_client,
+    learning_of,
+    recordings_of,
+    task_title,
+)
 from dashboard.components import choices_of, draw_from, unfinished
 from dashboard.dash_blocks import Component, callback, html
 from dashboard.figures import (
     FAMILY_VIEWS,
     QUANTITY,
+    STEPS,
     Answers,
     Picture,
     across_figure,
@@ -39,6 +48,7 @@ from dashboard.pages.study.controls import (
     StudyView,
     named_apart,
     of_task,
+    one_control_away,
     pairs_of_task,
     task_shown,
 )
@@ -56,7 +66,7 @@ LARGE = 1000
 #: Whoever tries one control after the other is not to be held up.
 PAUSE_SECONDS = 1.0
 #: Those of a large study take megabytes each; one has a dozen views that are a control apart.
-MOST_PICTURES = 24
+MOST_PICTURES = 40
 #: Studies whose initial loss is remembered: a number each.
 MOST_LOSSES = 1000
 
@@ -89,7 +99,7 @@ _running: set[asyncio.Task[None]] = set()
 
 async def drawn(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     """Fetch what a view of a study is drawn from, and draw it."""
-    if view.picture in FAMILY_VIEWS:
+    if view.picture in (*FAMILY_VIEWS, STEPS):
         return await _series(study, view, picture)
     if view.view in ("best_of", "across"):
         return await _scored(study, view, picture)
@@ -147,6 +157,7 @@ async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
         if needs_learning(view.picture, picture)
         else {}
     )
+    recorded = await recordings_of(series) if view.picture == STEPS else {}
     caption, choices = _caption(found, view.picture), choices_of(every)
     if not any(line.points for line in series):
         words = _why_empty(found, view)
@@ -160,9 +171,11 @@ async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
         threshold=next((line.threshold for line in series if line.threshold is not None), None),
         initial=initial,
         moves=[move for one in scored.answers for move in one.moves] if scored else [],
+        recorded=recorded,
     )
     draw = partial(_drawn_or_said, view.picture, answers, picture)
-    return await _beside(draw, caption, found, view, picture, initial, choices=choices)
+    told = (found, view, picture, initial, [*recorded])
+    return await _beside(draw, caption, *told, choices=choices)
 
 
 def _drawn_or_said(view: str, answers: Answers, picture: Picture) -> go.Figure:
@@ -291,11 +304,12 @@ draw_from(ids.DRAWN, ids.GRAPH, ids.ZOOM)
     State(ids.ID, "data"),
     State(ids.MARK, "data"),
     State(ids.SCORED, "data"),
+    State(ids.CHOICES, "data"),
     running=[(Output(ids.FIGURE, "className"), "waiting", "")],
 )
 async def draw(*values: Any) -> tuple[Any, ...]:
     """Draw the study; a figure that did not change is not sent again."""
-    _version, *chosen, scheme, narrow, study_id, mark, scored = values
+    _version, *chosen, scheme, narrow, study_id, mark, scored, offered = values
     view = StudyView.of(chosen)
     study = await ask(calls.study(study_id))
     task, version = task_shown(view.task, study.tasks), progress.version(study)
@@ -309,11 +323,11 @@ async def draw(*values: Any) -> tuple[Any, ...]:
     found = await shown(view)
     to_score = [version, view.scored, view.reducer, task]
     scoring = no_update if scored == to_score else to_score
-    choices = found.choices if found.choices is not None else no_update
+    choices = no_update if found.choices in (None, offered) else found.choices
     rest = (found.caption, found.mark, scoring, choices)
     if found.mark == mark:
         return no_update, *rest
-    prefetch(study, version, view, shown)
+    prefetch(study, version, one_control_away(view, found.choices), shown)
     return found.figure, *rest
 
 
@@ -333,7 +347,7 @@ def picture_of(view: StudyView, title: str, scheme: str | None, narrow: bool | N
     )
 
 
-def prefetch(study: StudyRead, version: str, view: StudyView, draw: Draw) -> None:
+def prefetch(study: StudyRead, version: str, views: Iterable[StudyView], draw: Draw) -> None:
     """Begin to draw everything that is one control away from what is looked at.
 
     Making a picture from ten thousand trials takes a quarter of a second, which a person who
@@ -342,31 +356,20 @@ def prefetch(study: StudyRead, version: str, view: StudyView, draw: Draw) -> Non
     Args:
         study: Which; only a large one at rest is drawn before it is asked for.
         version: Of it.
-        view: What is looked at.
+        views: What may be asked for next.
         draw: Draws a view of it, and keeps it.
     """
     for task in _running:
         task.cancel()
     if study.total >= LARGE and not unfinished(study.progress):
-        task = asyncio.create_task(_draw_all(study.id, version, view, draw))
+        task = asyncio.create_task(_draw_all(study.id, version, views, draw))
         _running.add(task)
         task.add_done_callback(_running.discard)
 
 
-async def _draw_all(study_id: int, version: str, view: StudyView, draw: Draw) -> None:
+async def _draw_all(study_id: int, version: str, views: Iterable[StudyView], draw: Draw) -> None:
     await asyncio.sleep(PAUSE_SECONDS)
-    for other in one_control_away(view):
+    for other in views:
         with suppress(*Trouble):
             await draw(other)
             await scores_of(study_id, version, other.scored, other.reducer)
-
-
-def one_control_away(view: StudyView) -> Iterator[StudyView]:
-    """Yield the views that differ from one in one control, the likeliest first."""
-    yield replace(view, split="test" if view.split == "train" else "train")
-    yield replace(view, quantity="accuracy" if view.quantity == "loss" else "loss")
-    yield replace(view, reducer="best" if view.reducer == "final" else "final")
-    yield from (replace(view, scale=name) for name in ("log", "focus") if name != view.scale)
-    yield from (replace(view, band=name) for name in ("quantile", "std", "se") if name != view.band)
-    yield replace(view, view="method" if view.view == "curves" else "curves")
-    yield from (replace(view, view=name) for name in ("map", "best_of"))

@@ -5,8 +5,9 @@ import pytest
 from backend.schemas import CompareRead, CompareStudy, SeriesRead
 from dashboard.ids import Compare as ids
 from dashboard.pages import compare
+from tests.coroutines import run
 from tests.dashboard import answers
-from tests.dashboard.dispatch import trigger
+from tests.dashboard.dispatch import by_id, trigger
 
 CHOSEN = {
     ids.QUANTITY: "loss",
@@ -20,13 +21,13 @@ CHOSEN = {
 
 
 def compared(dash_app, studies):
-    answer = trigger(dash_app, f"{ids.GRAPH}.figure", (ids.STUDIES, "value", studies), **CHOSEN)
+    answer = trigger(dash_app, f"{ids.DRAWN}.data", (ids.STUDIES, "value", studies), **CHOSEN)
     return answer["response"]
 
 
 def test_the_curves_of_all_studies_are_in_one_picture(api, dash_app):
     answer = compared(dash_app, ["1", "2"])
-    means = [one for one in answer[ids.GRAPH]["figure"]["data"] if one.get("meta") == "mean"]
+    means = [one for one in answer[ids.DRAWN]["data"]["data"] if one.get("meta") == "mean"]
     assert len(means) == 4
     assert len({one["name"] for one in means}) == 4
     asked = next(call for call in api.sent if call.path == "/api/compare")
@@ -39,7 +40,7 @@ def test_the_curves_of_all_studies_are_in_one_picture(api, dash_app):
 
 def test_markup_in_a_study_s_name_is_shown_letter_by_letter(api, dash_app):
     api.studies[1] = api.studies[1].model_copy(update={"name": "Walk <b>one</b> & <i>two</i>"})
-    figure = compared(dash_app, ["1", "2"])[ids.GRAPH]["figure"]
+    figure = compared(dash_app, ["1", "2"])[ids.DRAWN]["data"]
     named = [one for one in figure["data"] if "Walk" in str(one)]
     assert named
     for one in named:
@@ -54,7 +55,7 @@ def test_markup_in_a_study_s_name_is_shown_letter_by_letter(api, dash_app):
 def test_without_studies_the_page_says_what_to_do(api, dash_app, studies):
     answer = compared(dash_app, studies)
     assert "Choose studies" in str(answer[ids.MESSAGE]["children"])
-    assert answer[ids.GRAPH]["style"] == {"display": "none"}
+    assert answer[ids.FIGURE]["style"] == {"display": "none"}
 
 
 def test_without_studies_the_latest_are_offered_and_one_alone_is_offered_company(api, dash_app):
@@ -75,7 +76,7 @@ def test_a_study_that_is_gone_is_said_in_the_api_s_words(api, dash_app):
 def test_more_curves_than_anybody_could_tell_apart_are_not_drawn(dash_app, api, monkeypatch):
     monkeypatch.setattr(compare, "MOST_CURVES", 3)
     answer = compared(dash_app, ["1", "2"])
-    assert answer[ids.GRAPH]["style"] == {"display": "none"}
+    assert answer[ids.FIGURE]["style"] == {"display": "none"}
     assert "4 curves are too many" in str(answer[ids.MESSAGE])
 
 
@@ -107,3 +108,11 @@ def test_studies_of_one_name_are_told_apart_by_number():
         series=[line(1, "eb, Digits"), line(2, "eb, Digits")],
     )  # fmt: skip
     assert [one.label for one in compare.renamed(found)[0]] == ["eb, Digits (1)", "eb, Digits (2)"]
+
+
+def test_the_zoom_is_in_the_address_and_comes_back_from_it(api):
+    page = run(compare.layout(studies="1,2", zoom="0.1,10"))
+    assert by_id(page, ids.ZOOM).data == "0.1,10"
+    assert "zoom" in [control.name for control in compare.CONTROLS]
+    # Looking closer asks the server for nothing.
+    assert "zoom" not in [control.name for control in compare.DRAWN_BY]

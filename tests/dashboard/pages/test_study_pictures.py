@@ -32,7 +32,7 @@ def test_a_picture_of_differences_has_the_caption_of_the_curves_it_compares(api)
 
 
 def test_what_can_be_chosen_are_the_settings_that_vary(api):
-    found = run(curves.draw("v", *CHOSEN, *FAMILY, "light", False, 1, None, None))[4]
+    found = run(curves.draw("v", *CHOSEN, *FAMILY, "light", False, 1, None, None, None))[4]
     assert [one["value"] for one in found["panel"]] == ["auto", "none", "method"]
     (methods,) = found["only"]
     assert [one["value"] for one in methods["items"]] == ["method:eb", "method:ib"]

@@ -8,7 +8,7 @@ import pytest
 
 from ib_core.errors import CorruptData, InvalidSpec
 from ib_core.reproduction.bundle import Bundle, decode, encode, find_bundle, locked
-from ib_core.sweep import specs_of
+from ib_core.sweep import PRESETS, specs_of
 from ib_core.sweep.runner import run_all
 from tests.ib_core.reproduction.toy_study import STUDY
 
@@ -51,6 +51,31 @@ def test_restarts_survive_the_way_through_a_line_and_are_found_in_older_ones():
         del content["restarts"], content["at_zero"]  # as it was written before
         older = decode(json.dumps(content))
         assert (older.restarts, older.at_zero) == end
+
+
+def test_the_first_seed_s_recording_survives_the_way_through_a_line_and_no_other_is_kept():
+    body = {"task": "bundled/iris", "methods": ["eb"], "learning_rates": [0.1], "seeds": [1, 2]}
+    wish = {"epochs": 1, "batch_size": 20, "record": ["norms", "sharpness"]}
+    first, second = run_all(specs_of(body | wish)[0].expand(), lanes=1)
+    read = decode(encode(first)).recording
+    assert read.layers == first.recording.layers
+    assert read.steps.tolist() == first.recording.steps.tolist()
+    assert read.sharp == pytest.approx(first.recording.sharp, rel=1e-6)
+    assert second.recording is not None
+    assert decode(encode(second)).recording is None
+    damaged = json.loads(encode(first)) | {"recording": "no base64"}
+    with pytest.raises(CorruptData):
+        decode(json.dumps(damaged))
+
+
+def test_the_shipped_studies_that_open_with_their_steps_have_recorded_them():
+    bundle = find_bundle("studies")
+    shown = [name for name, preset in PRESETS.items() if preset.picture == "steps"]
+    assert len(shown) == 2
+    for study in (one for one in bundle.studies() if one.name in shown):
+        firsts = [one for one in bundle.results_of(study) if one.spec.seed == 1]
+        assert firsts
+        assert all(one.recording.holds(["norms", "sharpness"]) for one in firsts)
 
 
 def test_what_was_appended_is_there_without_packing(tmp_path, results):

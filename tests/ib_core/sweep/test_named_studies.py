@@ -8,7 +8,7 @@ from ib_core.sweep.named_studies import STUDIES
 from ib_core.tasks import find_task
 
 #: Views of a study's page.
-PICTURES = {"curves", "map", "against", "learning", "best_of", "across"}
+PICTURES = {"curves", "map", "against", "steps", "best_of", "across"}
 BUNDLED = {"digits", "iris", "wine", "breast_cancer", "python_zen", "procedural_music"}
 
 
