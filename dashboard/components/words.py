@@ -283,7 +283,7 @@ def outcome_pairs(trial: TrialRead) -> list[tuple[str, Any]]:
     where = " ".join(filter(None, [trial.diverged_where, trial.diverged_layer]))
     diverged = None
     if trial.diverged_at_step is not None:
-        diverged = f"at step {trial.diverged_at_step}" + (f" ({where})" if where else "")
+        diverged = f"seen at step {trial.diverged_at_step}" + (f" ({where})" if where else "")
     return [
         ("State", str(trial.state)),
         ("Initial loss", _known(trial.initial_loss)),

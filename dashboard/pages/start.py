@@ -322,9 +322,11 @@ def _verdicts(paper: PaperRead) -> str:
         for verdict, (one, more) in VERDICTS.items()
         if paper.counts.get(verdict)
     ]
+    all_of_them = counted(sum(paper.counts.values()), "experiment")
+    verb = "is" if same == 1 else "are"
     return (
-        f"Run as the authors ran them, {same} of {counted(sum(paper.counts.values()), 'experiment')} "
-        f"{'is' if same == 1 else 'are'} reproduced. As the text describes them, {', '.join(told)}."
+        f"Run as the authors ran them, {same} of {all_of_them} {verb} reproduced. "
+        f"As the text describes them, {', '.join(told)}."
     )
 
 
