@@ -204,6 +204,8 @@ def may_change(visitor: MeRead, study: StudyRead) -> bool:
 
 #: The catalogue of tasks and methods hardly ever changes, and is asked for once a minute at most.
 FRESH_SECONDS = 60.0
+#: More tasks than this a title counts.
+MOST_NAMED = 3
 CATALOG: Cache[CatalogRead] = Cache(4, owner=asked_client)
 
 
@@ -216,9 +218,16 @@ async def get_catalog(*, fresh: bool = False) -> CatalogRead:
 
 
 async def task_title(names: list[str]) -> str:
-    """Return what a figure about these tasks is called."""
+    """Return what a figure about these tasks is called: all of them, or how many."""
+    if len(names) > MOST_NAMED:
+        return f"{len(names)} tasks"
     tasks = {task.name: task for task in (await get_catalog()).tasks} if names else {}
-    return " and ".join(tasks[name].title if name in tasks else name for name in names[:3])
+    titles = [tasks[name].title if name in tasks else name for name in names]
+    common = {title.partition(", ")[2] for title in titles}
+    if len(titles) < 2 or len(common) > 1:
+        return " and ".join(titles)
+    heads = [title.partition(", ")[0] for title in titles]
+    return ", ".join(filter(None, (f"{', '.join(heads[:-1])} and {heads[-1]}", *common)))
 
 
 def find_task(catalog: CatalogRead, name: str | None) -> TaskRead | None:

@@ -256,6 +256,7 @@ class Trial:
     REPLAY_TICK = "trial-replay-tick"
     LAYERS = "trial-layers"
     BESIDE = "trial-beside"
+    WAY_VIEW = "trial-way-view"
     WAY = "trial-way"
     WAY_DRAWN = "trial-way-drawn"
     WAY_GRAPH = "trial-way-graph"

@@ -356,6 +356,12 @@ def rough(seconds: float) -> str:
     return duration(600 * round(seconds / 600))
 
 
+def about(seconds: float) -> str:
+    """Return an estimated length of time as it stands in a sentence."""
+    takes = rough(seconds)
+    return takes if takes.startswith("a ") else f"about {takes}"
+
+
 def size(count_of_bytes: float | None) -> str:
     """Return an amount of memory."""
     if count_of_bytes is None:

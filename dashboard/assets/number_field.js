@@ -84,7 +84,7 @@
 
   /* Props: `text` as typed; `value`, the last number that was right, if the field is given one;
      `kind`, what is taken (none: a list, which the server reads); `error` and `understood`, what
-     the server says; `answers`, for a list, the text it says so about: not of what is there now. */
+     the server says; `answers`, the text it says so about: not of what is there now. */
   function NumberField(props) {
     const React = window.React;
     const { id, kind, setProps } = props;
@@ -130,7 +130,7 @@
         typed(now);
       }
     };
-    const current = kind || props.answers === text;
+    const current = props.answers === text;
     const wrong = found.wrong || (current && props.error);
     const number = kind ? written(found.value) : current && props.understood;
     const note = wrong || (number && number !== text.trim() ? "= " + number : "");

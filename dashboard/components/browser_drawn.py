@@ -53,7 +53,7 @@ def number_field(
     Args:
         id: Its `text` is what was typed, right or wrong.
         kind: Which numbers it takes; None: a list, which the server reads and answers with
-            `error` or `understood`; `answers` is the text that is about.
+            `error` or `understood`. `answers` is the text that any `error` is about.
         text: What it shows at first.
         label: Above it; without one, a label elsewhere must name it.
         value: If given, its `value` is the last number that was right.
@@ -165,6 +165,7 @@ class NumberSlider:
             "number-slider",
             *(["number-slider-marked"] if marked else []),
             *(["number-slider-signed"] if signed else []),
+            *(["number-slider-log"] if self.log else []),
         ]
 
     def _slider(self, value: float) -> Component:

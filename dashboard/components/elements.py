@@ -167,7 +167,7 @@ def empty_state(title: str, message: str, *actions: Component) -> Component:
     return dmc.Center(
         dmc.Stack(
             [
-                dmc.Title(title, order=2),
+                dmc.Title(title, order=2, ta="center"),
                 dmc.Text(with_code(message), c="dimmed", maw=520, ta="center"),
                 dmc.Group(list(actions), justify="center"),
             ],

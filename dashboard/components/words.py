@@ -13,7 +13,7 @@ from backend.schemas import AcrossRead, ScorecardRow, StudyRead, TaskAnswerRead,
 from dashboard.components.elements import STATE_COLOUR, local_time, method_swatch
 from dashboard.dash_blocks import Component, browser_callback, dcc, html
 from dashboard.figures import best_rate_moves, rank_words, series_name
-from dashboard.theme import NONE, count, counted, duration, method_style, number, rough
+from dashboard.theme import NONE, about, count, counted, duration, method_style, number
 
 #: In the order of the bar, from done to to do.
 STATES = ("completed", "diverged", "failed", "cancelled", "running", "queued")
@@ -77,7 +77,7 @@ def progress_panel(
     messages: Sequence[str] = (),
 ) -> Component:
     """Return bar, words, the time that is left and what is in the way."""
-    left = [html.Span(f"about {rough(eta)} left")] if eta is not None else []
+    left = [html.Span(f"{about(eta)} left")] if eta is not None else []
     return html.Div(
         [
             progress_bar(progress, total),
@@ -283,7 +283,7 @@ def outcome_pairs(trial: TrialRead) -> list[tuple[str, Any]]:
     where = " ".join(filter(None, [trial.diverged_where, trial.diverged_layer]))
     diverged = None
     if trial.diverged_at_step is not None:
-        diverged = f"at step {trial.diverged_at_step}" + (f" ({where})" if where else "")
+        diverged = f"seen at step {trial.diverged_at_step}" + (f" ({where})" if where else "")
     return [
         ("State", str(trial.state)),
         ("Initial loss", _known(trial.initial_loss)),

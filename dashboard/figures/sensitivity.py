@@ -265,7 +265,8 @@ def _title(series: Sequence[SeriesRead], picture: Picture) -> str:
 
 
 def _spread(series: Sequence[SeriesRead], picture: Picture) -> str:
-    return f"mean {BAND_WORDS[picture.band]} of {seeds_words(series)}"
+    seeds = seeds_words(series)
+    return seeds if seeds == "1 seed" else f"mean {BAND_WORDS[picture.band]} of {seeds}"
 
 
 def _spoken(series: Sequence[SeriesRead], picture: Picture) -> str:

@@ -197,6 +197,7 @@ def _controls(values: dict[str, Any], studies: list[StudyRead]) -> list[Componen
 @callback(
     Output(ids.DRAWN, "data"),
     Output(ids.FIGURE, "style"),
+    Output(ids.FOR_PAPER, "style"),
     Output(ids.MESSAGE, "children"),
     Output(ids.ANSWER, "children"),
     Output(ids.LANES, "data"),
@@ -249,11 +250,11 @@ async def draw(*values: Any) -> tuple[Any, ...]:
     below = [_links(found), *others]
     choices = choices_of(every)
     if len(rows) > MOST_ROWS:
-        return figure, {}, below, words, NOTHING, None, None, choices
+        return figure, {}, None, below, words, NOTHING, None, None, choices
     on_rates = view == "curves" and (figure.layout.meta or {}).get("rates") is not False
     lanes = strip_lanes(rows, ids.GRAPH) if on_rates else NOTHING
     table = scorecard_table(rows)
-    return figure, {}, below, words, lanes or NOTHING, advice(rows), table, choices
+    return figure, {}, None, below, words, lanes or NOTHING, advice(rows), table, choices
 
 
 NOTHING = html.Span(className="nothing")
@@ -261,7 +262,8 @@ NOTHING = html.Span(className="nothing")
 
 def _nothing_drawn(message: Component, words: Sequence[Component] | None = None) -> tuple[Any, ...]:
     """Return what stands there without a picture."""
-    return no_update, {"display": "none"}, message, words, NOTHING, None, None, no_update
+    hidden = {"display": "none"}
+    return no_update, hidden, hidden, message, words, NOTHING, None, None, no_update
 
 
 def _figure_of(

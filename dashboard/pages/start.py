@@ -9,7 +9,7 @@ import dash_mantine_components as dmc
 from dash import Input, Output, State, no_update
 
 from backend.client import calls
-from backend.schemas import RaceRead, StudyRead, SweepRead
+from backend.schemas import PaperRead, RaceRead, StudyRead, SweepRead
 from dashboard.api_client import Trouble, ask, get_visitor, may_write
 from dashboard.components import (
     Control,
@@ -31,7 +31,7 @@ from dashboard.figures import curve_chart, race_picture
 from dashboard.ids import Bundle
 from dashboard.ids import Start as ids
 from dashboard.router import Page
-from dashboard.theme import counted, rough
+from dashboard.theme import about, counted
 from ib_core.written import NumberKind, Unreadable, read_number
 
 LIVE_MS = 1000
@@ -42,6 +42,13 @@ MOST_LATEST = 4
 SETTLED, UNKNOWN = "settled", "unknown"
 #: Where the slider stands at first: everything learns, and the next notch up breaks one.
 FIRST_RATE = 0.5
+#: What one experiment, and what several do, by verdict.
+VERDICTS = {
+    "reproduced": ("is", "are"),
+    "differs": ("differs", "differ"),
+    "cannot tell": ("stays open", "stay open"),
+    "not tested": ("was not run", "were not run"),
+}
 CONTROLS = (Control("lr", ids.RATE, FIRST_RATE, "number", property="data"),)
 
 keep_in_url("^/$", CONTROLS)
@@ -179,7 +186,9 @@ def _cards() -> list[Component]:
             title="The paper, reproduced",
         ),
         card(
-            html.P("One number, one valley: see why the slope where one arrives never overshoots."),
+            html.P(
+                "One number, one valley: explicit steps jump over its bottom, implicit ones never do. See why."
+            ),
             html.Div(button_link("Open the toy", "/toy", primary=False), className="card-foot"),
             title="Play with the toy",
         ),
@@ -251,8 +260,8 @@ def _how_far(study: StudyRead, sweep: SweepRead | None) -> str:
     if not unfinished(study.progress):
         return f"{runs}, {broken} of them broke."
     left = sweep.eta_seconds if sweep else None
-    soon = "" if left is None else f" About {rough(left)} left."
-    return f"{ended(study.progress)} of {runs} done.{soon}"
+    soon = "" if left is None else f", {about(left)} left"
+    return f"{ended(study.progress)} of {runs} done{soon}."
 
 
 def _no_study(*, writer: bool) -> Component:
@@ -297,9 +306,7 @@ async def judge(_loaded: Any, _looks: int | None, judged: str | None) -> tuple[A
         return no_update, no_update, no_update
     if bundle.state == "loaded":
         paper = await ask(calls.paper())
-        said = [*paper.headline[:1], _verdicts(paper.counts)]
-        verdicts = [*map(html.P, said), link("See each of them", "/paper")]
-        return verdicts, mark, True
+        return [html.P(_verdicts(paper)), link("See each of them", "/paper")], mark, True
     offer = [
         html.P("Its experiments, trained again and judged, come with Etascope."),
         bundle_offer(bundle) if may_write(visitor) else None,
@@ -307,19 +314,20 @@ async def judge(_loaded: Any, _looks: int | None, judged: str | None) -> tuple[A
     return offer, mark, False
 
 
-def _verdicts(counts: dict[str, int]) -> str:
-    """Return the verdicts in one line."""
-    told = [f"{count} {_as_verb(verdict, count)}" for verdict, count in counts.items() if count]
-    return f"As the text describes it, of {sum(counts.values())} experiments {', '.join(told)}."
-
-
-def _as_verb(verdict: str, count: int) -> str:
-    """Return a verdict as so many experiments have it."""
-    if verdict == "differs":
-        return "differs" if count == 1 else "differ"
-    if verdict == "cannot tell":
-        return "cannot be told"
-    return f"{'is' if count == 1 else 'are'} {verdict}"
+def _verdicts(paper: PaperRead) -> str:
+    """Return the verdicts in a line or two; the card of a start page holds no more."""
+    same = paper.authors_counts.get("reproduced", 0)
+    told = [
+        f"{paper.counts[verdict]} {one if paper.counts[verdict] == 1 else more}"
+        for verdict, (one, more) in VERDICTS.items()
+        if paper.counts.get(verdict)
+    ]
+    all_of_them = counted(sum(paper.counts.values()), "experiment")
+    verb = "is" if same == 1 else "are"
+    return (
+        f"Run as the authors ran them, {same} of {all_of_them} {verb} reproduced. "
+        f"As the text describes them, {', '.join(told)}."
+    )
 
 
 PAGE = Page("/", "Start", layout, navigation="Start", parent=None)

@@ -116,8 +116,17 @@ def _why(trial: TrialRead, values: dict[str, Any], *, may: bool) -> Component:
         html.Div(
             [
                 button,
-                segmented("Layers", ids.LAYERS, NORMS, values["layers"]),
-                segmented("Beside", ids.BESIDE, ((ALONE, "Nothing"),), values["beside"] or ALONE),
+                html.Div(
+                    [
+                        segmented("Layers", ids.LAYERS, NORMS, values["layers"]),
+                        segmented(
+                            "Beside", ids.BESIDE, ((ALONE, "Nothing"),), values["beside"] or ALONE
+                        ),
+                    ],
+                    id=ids.WAY_VIEW,
+                    className="row",
+                    style=HIDDEN,
+                ),
             ],
             className="row way-controls",
         ),
@@ -203,6 +212,7 @@ async def draw(_ticks: Any, scale: str, scheme: str | None, trial_id: int) -> tu
     Output(ids.STORY, "children"),
     Output(ids.WAY_DRAWN, "data"),
     Output(ids.WAY, "style"),
+    Output(ids.WAY_VIEW, "style"),
     Output(ids.OTHER_DRAWN, "data"),
     Output(ids.OTHER, "style"),
     Output(ids.BESIDE, "data"),
@@ -257,6 +267,7 @@ async def explained(
         [*_story(trial, own, told), *(_beside_story(*one) for one in shown[1:])],
         drawn[0],
         {} if own.steps else HIDDEN,
+        {} if own.steps else HIDDEN,  # they turn nothing else
         other_drawn,
         {} if len(drawn) > 1 else HIDDEN,
         choices,

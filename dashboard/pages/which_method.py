@@ -206,9 +206,12 @@ def _row(name: str, found: ScorecardRead, ranks: Mapping[Any, RanksRead]) -> Com
         f"{counted(method.copies, 'number')} a weight" if method.copies else NONE,
         html.Span(with_code(method.further)),
     ]
-    labels = ("", *HEADINGS[1:])
+    labels = (None, *HEADINGS[1:])  # the name tells what it is
     return html.Tr(
-        [html.Td(cell, **{"data-label": label}) for cell, label in zip(cells, labels, strict=True)]
+        [
+            html.Td(cell, **({"data-label": label} if label else {}))
+            for cell, label in zip(cells, labels, strict=True)
+        ]
     )
 
 

@@ -4,7 +4,7 @@ All are put together from the same numbers and strips that tables and pictures s
 cannot say anything else; a rate that is recommended is one that was trained.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from statistics import median
 from typing import Protocol
 
@@ -55,6 +55,7 @@ def answer(
     lead: str = "ib",
     baseline: str = "eb",
     names: Mapping[str, str] | None = None,
+    among: Collection[str] | None = None,
 ) -> str:
     """Return what a task says, in a few sentences.
 
@@ -66,6 +67,7 @@ def answer(
         lead: Label of the series the question is about.
         baseline: Label of what it is compared with.
         names: What to call the series; by default their labels in capitals.
+        among: Labels of those that may beat the lead, as they share its settings; None: all.
     """
     if not score.rows:
         return "Nothing has been trained yet."
@@ -74,7 +76,8 @@ def answer(
         next(iter(score.rows))
     ]
     said = _Said(score, called)
-    sentences = said.beaten(present) if len(score.rows) > 1 else []
+    rivals = score.rows if among is None else among
+    sentences = said.beaten(present, rivals) if len(score.rows) > 1 else []
     sentences.append(said.holding(present))
     sentences.append(said.starting(present))
     return " ".join(sentences)
@@ -86,7 +89,7 @@ class _Said:
     def __init__(self, score: TaskScore, called: Mapping[str, str]) -> None:
         self.score, self.called = score, called
 
-    def beaten(self, present: list[str]) -> list[str]:
+    def beaten(self, present: list[str], rivals: Collection[str]) -> list[str]:
         """What another series does better than the lead, beyond doubt.
 
         How far the one holds that the lead is compared with is said afterwards anyway.
@@ -95,13 +98,13 @@ class _Said:
         own = self.score.rows[lead]
         others = [label for label in self.score.rows if label != lead]
         price = own["price"]
-        if price.low is not None and price.low > 0:
-            rival = min(others, key=lambda label: _or_infinite(self.score.rows[label]["best_mean"]))
+        rival = min(others, key=lambda label: _or_infinite(self.score.rows[label]["best_mean"]))
+        if price.low is not None and price.low > 0 and rival in rivals:
             found.append(
                 f"At its best {self.called[rival]} does better than {self.called[lead]}, whose "
                 f"lowest loss is {_percent(price)} higher."
             )
-        strangers = [label for label in others if label not in present]
+        strangers = [label for label in others if label in rivals and label not in present]
         farther = [one for one in strangers if _beyond(self.score.rows[one]["edge"], own["edge"])]
         if farther:
             rival = max(farther, key=lambda label: _reach(self.score.rows[label]["edge"]))

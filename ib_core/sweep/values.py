@@ -12,6 +12,7 @@ from typing import Any
 
 from ib_core.errors import InvalidSpec
 from ib_core.written import (
+    LONGEST,
     NumberKind,
     Unreadable,
     check_number,
@@ -22,6 +23,7 @@ from ib_core.written import (
     read_seeds,
     refuse_fraction,
     shown,
+    words_in,
 )
 
 RATE = NumberKind("A learning rate", 1e-12, 1e12)
@@ -95,7 +97,11 @@ def read_values(
 
 def _typed_values(text: str, kind: NumberKind | None) -> str | list[str]:
     refuse_fraction(text, kind)
-    words = re.split(r"\s*[,;]\s*", text)
+    words = re.split(r"\s*[,;]\s*", text.strip())
+    if kind and len(text) <= LONGEST and any(re.search(r"\s", word) for word in words):
+        # Not taken for two: `1 000` may be a thousand.
+        several = ", ".join(words_in(text))
+        raise Unreadable(f"Write {several}, with commas, for several values; got {text.strip()}.")
     return [word for word in words if word.strip()] if len(words) > 1 else text
 
 

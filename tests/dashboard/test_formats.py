@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.theme import count, counted, duration, number, percent, rough, signed, size
+from dashboard.theme import about, count, counted, duration, number, percent, rough, signed, size
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,10 @@ def test_durations_have_their_two_largest_units(seconds, words):
 )
 def test_an_estimate_is_told_as_roughly_as_it_is_known(seconds, words):
     assert rough(seconds) == words
+
+
+def test_an_estimate_stands_in_a_sentence():
+    assert (about(3.0), about(23.0)) == ("a few seconds", "about 25 s")
 
 
 def test_a_difference_that_is_higher_bears_a_plus():

@@ -87,6 +87,8 @@ def test_from_the_first_link_to_a_shared_study_and_out_again(browser, team):
 
         page.goto(f"{team.url}/admin")
         expect(page.get_by_text("that is you")).to_be_visible()
+        links = "links => links.map(one => one.offsetHeight)"
+        assert max(page.eval_on_selector_all(".navigation-link", links)) < 48  # a line each
         etascope(team, "user", "create", "bob", "--generate")
         expect(page.get_by_role("textbox", name="Role of bob")).to_be_visible()  # without a reload
         password = etascope(team, "user", "password", "bob", "--generate").split()[-1]

@@ -83,16 +83,15 @@ def in_words(task: ScoredTask) -> str:
 
 
 def _answer(task: ScoredTask, members: Sequence[str]) -> str:
-    """The answer about series that share their settings; others are named in full."""
+    """The answer about series that share their settings: these alone are compared."""
     keys = task.keys
     own = [keys[name] for name in members]
-    every = list(keys)
-    called = dict(zip(every, map(spoken, labels(list(keys.values()))), strict=True))
-    called |= dict(zip(members, map(spoken, labels(own)), strict=True))
+    called = dict(zip(members, map(spoken, labels(own)), strict=True))
     methods = {keys[name].method: name for name in reversed(members)}
     others = [name for name in members if keys[name].method != BASELINE]
     lead = methods.get(LEAD) or (others[0] if others else "")
-    return answer(task.score, lead=lead, baseline=methods.get(BASELINE, ""), names=called)
+    baseline = methods.get(BASELINE, "")
+    return answer(task.score, lead=lead, baseline=baseline, names=called, among=members)
 
 
 def spoken(label: str) -> str:

@@ -202,6 +202,11 @@ def _scorecard() -> Section:
                 "are behind it. Point at a name for its definition, at a value for what to bear in "
                 "mind. An arrow says whether higher or lower is better."
             ),
+            prose(
+                "In the definitions l0 is the loss before training and lc the capped loss: the "
+                "loss, but never more than l0, so that an explosion costs what learning nothing "
+                "costs."
+            ),
             link("Every number, with a picture", "/guide/numbers"),
             terms(Term(kind.name, kind.title, kind.definition) for kind in NUMBERS),
         ),

@@ -113,7 +113,7 @@ def _side(study: StudyRead | None, name: str) -> Component:
             label="Name of the study",
             id=ids.NAME,
             value=name,
-            placeholder="made from task and methods",
+            placeholder="made from what is chosen",
             debounce=True,
             mb=12,
         )

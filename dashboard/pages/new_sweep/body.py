@@ -143,6 +143,8 @@ RATES = ("rate_from", "rate_to", "rate_count", "rate_within", "rate_most", "rate
 #: What each way to give rates in fields of their own has besides from and to.
 PARTS = {"grid": ("count",), "edge": ("within", "most")}
 DECIDED_BY_PRESET = ("task", "methods", "other_methods", *RATES)
+#: More values than this are not all repeated.
+MOST_SPOKEN = 8
 #: Before the name of a task's own option.
 OWN = "vary."
 
@@ -325,7 +327,7 @@ def own_answers(
     found = {name: {"answers": typed} for name, typed in own_texts(text).items()}
     for name, values in (read or {}).items():
         if name in found:
-            found[name]["understood"] = ", ".join(map(_typed, values))
+            found[name]["understood"] = _spoken([_typed(value) for value in values])
     if wrong is not None:
         found.setdefault(wrong[0], {})["error"] = wrong[1]
     return found
@@ -336,11 +338,23 @@ def understood(body: Mapping[str, Any]) -> dict[str, str]:
     said = {**body, **{f"options.{name}": one for name, one in body.get("options", {}).items()}}
     paths = {name: PATHS.get(name, name) for name in UNDERSTOOD}
     found = {
-        name: typed_form(path, said.get(path)).replace(",", ", ") for name, path in paths.items()
+        name: _spoken(typed_form(path, said.get(path)).split(",")) for name, path in paths.items()
     }
-    seeds = body.get("seeds")
-    count = isinstance(seeds, int) and seeds > 1
-    return found | {"seeds": f"seeds 1 to {seeds}" if count else "seed 1" if seeds == 1 else ""}
+    return found | {"seeds": _seeds(body.get("seeds"))}
+
+
+def _seeds(seeds: int | Sequence[int] | None) -> str:
+    if isinstance(seeds, int):
+        return f"seeds 1 to {seeds}" if seeds > 1 else "seed 1"
+    return _spoken([str(seed) for seed in seeds], "seed") if seeds else ""
+
+
+def _spoken(texts: Sequence[str], noun: str = "value") -> str:
+    """Return one value as it stands, and how many there are of several: `1,5` may be a slip."""
+    if len(texts) == 1:
+        return f"{noun} {texts[0]}" if noun == "seed" else texts[0]
+    named = texts if len(texts) <= MOST_SPOKEN else (*texts[:3], "…", texts[-1])
+    return f"{len(texts)} {noun}s: {', '.join(named[:-1])} and {named[-1]}"
 
 
 def form_from_spec(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from dashboard.ids import NewSweep as ids
 from dashboard.pages.new_sweep import form as fields
 from dashboard.pages.new_sweep.body import (
     FIELDS,
-    LISTS,
     OWN,
     PARTS,
     TYPED,
@@ -33,7 +32,7 @@ from dashboard.pages.new_sweep.body import (
     shown_at,
     understood,
 )
-from dashboard.theme import METHOD_STYLE, count, duration, size
+from dashboard.theme import METHOD_STYLE, about, count, size
 from ib_core.written import written
 
 HIDDEN = {"display": "none"}
@@ -71,7 +70,7 @@ browser_callback(
     Output(ids.ANSWERED, "data"),
     Output(ids.ERROR, "children"),
     *[Output(FIELDS[name], "error") for name in WITH_ERRORS],
-    *[Output(FIELDS[name], "answers") for name in LISTS],
+    *[Output(FIELDS[name], "answers") for name in TYPED],
     *[Output(FIELDS[name], "understood") for name in UNDERSTOOD],
     Input(ids.ASKED, "data"),
     State(shared.NARROW, "data"),
@@ -118,9 +117,9 @@ async def _own_options(form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answers(filled: list[Any]) -> list[str]:
-    """Return the texts of the lists that were read: what is said is true of no other."""
+    """Return the texts that were read: what is said is true of no other."""
     form = dict(zip(FIELDS, filled, strict=True))
-    return [form[name] or "" for name in LISTS]
+    return [form[name] or "" for name in TYPED]
 
 
 def _alert(words: str) -> Component:
@@ -133,8 +132,8 @@ def _facts(found: DryRunRead) -> Component:
         ("Trials", f"{most}{count(found.trials)}"),
         ("Already known", count(found.reused)),
         ("To train", f"{most}{count(found.trials - found.reused)}"),
-        ("Shards", count(found.shards)),
-        ("Time of one worker", f"about {duration(found.cost_seconds)}" if found.shards else "none"),
+        ("Shards, a worker each", count(found.shards)),
+        ("Time of one worker", about(found.cost_seconds) if found.shards else "none"),
         ("Memory at most", size(found.memory_bytes) if found.memory_bytes else None),
         ("Sweeps", count(found.sweeps) if found.sweeps > 1 else None),
     ]

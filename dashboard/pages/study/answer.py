@@ -49,7 +49,7 @@ from dashboard.components import (
 from dashboard.dash_blocks import Component, callback, dcc, html, say
 from dashboard.ids import Study as ids
 from dashboard.pages.study.controls import ANY, of_task, task_shown
-from dashboard.theme import counted, number, rough
+from dashboard.theme import about, counted, number
 
 #: Those of a large study take a megabyte each.
 MOST_SCORES = 24
@@ -220,9 +220,7 @@ def _why_not(gap: dict[str, Any], forecast: DryRunRead | str | None) -> str:
 def _cost(forecast: DryRunRead | str | None) -> str:
     if not isinstance(forecast, DryRunRead):
         return ""
-    takes = rough(forecast.cost_seconds)
-    about = takes if takes.startswith("a ") else f"about {takes}"
-    seconds = f", {about}" if forecast.shards else ", all known already"
+    seconds = f", {about(forecast.cost_seconds)}" if forecast.shards else ", all known already"
     return f"{counted(forecast.trials, 'trial')}{seconds}"
 
 

@@ -200,7 +200,10 @@ def _say(name: str, value: Any) -> str:
     if value in (None, [], ()):
         return ""
     say = SAID.get(name)
-    return say(value) if say else f"{name.replace('_', ' ')} {value}"
+    if say:
+        return say(value)
+    told = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+    return f"{name.replace('_', ' ')} {told}"
 
 
 def _methods(names: Sequence[str]) -> str:

@@ -37,3 +37,8 @@ def test_slider_and_field_have_one_name_and_the_same_ends() -> None:
     assert (field.kind["low"], field.kind["high"], field.value) == (0.01, 100, 2.0)
     assert field.text == "2"
     assert [mark["label"] for mark in slider.marks] == ["0.01", "1", "100"]
+
+
+def test_marks_of_a_logarithmic_slider_are_not_said_to_be_passed() -> None:
+    assert "number-slider-log" in RATE.draw(2.0).className.split()
+    assert "number-slider-log" not in COUNT.draw(2.0).className.split()

@@ -122,6 +122,15 @@ def test_title_and_axis_say_what_is_averaged_after_how_long(figure):
     assert figure.layout.yaxis.title.text == "training loss after 5 epochs"
 
 
+def test_of_one_seed_there_is_no_spread_to_speak_of(lines):
+    single = [
+        line.model_copy(update={"points": [p.model_copy(update={"n": 1}) for p in line.points]})
+        for line in lines
+    ]
+    title = sensitivity_figure(single, Picture(title="Digits")).layout.title.text
+    assert title == "<b>Digits</b> · 1 seed"
+
+
 def test_methods_keep_their_colours(figure):
     colours = {trace.name: trace.line.color for trace in traces(figure, "mean")}
     assert colours["Explicit (EB)"] == METHOD_COLOUR["eb"]

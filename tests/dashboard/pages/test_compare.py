@@ -56,6 +56,8 @@ def test_without_studies_the_page_says_what_to_do(api, dash_app, studies):
     answer = compared(dash_app, studies)
     assert "Choose studies" in str(answer[ids.MESSAGE]["children"])
     assert answer[ids.FIGURE]["style"] == {"display": "none"}
+    assert answer[ids.FOR_PAPER]["style"] == {"display": "none"}
+    assert compared(dash_app, ["1", "2"])[ids.FOR_PAPER]["style"] is None
 
 
 def test_without_studies_the_latest_are_offered_and_one_alone_is_offered_company(api, dash_app):

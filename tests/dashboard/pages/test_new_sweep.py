@@ -10,7 +10,7 @@ from dashboard.pages.new_sweep.body import (
     FIELDS,
     KINDS,
     LABELS,
-    LISTS,
+    TYPED,
     UNDERSTOOD,
     WITH_ERRORS,
     Refused,
@@ -199,13 +199,40 @@ def test_a_grid_that_falls_is_wrong_at_its_end(api):
     assert ready is False
 
 
-def test_what_is_said_of_a_list_names_the_text_it_is_about(api):
+def test_what_is_said_of_a_field_names_the_text_it_is_about(api):
     for seeds in ("5", "1, x"):
-        filled = [(GRID | {"seeds": seeds, "clip": ".5"})[name] for name in FIELDS]
-        told = run(forecast.forecast(filled, False))[-len(LISTS + UNDERSTOOD) :]
-        answer = dict(zip(LISTS, told, strict=False))
-        held = {name: GRID[name] or "" for name in LISTS}
-        assert answer == held | {"seeds": seeds, "clip": ".5"}
+        change = {"seeds": seeds, "clip": ".5", "rate_from": "1e-4"}
+        filled = [(GRID | change)[name] for name in FIELDS]
+        told = run(forecast.forecast(filled, False))[-len(TYPED + UNDERSTOOD) :]
+        answer = dict(zip(TYPED, told, strict=False))
+        held = {name: GRID[name] or "" for name in TYPED}
+        assert answer == held | change
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("clip", "1,5", "2 values: 1 and 5"),
+        ("epochs", "2,5", "2 values: 2 and 5"),
+        ("epochs", "1_000", "1000"),
+        ("seeds", "2,5", "2 seeds: 2 and 5"),
+        ("seeds", "7,", "seed 7"),
+        ("seeds", "1,2,3,4,5,6,7,8,9", "9 seeds: 1, 2, 3, … and 9"),
+    ],
+)
+def test_a_comma_that_makes_two_numbers_of_one_is_said_aloud(api, name, text, said):
+    *_, errors, read = forecasted(api, **{name: text})
+    assert not any(errors.values())
+    assert read[name] == said
+
+
+def test_blanks_between_numbers_ask_for_commas_where_a_list_may_stand(api):
+    *_, errors, _ = forecasted(api, epochs="16 64")
+    assert errors["epochs"] == "Write 16, 64, with commas, for several values; got 16 64."
+
+
+def test_a_name_of_several_words_stays_one_value(api):
+    assert body_from(GRID | {"activation": ["leaky relu"]})["activation"] == "leaky relu"
 
 
 def test_an_error_is_never_shown_at_a_field_that_is_hidden():
@@ -268,7 +295,7 @@ def test_the_forecast_says_what_it_would_cost(api):
     assert ready is True
     assert not any(errors.values())
     assert "0.01, 0.03" in text_of(rates)
-    assert (read["seeds"], read["clip"]) == ("seeds 1 to 5", "none, 0.1")
+    assert (read["seeds"], read["clip"]) == ("seeds 1 to 5", "2 values: none and 0.1")
 
 
 def test_the_api_s_error_stands_at_its_field_and_nothing_can_be_submitted(api):
@@ -294,7 +321,7 @@ def test_a_field_takes_several_values_and_says_what_it_understood(api):
     body = api.sent[-1].json
     assert (body["options"], body["warmup"]) == ({"width": [16, 64]}, [0, 10])
     assert body["activation"] == ["relu", "arctan"]
-    assert (read["width"], read["warmup"]) == ("16, 64", "0, 10")
+    assert (read["width"], read["warmup"]) == ("2 values: 16 and 64", "2 values: 0 and 10")
     assert "activation" not in body_from(GRID | {"activation": []})
 
 

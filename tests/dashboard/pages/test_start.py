@@ -126,7 +126,7 @@ def test_a_running_study_is_followed_and_one_that_ended_is_not(api):
     told, _, _, paused = run(start.follow(2, start.SETTLED))
     assert paused is False
     assert "Digits 2" in text_of(told)
-    assert "20 of 54 training runs done." in text_of(told)
+    assert "20 of 54 training runs done, about 12 s left." in text_of(told)
 
 
 def test_studies_of_the_bundle_are_not_ones_latest(api):
@@ -175,12 +175,20 @@ def test_a_study_without_results_has_no_curve_yet(api):
     assert curve_chart(api.studies[1].model_copy(update={"spark": []}), None) is None
 
 
+JUDGED = {
+    "counts": {"cannot tell": 13, "differs": 2, "reproduced": 2},
+    "authors_counts": {"reproduced": 15, "cannot tell": 2},
+}
+
+
 def test_the_papers_verdicts_are_those_of_its_page(api):
     api.bundle = BundleRead(state="loaded", studies=39)
     shown, mark, done = run(start.judge(None, None, None))
     for count in paper_answer().counts.values():
         assert not count or str(count) in text_of(shown)
     assert done is True
+    assert "13 stay open" in start._verdicts(paper_answer().model_copy(update=JUDGED))
+    assert len(start._verdicts(paper_answer().model_copy(update=JUDGED))) < 144  # four lines
     assert run(start.judge(None, 1, mark)) == (no_update, no_update, no_update)
 
 

@@ -54,6 +54,11 @@ def test_a_sweep_says_all_it_was_asked_for_and_nothing_that_is_unset(api):
     assert "clip" not in words
 
 
+def test_a_setting_of_several_words_is_told_as_people_write_it(api):
+    (one,) = sweeps(api, {"record": ["norms", "sharpness"]})
+    assert describe(one).endswith("· record norms, sharpness")
+
+
 def test_the_table_has_a_column_for_whatever_varies(api):
     def headers(*changes: dict[str, Any]) -> list[str]:
         return [column["headerName"] for column in trials.columns(sweeps(api, *changes))]

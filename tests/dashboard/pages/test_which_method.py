@@ -6,7 +6,7 @@ from dashboard.ids import WhichMethod as ids
 from dashboard.pages import which_method
 from ib_core.methods import METHODS
 from tests.coroutines import run
-from tests.dashboard.dispatch import by_id, text_of
+from tests.dashboard.dispatch import by_id, names, text_of
 from tests.dashboard.scored_answers import answers_of, rows_of, score_losses
 
 RATES = (0.1, 1.0, 10.0)
@@ -47,6 +47,9 @@ def test_with_it_the_page_says_what_its_trials_say(compared):
     assert "2 methods, 1 task" in words
     assert METHODS["ib"].title in words
     assert METHODS["muon"].title not in words  # nobody trained it there
+    labels = [getattr(one, "data-label", None) for one in names(page)]
+    assert "Step" in labels
+    assert "" not in labels  # a phone would write ": " before it
 
 
 @pytest.mark.parametrize(

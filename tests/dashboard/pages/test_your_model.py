@@ -162,7 +162,7 @@ def test_the_server_s_error_of_an_option_stands_there_too(own_api: FakeApi) -> N
 
 def test_what_an_option_was_understood_as_is_said(own_api: FakeApi) -> None:
     _, own, _ = forecasted(vary=held(dropout="1e-2 .5"))
-    assert own == {"dropout": {"answers": "1e-2 .5", "understood": "0.01, 0.5"}}
+    assert own == {"dropout": {"answers": "1e-2 .5", "understood": "2 values: 0.01 and 0.5"}}
     assert own_api.sent[-1].json["vary"] == {"dropout": [0.01, 0.5]}
 
 

@@ -72,6 +72,17 @@ def test_what_beats_the_lead_comes_first(make_curve):
     )
 
 
+def test_of_a_family_only_series_with_the_lead_s_own_settings_are_said_to_beat_it(make_curve):
+    better = make_curve({lr: [loss / 2 for loss in losses] for lr, losses in EB.items()})
+    farther = make_curve({lr: FAIR if lr >= 1 else losses for lr, losses in EB.items()})
+    score = score_task(
+        {"ib": make_curve(IB), "eb": make_curve(EB), "adam_wide": better, "ib_wide": farther}
+    )
+    assert "than IB" in answer(score)
+    assert answer(score, among=("ib", "eb")).startswith("IB holds to 1.7, EB to 0.55: 3.2 times")
+    assert answer(score, among=("ib", "eb", "ib_wide")).startswith("IB_WIDE holds farther than IB")
+
+
 def test_where_the_baseline_holds_farther_it_comes_first(make_curve):
     score = score_task({"eb": make_curve(IB), "ib": make_curve(EB)})
     assert answer(score).startswith("EB holds to 1.7, IB to 0.55: 3.2 times higher (1.5 to 6.8)")
