@@ -17,7 +17,7 @@ screenshots:  ## every page, light and dark, wide and narrow, into the folder sc
 	.venv/bin/python -m tests.e2e.screenshots screenshots
 
 picture:  ## the README's first picture, from the bundle that comes with the project
-	.venv/bin/python -m tests.e2e.readme_picture
+	.venv/bin/python -m tests.e2e.readme_picture  # with --pages URL: the smaller ones, of an installation
 
 docs:  ## the parts of docs/ that are written from the code
 	.venv/bin/python -m tests.written_docs

@@ -240,9 +240,8 @@ async def draw(*values: Any) -> tuple[Any, ...]:
     )
     if view == "across" and found.across is None:
         return _nothing_drawn(_no_tasks(), words)
-    learning = (
-        await learning_of(series, metric, family.smooth) if needs_learning(view, picture) else {}
-    )
+    drawn_over_time = needs_learning(view, picture)
+    learning = await learning_of(series, metric, family.smooth) if drawn_over_time else {}
     figure = await asyncio.to_thread(_figure_of, view, found, series, rows, learning, picture)
     if isinstance(figure, str):
         return *_nothing_drawn(html.P(figure, className="muted"), words)[:-1], choices_of(every)

@@ -187,7 +187,8 @@ def _cards() -> list[Component]:
         ),
         card(
             html.P(
-                "One number, one valley: explicit steps jump over its bottom, implicit ones never do. See why."
+                "One number, one valley: explicit steps jump over its bottom, implicit ones never "
+                "do. See why."
             ),
             html.Div(button_link("Open the toy", "/toy", primary=False), className="card-foot"),
             title="Play with the toy",

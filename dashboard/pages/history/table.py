@@ -37,6 +37,8 @@ from dashboard.ids import Views
 from dashboard.theme import counted, method_style
 
 Row = dict[str, Any]
+#: Longer words the API refuses, in its own.
+AT_MOST = {"input": {"maxLength": 200}}
 
 
 def study_rows(studies: Sequence[StudyRead], visitor: MeRead) -> list[Row]:
@@ -140,9 +142,17 @@ def filter_bar(
                 value=values["q"],
                 placeholder="name, notes or tag",
                 debounce=250,
+                attributes=AT_MOST,
                 w={"base": "100%", "sm": 240},
             ),
-            dmc.TextInput(label="Tag", id=ids.TAG, value=values["tag"], debounce=250, w=140),
+            dmc.TextInput(
+                label="Tag",
+                id=ids.TAG,
+                value=values["tag"],
+                debounce=250,
+                attributes=AT_MOST,
+                w=140,
+            ),
             dmc.Select(
                 label="Task",
                 id=ids.TASK,

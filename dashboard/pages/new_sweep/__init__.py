@@ -115,6 +115,7 @@ def _side(study: StudyRead | None, name: str) -> Component:
             value=name,
             placeholder="made from what is chosen",
             debounce=True,
+            attributes={"input": {"maxLength": 200}},  # what the API takes
             mb=12,
         )
     )

@@ -1,13 +1,17 @@
 """The history: filtered and paged by the API, with a way back from everything."""
 
+import re
+from pathlib import Path
+
 from dash import no_update
 
+import dashboard
 from backend.schemas import BundleRead
 from dashboard.ids import History as ids
 from dashboard.pages import history
 from dashboard.pages.history import table
 from tests.coroutines import run
-from tests.dashboard.dispatch import text_of, trigger
+from tests.dashboard.dispatch import by_id, text_of, trigger
 
 NOTHING = ("", "", None, None, False, "-updated_at", None)
 
@@ -136,3 +140,16 @@ def test_archiving_offers_to_undo_and_undoing_restores(api, dash_app):
 def test_comparing_needs_two_studies():
     assert run(history.compare(1, [4])) is no_update
     assert run(history.compare(1, [4, 6])) == "/compare?studies=4,6"
+
+
+def test_nothing_narrows_the_shipped_studies_once_they_are_unfolded():
+    alone = re.compile(r"(?:^|[},])\s*\.folded\s*\{([^}]*)\}")
+    sheets = (Path(dashboard.__file__).parent / "assets").glob("*.css")
+    rules = [rule for sheet in sheets for rule in alone.findall(sheet.read_text("utf-8"))]
+    assert not any("width" in rule for rule in rules)
+
+
+def test_a_search_is_no_longer_than_the_api_takes(api):
+    page = run(history.layout())
+    for id in (ids.TEXT, ids.TAG):
+        assert by_id(page, id).attributes["input"]["maxLength"] == 200
