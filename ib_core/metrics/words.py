@@ -237,7 +237,7 @@ ByTask = Mapping[str, Mapping[str, Mapping[str, Told]]]
 #: What is asked of the methods: the number that decides, lower being better, and its words.
 QUESTIONS = (
     ("best_mean", "With its rate chosen with care, the lowest loss"),
-    ("lr_sensitivity", "With any rate of the common range, the least loss given up"),
+    (STEADY := "lr_sensitivity", "With any rate of the common range, the least loss given up"),
     ("best_of_3", "With three rates drawn blindly and the best kept, the lowest expected loss"),
 )
 
@@ -292,7 +292,9 @@ def _beaten(subject: str, tasks: ByTask, names: Mapping[str, str]) -> str:
     if any(above.values()):
         beaten = f"{count - len(lowest)} of {count} tasks, {_split(above)}"
         won = f"at its best rate another method ends lower on {beaten}; it is {won}"
-    return f"{names.get(subject, subject)} itself: {won}."
+    steady = [task for task, row in tasks.items() if _best(row, [*row], STEADY) == subject]
+    rest = f"; with any rate of the range it gives up least on {_and(steady)}" if steady else ""
+    return f"{names.get(subject, subject)} itself: {won}{rest}."
 
 
 def _apart(lower: Told, higher: Told) -> bool:

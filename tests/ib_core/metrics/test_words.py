@@ -323,6 +323,10 @@ def test_where_any_method_beats_the_one_it_is_about_is_said_first_and_where_it_w
     )
     (alone, *_) = which_method({"Chorales": tasks["Chorales"]}, FAMILIES, {})
     assert alone == "ib itself: lowest of all on Chorales."
+    steady = {"Wine": {"eb": told(1.0, 0.5), "ib": told(1.05, 0.1), "sps": told(1.2, 0.3)}}
+    assert which_method(steady, FAMILIES, {})[0].endswith(
+        "; it is lowest nowhere; with any rate of the range it gives up least on Wine."
+    )
 
 
 def test_ranks_are_told_with_the_difference_below_which_they_say_nothing():

@@ -204,7 +204,7 @@ def test_a_device_that_is_not_there_is_said_in_one_sentence():
 RATE_LONG = ("adam", "adamw", "nadam", "rmsprop", "lion")
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "ib_conv"])  # no filters
 @pytest.mark.parametrize("profile", ["text", "authors"])
 def test_every_method_learns_something_on_wine(method, profile):
     (result,) = run_trials(
