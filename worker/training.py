@@ -270,7 +270,7 @@ def _end_replay(claim: ReplayClaim, stopping: StopFlag, write: Callable[[Session
         log.warning("The replay of trial %d was taken back before it ended.", claim.trial_id)
 
 
-#: Seconds between two renewals of a race's lease: rare, for a write in the middle of a turn slows it.
+#: Seconds between two renewals of a race's lease: rare, because a write slows the turn it is in.
 RENEW_RACE_SECONDS = 20.0
 #: What a race of users' code may take besides: its process has to start and to read the files.
 STARTING_SECONDS = 60.0

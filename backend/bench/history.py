@@ -52,6 +52,8 @@ from backend.settings import Settings
 
 #: Trials in all, of which everybody reads the same study.
 SIZES, FULL_SIZES = (10_000, 100_000), (10_000, 100_000, 1_000_000)
+#: How long ago the others were touched: they fill no page that everybody looks at.
+EARLIER_SECONDS = 86_400.0
 #: How many times slower the longest history may be than the shortest.
 RATIO = 1.5
 TASK = "digits_mlp"
@@ -160,20 +162,23 @@ def grow(url: str, trials: int) -> None:
         with reading(engine) as session:
             held = session.scalars(select(func.count()).select_from(TrialRow)).one()
         for number in range(1, 1 + max(0, trials - held) // STUDY_TRIALS):
-            _copy_study(engine, 1, number)
+            _copy_study(engine, 1, number, earlier=True)
         _tidy(engine)
     finally:
         engine.dispose()
 
 
-def _copy_study(engine: Engine, study_id: int, number: int) -> None:
-    """Store a study once more, trials and all, under ids far away from the others."""
+def _copy_study(engine: Engine, study_id: int, number: int, *, earlier: bool = False) -> None:
+    """Store a study once more, trials and all, under ids far away from the others.
+
+    One that is earlier is on no first page: that shall show the same studies in every history.
+    """
     far = number * 1_000_000
     first = select(SweepRow.id).where(SweepRow.study_id == study_id)
     trials = select(SweepTrialRow.trial_id).where(SweepTrialRow.sweep_id.in_(first))
     shards = select(TrialRow.shard_id).where(TrialRow.id.in_(trials))
     address = func.substr(TrialRow.fingerprint, 1, 56) + literal(f"{number:08x}")
-    named = literal(f"Measured {number}")
+    named = literal(f"Measured {'earlier ' * earlier}{number}")
     with transaction(engine) as session:
         copied: list[tuple[Any, ColumnElement[bool], Mapping[str, Any]]] = [
             (StudyRow, StudyRow.id == study_id, {"id": _shift(StudyRow.id, far), "name": named}),
@@ -212,8 +217,9 @@ def _copy_study(engine: Engine, study_id: int, number: int) -> None:
             source = select(*(changes.get(c.name, c) for c in table.columns)).where(condition)
             names = [column.name for column in table.columns]
             session.execute(insert(table).from_select(names, source))
+        changed = clock(-EARLIER_SECONDS if earlier else 0.0)
         session.execute(
-            update(StudyRow).where(StudyRow.id == study_id + far).values(updated_at=clock())
+            update(StudyRow).where(StudyRow.id == study_id + far).values(updated_at=changed)
         )
 
 
@@ -235,10 +241,13 @@ def _tidy(engine: Engine) -> None:
 
 
 def _first_looks(webs: list[WebProcess], sizes: tuple[int, ...]) -> list[Row]:
-    """Return what the history page takes that is the first to see so many ended sweeps."""
+    """Return what the pages take that are the first to see so many ended sweeps."""
     path, query = READS["history page"]
-    taken = [[_timed(web, "GET", path, params=query)] for web in webs]
-    return [_row("history page, the first look", sizes, taken, goal=False)]
+    rows = []
+    for what, order in (("newest", "-updated_at"), ("oldest", "updated_at")):
+        taken = [[_timed(web, "GET", path, params={**query, "sort": order})] for web in webs]
+        rows.append(_row(f"history page, {what} first, the first look", sizes, taken, goal=False))
+    return rows
 
 
 def _requests(webs: list[WebProcess], sizes: tuple[int, ...], rounds: int, tell: Tell) -> list[Row]:

@@ -322,12 +322,13 @@ def _process(pid: int) -> dict[str, Any]:
     the machine does not tell is None.
     """
     try:
+        told: dict[str, Any]
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip()
         began = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-        told = (f"{boot} {os.readlink('/proc/self/ns/pid')}", int(began[19]))
+        told = {"namespace": f"{boot} {os.readlink('/proc/self/ns/pid')}", "began": int(began[19])}
     except (OSError, ValueError, IndexError):
-        told = (None, None)
-    return {"pid": pid, "host": socket.gethostname(), "namespace": told[0], "began": told[1]}
+        told = {"namespace": None, "began": None}
+    return {"pid": pid, "host": socket.gethostname(), **told}
 
 
 def _is_dead(path: Path, silent_seconds: float) -> bool:

@@ -212,7 +212,7 @@ class Errands:
         sent: Mapping[str, int],
     ) -> ColumnElement[bool]:
         table = self.table
-        cases = [table.sent_at.is_(None)]
+        cases: list[ColumnElement[bool]] = [table.sent_at.is_(None)]
         for (device, needs), queue in places.items():
             if queue not in depths or depths[queue] >= max(1, sent.get(queue, 0)):
                 continue  # it may still be there, and repeating it only makes the queue longer
