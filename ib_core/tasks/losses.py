@@ -225,13 +225,13 @@ class _OfAStack(torch.autograd.Function):
 
     @staticmethod
     def fits(x: Tensor, y: Tensor) -> bool:
-        """Return whether it knows such outputs and targets of one member."""
-        raise NotImplementedError
+        """Return whether it knows such outputs and targets of one member: of one shape, here."""
+        return _mapped(x) and isinstance(y, Tensor) and x.shape == y.shape
 
     @staticmethod
     def means(x: Tensor, y: Tensor) -> Tensor:
         """Return the members' losses, of outputs and targets with the members in front."""
-        raise NotImplementedError
+        raise MisuseError("A loss of a stack says how it is made.")
 
     @staticmethod
     def forward(*_: Tensor) -> Tensor:
@@ -273,10 +273,6 @@ class _FewClasses(_OfAStack):
 
 class _Logits(_OfAStack):
     """`F.binary_cross_entropy_with_logits`."""
-
-    @staticmethod
-    def fits(x: Tensor, y: Tensor) -> bool:
-        return _mapped(x) and isinstance(y, Tensor) and x.shape == y.shape
 
     @staticmethod
     def means(x: Tensor, y: Tensor) -> Tensor:
