@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cache
@@ -20,6 +20,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import PackageNotFoundError, packages_distributions
 from importlib.metadata import requires as requirements_of
 from importlib.metadata import version as version_of
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -243,8 +244,44 @@ def local_files(file: Path, folders: Sequence[str]) -> list[Path]:
         file: Where to begin.
         folders: Where its modules are looked for first; Python's path comes after.
     """
-    found: dict[Path, None] = {}
-    waiting = [(file, "")]
+    return sorted(_reached([(file, "")], [*folders, *sys.path], found_among) - {file})
+
+
+def package_files(module: str) -> list[Path]:
+    """Return the files of an installed module and those of its package that it imports.
+
+    Found as `local_files` are, whatever is loaded; the module comes first.
+
+    Args:
+        module: In full, as an entry point names it.
+    """
+    top = module.partition(".")[0]
+
+    def find(name: str, folders: Sequence[str]) -> ModuleSpec | None:
+        del folders
+        return find_spec(top) if name == top else None
+
+    begun = [*_local(module, [], find)]
+    if not begun:  # one that no file makes
+        return []
+    last = begun[-1][0]
+    return [last, *sorted(_reached(begun, [], find) - {last})]
+
+
+#: Finds a module without dots, looking into some folders.
+Finder = Callable[[str, Sequence[str]], ModuleSpec | None]
+
+
+def _reached(begun: Iterable[tuple[Path, str]], folders: Sequence[str], find: Finder) -> set[Path]:
+    """Return files and all that their import statements lead to.
+
+    Args:
+        begun: Files, each with its own package.
+        folders: Where to look.
+        find: What counts.
+    """
+    waiting = [*begun]
+    found = {place for place, _ in waiting}
     while waiting:
         here, package = waiting.pop()
         for node in _statements(here):
@@ -253,18 +290,17 @@ def local_files(file: Path, folders: Sequence[str]) -> list[Path]:
                 parts = around[: len(around) - level + 1] if level else []
                 base = ".".join(filter(None, [*parts, name]))
                 for module in (base, *(f"{base}.{one}" for one in taken)):
-                    for place, inside in _local(module, [*folders, *sys.path]):
-                        if place != file and place not in found:
-                            found[place] = None
-                            waiting.append((place, inside))
-    return sorted(found)
+                    new = [one for one in _local(module, folders, find) if one[0] not in found]
+                    found.update(place for place, _ in new)
+                    waiting += new
+    return found
 
 
-def _local(module: str, folders: Sequence[str]) -> Iterator[tuple[Path, str]]:
+def _local(module: str, folders: Sequence[str], find: Finder) -> Iterator[tuple[Path, str]]:
     """Yield the files of a module and of the packages around it, each with its own package."""
     names = module.split(".") if module else []
     for depth, name in enumerate(names):
-        spec = found_among(name, folders) if depth == 0 else PathFinder.find_spec(name, [*folders])
+        spec = find(name, folders) if depth == 0 else PathFinder.find_spec(name, [*folders])
         if spec is None:
             return
         folders = list(spec.submodule_search_locations or ())

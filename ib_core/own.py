@@ -27,7 +27,13 @@ from types import CodeType, ModuleType
 from typing import Any, TypeVar
 
 from ib_core.announced import code_of as code_of
-from ib_core.announced import found_among, local_files, packages_of, version_here
+from ib_core.announced import (
+    found_among,
+    local_files,
+    package_files,
+    packages_of,
+    version_here,
+)
 from ib_core.announced import manifest as manifest
 from ib_core.errors import THEIRS, IBError, InvalidSpec, MisuseError, UnknownName, said_where
 from ib_core.methods import METHODS, OWN_METHODS, Method, optimizer_method
@@ -340,7 +346,7 @@ def register_packages() -> Found:
         name = f"{package}:{point.name}"
         try:
             value = point.load()
-            files = _files_of(point.module)
+            files = package_files(point.module)
             THEIRS.update(files)
             code, used = code_of(files)
             versions = {**used, package: version_here(package)}
@@ -353,14 +359,6 @@ def register_packages() -> Found:
         except (Exception, SystemExit) as error:
             found.refused.append(f"{name} could not be loaded: {said_where(error)}.")
     return found
-
-
-def _files_of(module: str) -> list[Path]:
-    """Return a module's file and those of its package that are loaded with it."""
-    top = module.partition(".")[0]
-    names = [one for one in sys.modules if one == top or one.startswith(f"{top}.")]
-    places = (getattr(sys.modules[one], "__file__", None) for one in (module, *sorted(names)))
-    return list(dict.fromkeys(Path(place).resolve() for place in places if place))
 
 
 def register_word(word: str, kind: str) -> str:

@@ -269,7 +269,7 @@ def _answer(path: str, question: Mapping[str, Any]) -> None:
     if sys.platform == "linux":  # a loop without an end must not outlive whoever waits for it
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if question["shares"] is not None:
-        from ib_core.sweep import limit_memory
+        from ib_core.tasks import limit_memory
 
         limit_memory(question["shares"])
     words = question["words"]

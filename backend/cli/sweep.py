@@ -1,6 +1,8 @@
 """`etascope sweep`, `replay` and `new-task`: training in this process, with no server."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -82,13 +84,20 @@ def registered(asked: dict[str, Any]) -> dict[str, Any]:
 
 def _check_data(task: "Task") -> None:
     """Read the data, so that what is wrong with them is said before any training."""
-    try:
+    with _their_faults():
         task.data_hash()
+
+
+@contextmanager
+def _their_faults(made_by: Any = None) -> Iterator[None]:
+    """Tell what a user's code raises in one sentence, with the file and the line."""
+    try:
+        yield
     except IBError:
         raise
     except (Exception, SystemExit) as error:
         ended = ": it ended the process" if isinstance(error, SystemExit) else ""
-        raise InvalidSpec(f"{said_where(error)}{ended}.", field="task") from error
+        raise InvalidSpec(f"{said_where(error, made_by)}{ended}.", field="task") from error
 
 
 def _check_writable(file: Path) -> None:
@@ -256,11 +265,15 @@ def _here(asked: dict[str, Any], csv: Path | None) -> None:
     import csv as tables
 
     from ib_core.sweep import replay_trial, specs_of
+    from ib_core.tasks import find_task
 
     specs = specs_of(registered(asked), typed=True)
+    for spec in specs:
+        _check_data(find_task(spec.task))
     lines: list[list[Any]] = []
     for one in (trial for spec in specs for trial in spec.expand()):
-        found = replay_trial(one, device=specs[0].device)
+        with _their_faults(getattr(find_task(one.task), "model", None)):
+            found = replay_trial(one, device=specs[0].device)
         assert found is not None  # nobody calls it off
         name = [one.task, one.method, one.lr, one.seed]
         typer.echo(

@@ -149,7 +149,7 @@ def replay_trial(
     told = not new or announce_errands(queue.announce_replays)
     with reading(engine) as session:
         found = trials.recording(session, trial_id=trial_id, rows=100)
-    if not told:
+    if not told and not found.messages:  # what nobody could replay is announced to nobody
         found.messages.append(BROKER_AWAY.replace("the sweep", "the replay"))
     return found
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ib_core.sweep.bodies import bodies_of, specs_of
     from ib_core.sweep.cost import stack_memory, stack_seconds
     from ib_core.sweep.engine import run_trials
-    from ib_core.sweep.lanes import LaneDied, can_fork, is_own, keep_pages, limit_memory
+    from ib_core.sweep.lanes import LaneDied, can_fork, is_own, keep_pages
     from ib_core.sweep.machine import calibrate, choose_device
     from ib_core.sweep.on_gpu import Launches
     from ib_core.sweep.presets import PRESETS, Preset
@@ -136,7 +136,6 @@ __all__ = [
     "keep_pages",
     "lanes_here",
     "layer_title",
-    "limit_memory",
     "log_grid",
     "member_of",
     "next_round",
@@ -165,7 +164,7 @@ _HOMES = {
     "cost": "stack_memory stack_seconds",
     "engine": "run_trials",
     "presets": "PRESETS Preset",
-    "lanes": "LaneDied can_fork is_own keep_pages limit_memory",
+    "lanes": "LaneDied can_fork is_own keep_pages",
     "machine": "calibrate choose_device",
     "on_gpu": "Launches",
     "runner": "Guard Results lanes_here run_all run_sweep",

@@ -9,7 +9,6 @@ import ctypes
 import itertools
 import multiprocessing
 import os
-import resource
 import signal
 import sys
 import time
@@ -19,7 +18,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -30,12 +28,10 @@ from ib_core.methods import find_method
 from ib_core.sweep.engine import run_trials
 from ib_core.sweep.result import CurvePoint, Observer, TrialResult, failed_result
 from ib_core.sweep.spec import TrialSpec
-from ib_core.tasks import PaperTask, find_task
+from ib_core.tasks import PaperTask, find_task, limit_memory
 
 #: Seconds without a word after which a lane with a user's code is taken to hang.
 STALL_SECONDS = 300.0
-#: Share of the memory that is free which all lanes with a user's code may take together.
-MEMORY_SHARE = 0.8
 #: What hung in a stack is looked for among its trials by so many lanes that may hang, too.
 MOST_STALLS = 2
 PR_SET_PDEATHSIG = 1
@@ -99,29 +95,6 @@ class _Reporter(Observer):
             _, unwanted = self._pipe.recv()  # nothing else is sent while a shard trains
             self._unwanted.update(unwanted)
         return self._unwanted
-
-
-def _free_memory() -> int:
-    """Return the bytes that may still be taken, a container's limit included."""
-    with open("/proc/meminfo") as file:
-        free = next(int(line.split()[1]) * 1024 for line in file if "MemAvailable" in line)
-    try:
-        group = Path("/sys/fs/cgroup")
-        most, taken = ((group / f"memory.{name}").read_text() for name in ("max", "current"))
-        return min(free, int(most) - int(taken))
-    except (OSError, ValueError):  # no container, or one without a limit
-        return free
-
-
-def limit_memory(lanes: int) -> None:
-    """Let this process, and those it forks, take their share of the free memory and no more."""
-    try:
-        with open("/proc/self/statm") as file:
-            data = int(file.read().split()[5]) * resource.getpagesize()
-        most = data + int(MEMORY_SHARE * _free_memory() / lanes)
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-    except (OSError, StopIteration, ValueError):
-        pass  # no such limits here: the system's own will have to do
 
 
 def keep_pages() -> None:

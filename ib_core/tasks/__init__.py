@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ib_core.tasks.losses import LOSSES
     from ib_core.tasks.networks import StackedRNN, feed
     from ib_core.tasks.randomness import tensor_hash
+    from ib_core.tasks.stacked_model import limit_memory
 
 __all__ = [
     "CONV_FILTERS",
@@ -65,6 +66,7 @@ __all__ = [
     "build_workload",
     "feed",
     "find_task",
+    "limit_memory",
     "paper_task",
     "parameter_count",
     "tensor_hash",
@@ -74,6 +76,7 @@ _HOMES = {
     "losses": "LOSSES",
     "networks": "StackedRNN feed",
     "randomness": "tensor_hash",
+    "stacked_model": "limit_memory",
 }
 
 

@@ -3,10 +3,12 @@
 And torch's own losses, asked for under `vmap` by a user's code (`MappedLosses`).
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +16,10 @@ from torch import Tensor
 from torch.func import vmap
 from torch.overrides import TorchFunctionMode
 
-from ib_core.errors import MisuseError
+from ib_core.errors import MisuseError, first_line
+
+if TYPE_CHECKING:
+    from ib_core.tasks.task import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +176,19 @@ def accuracy(outputs: Tensor, targets: Tensor) -> Tensor:
     return hit.to(outputs.dtype).mean(-1)
 
 
-# --- Torch's losses in a stack of anybody's models
+# --- Anybody's losses, and torch's own in a stack of anybody's models
+
+
+def one_number(loss: Tensor, task: Task, members: int) -> Tensor:
+    """Return a loss, or refuse one that is not a number a member."""
+    if not isinstance(loss, Tensor) or loss.dim() != members:
+        got = tuple(loss.shape[members:]) if isinstance(loss, Tensor) else type(loss).__name__
+        error = MisuseError(
+            f"The loss of {task.name} must return one number, the mean over rows; got {got}."
+        )
+        error.where = first_line(task.loss)
+        raise error
+    return loss
 
 
 class MappedLosses(TorchFunctionMode):
@@ -208,13 +225,13 @@ class _OfAStack(torch.autograd.Function):
 
     @staticmethod
     def fits(x: Tensor, y: Tensor) -> bool:
-        """Return whether it knows such outputs and targets of one member."""
-        raise NotImplementedError
+        """Return whether it knows such outputs and targets of one member: of one shape, here."""
+        return _mapped(x) and isinstance(y, Tensor) and x.shape == y.shape
 
     @staticmethod
     def means(x: Tensor, y: Tensor) -> Tensor:
         """Return the members' losses, of outputs and targets with the members in front."""
-        raise NotImplementedError
+        raise MisuseError("A loss of a stack says how it is made.")
 
     @staticmethod
     def forward(*_: Tensor) -> Tensor:
@@ -256,10 +273,6 @@ class _FewClasses(_OfAStack):
 
 class _Logits(_OfAStack):
     """`F.binary_cross_entropy_with_logits`."""
-
-    @staticmethod
-    def fits(x: Tensor, y: Tensor) -> bool:
-        return _mapped(x) and isinstance(y, Tensor) and x.shape == y.shape
 
     @staticmethod
     def means(x: Tensor, y: Tensor) -> Tensor:

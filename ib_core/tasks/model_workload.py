@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from ib_core.errors import MisuseError
 from ib_core.layers import ImplicitLayer
-from ib_core.tasks.losses import MappedLosses
+from ib_core.tasks.losses import MappedLosses, one_number
 from ib_core.tasks.modules import make_stackable
 from ib_core.tasks.randomness import (
     ChanceSeen,
@@ -39,7 +39,6 @@ from ib_core.tasks.stacked_model import (
     Rows,
     Stack,
     build_model,
-    one_number,
 )
 from ib_core.tasks.task import EVALUATION_ROWS, Evaluation
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import resource
 import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,12 +23,15 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Subset, default_collate
 
-from ib_core.errors import MisuseError, first_line
+from ib_core.errors import MisuseError
 from ib_core.layers import ImplicitLayer
+from ib_core.tasks.losses import one_number
 from ib_core.tasks.task import IN_MEMORY_BYTES, Footprint
 
 if TYPE_CHECKING:
     from hashlib import _Hash
+
+    from ib_core.tasks.task import Task
 
 #: What a model reads: one tensor, or several as arguments in their order.
 Inputs = tuple[Tensor, ...]
@@ -180,10 +185,6 @@ def _pair(batch: Any) -> tuple[Inputs, Tensor]:
     return tuple(x) if isinstance(x, tuple | list) else (x,), torch.as_tensor(y)
 
 
-if TYPE_CHECKING:
-    from ib_core.tasks.task import Task
-
-
 def build_model(task: Task, seed: int, values: Mapping[str, Any]) -> nn.Module:
     """Return a new model with its seed's initial weights; torch's generators stay as they were."""
     with torch.random.fork_rng(devices=[]):
@@ -197,18 +198,6 @@ def build_model(task: Task, seed: int, values: Mapping[str, Any]) -> nn.Module:
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise MisuseError(f"The model of {task.name} has no parameters to learn.")
     return model
-
-
-def one_number(loss: Tensor, task: Task, members: int) -> Tensor:
-    """Return a loss, or refuse one that is not a number a member."""
-    if not isinstance(loss, Tensor) or loss.dim() != members:
-        got = tuple(loss.shape[members:]) if isinstance(loss, Tensor) else type(loss).__name__
-        error = MisuseError(
-            f"The loss of {task.name} must return one number, the mean over rows; got {got}."
-        )
-        error.where = first_line(task.loss)
-        raise error
-    return loss
 
 
 class Stack:
@@ -320,6 +309,30 @@ def _twin(parameter: nn.Parameter) -> nn.Parameter:
     return twin
 
 
+#: Share of the memory that is free which all processes with a user's code may take together.
+MEMORY_SHARE = 0.8
+
+
+def _free_memory() -> int:
+    """Return the bytes that may still be taken, a container's limit included."""
+    with open("/proc/meminfo") as file:
+        free = next(int(line.split()[1]) * 1024 for line in file if "MemAvailable" in line)
+    try:
+        group = Path("/sys/fs/cgroup")
+        most, taken = ((group / f"memory.{name}").read_text() for name in ("max", "current"))
+        return min(free, int(most) - int(taken))
+    except (OSError, ValueError):  # no container, or one without a limit
+        return free
+
+
+def limit_memory(lanes: int) -> None:
+    """Let this process, and those it forks, take their share of the free memory and no more."""
+    with suppress(OSError, StopIteration, ValueError):  # else the system's own will have to do
+        data = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+        most = data + int(MEMORY_SHARE * _free_memory() / lanes)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
 #: What is planned with where a model could not be measured, and how long measuring may take.
 UNKNOWN, MEASURING_SECONDS = (100_000, 10_000, 1e-5), 30.0
 
@@ -339,6 +352,7 @@ def footprint_of(task: Task, values: Mapping[str, Any]) -> Footprint:
 
     def ask() -> None:
         with suppress(BaseException):
+            limit_memory(1)
             torch.set_num_threads(1)
             there.send(_measured_model(task, values, rows))
         os._exit(0)

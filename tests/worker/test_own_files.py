@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +248,7 @@ broken = "tiny_tasks.broken:task"
 slow = "tiny_tasks.tasks:slow"
 """,
     "tiny_tasks/__init__.py": "",
+    "tiny_tasks/others.py": "RATE = 0.1\n",
     "tiny_tasks/broken.py": "raise ValueError('not today')",
     "tiny_tasks/nets.py": "from torch import nn\ndef net(width=2):\n    return nn.Linear(2, 1)\n",
     "tiny_tasks/tasks.py": """
@@ -296,6 +298,9 @@ def test_an_installed_package_is_told_and_trained_and_a_broken_part_left_out(
     assert {offer_key(one) for one in told} == set(map(offer_key, found.values()))
     (refused,) = own.register_packages().refused
     assert "broken.py, line 1, in <module>: ValueError: not today" in refused
+    import_module("tiny_tasks.others")  # by somebody else, and nothing of theirs
+    again = {one["name"]: one["code"] for one in load([])}
+    assert again == {one["name"]: one["code"] for one in told}
     heartbeat.bring(told)
     asked = sent(task="tiny-tasks:line", methods=["tiny-tasks:slow(momentum=0.9)"], seeds=1)
     ended = train_all(asked, heartbeat)

@@ -16,6 +16,7 @@ from backend.db import clock, database_time, insert_for, insert_many
 from backend.errors import InvalidInput, NotFound
 from backend.models import CurveRow, RecordingRow, ShardState, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import BesideRead, CurvePointRead, CurveRead, RecordingRead
+from backend.services import offers
 from backend.services.trials.rows import COUNTED, chunks
 from ib_core.methods import OF_A_METHOD, OF_EVERY_METHOD, split_name, steps_plainly
 from ib_core.sweep import ENGINE_VERSION, CurvePoint, Recording, recording_answer, tell
@@ -26,12 +27,10 @@ COLUMNS = (
 )
 #: How many of them stand in the first block.
 FIRST_BLOCK = 6
-
 STEP, EPOCH, TRAIN_LOSS, TEST_LOSS = range(4)
 
 #: Fewer points than this could not hold the ends, the extremes and the first non-finite one.
 FEWEST_POINTS = 8
-
 Floats = NDArray[np.float64]
 
 
@@ -343,6 +342,7 @@ def recording(session: Session, *, trial_id: int, rows: int | None = None) -> Re
         "agreement": (row.agreement or {}).get("sentence"),
         "same": (row.agreement or {}).get("same"),
         "beside": beside,
+        "messages": _waited_for(session, row),
     }
     if row.data is None:
         return RecordingRead(**about)
@@ -361,6 +361,12 @@ def recording(session: Session, *, trial_id: int, rows: int | None = None) -> Re
         first_layer=None if story.growth is None else story.growth.layer,
         finished_at=row.finished_at,
     )
+
+
+def _waited_for(session: Session, row: RecordingRow) -> list[str]:
+    """Return what a replay waits for besides a free worker."""
+    needs = [row.needs] if row.needs and row.state == ShardState.QUEUED else []
+    return [one.sentence for one in offers.missing(session, needs=needs)] if needs else []
 
 
 def _beside(session: Session, trial: TrialRow) -> list[BesideRead]:

@@ -25,8 +25,12 @@ def rows_of(file):
     return list(csv.DictReader(file.read_text().splitlines()))
 
 
+def run(*arguments):
+    return CliRunner().invoke(app, [*map(str, arguments)])
+
+
 def sweep(*arguments):
-    return CliRunner().invoke(app, ["sweep", *map(str, arguments)])
+    return run("sweep", *arguments)
 
 
 def test_a_sweep_prints_answer_means_and_scorecard_and_writes_every_trial(tmp_path):
@@ -100,9 +104,24 @@ def test_data_that_end_the_command_are_a_sentence(monkeypatch, tmp_path):
         "def data():\n    sys.exit('no data')\n"
         "task = Task(lambda: torch.nn.Linear(1, 1), data, loss=torch.nn.functional.mse_loss)\n"
     )
-    result = sweep(f"{tmp_path}/leaves.py:task", "--methods", "eb")
+    for command in ("sweep", "replay"):
+        result = run(command, f"{tmp_path}/leaves.py:task", "--methods", "eb")
+        assert isinstance(result.exception, IBError)
+        assert "leaves.py, line 4, in data: SystemExit: no data" in str(result.exception)
+
+
+def test_a_replay_of_a_model_that_ends_the_command_is_a_sentence(monkeypatch, tmp_path):
+    monkeypatch.setattr("ib_core.own._files", {})
+    (tmp_path / "quits.py").write_text(
+        "import sys, torch\nfrom ib_core import Data, Task\n"
+        "class Model(torch.nn.Linear):\n"
+        "    def forward(self, x):\n        sys.exit('enough')\n"
+        "rows = Data(train=(torch.ones(4, 1), torch.ones(4, 1)))\n"
+        "task = Task(lambda: Model(1, 1), rows, loss=torch.nn.functional.mse_loss)\n"
+    )
+    result = run("replay", f"{tmp_path}/quits.py:task", "--methods", "eb")
     assert isinstance(result.exception, IBError)
-    assert "leaves.py, line 4, in data: SystemExit: no data" in str(result.exception)
+    assert "quits.py, line 5, in forward: SystemExit: enough" in str(result.exception)
 
 
 def command(*arguments):

@@ -72,6 +72,25 @@ def test_a_forecast_reads_the_manifest_too(api: TestClient) -> None:
     assert found.json()["trials"] == 1
 
 
+def test_a_replay_that_nobody_can_do_says_who_is_missing(api: TestClient) -> None:
+    with transaction() as session:
+        worker = arrive(session, "one", task_manifest(), method_manifest())
+        sent = submit_body(session, learning_rates=[0.1], seeds=1)
+        taken = shards.claim(
+            session, shard_id=sent.shard_ids[0], worker="one", offers=worker.offers
+        )
+        assert taken is not None
+        (trial,) = taken.trials
+        shards.report(session, claim=taken, finished={trial.id: result(trial)})
+        assert shards.finish(session, claim=taken)
+    gone()
+    answer = api.post(f"/api/trials/{trial.id}/replay", json={})
+    assert answer.status_code == 202, answer.text
+    for told in (answer.json(), api.get(f"/api/trials/{trial.id}/recording").json()):
+        (sentence,) = told["messages"]  # and not a word about the broker
+        assert sentence.startswith(f"waiting for a worker with {TASK}, version aaaa0000")
+
+
 def test_a_study_says_how_its_series_were_trained_and_why(api: TestClient) -> None:
     with transaction() as session:
         worker = arrive(session, "one", task_manifest(), method_manifest())

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -266,3 +267,25 @@ def test_what_is_not_known_of_chance_is_torchs_and_trains_one_by_one() -> None:
     for result in swept(task_with(Generated), "eb", rates=(0.1, 0.2)):
         assert result.record["way"] == "one by one"
         assert "torch cannot stack it" in result.record["why"]
+
+
+# --- What a model is asked before a sweep
+
+
+def test_a_model_that_wants_all_memory_cannot_have_it_while_its_size_is_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("ib_core.tasks.stacked_model._free_memory", lambda: 2**28)
+    told = tmp_path / "told"
+
+    def greedy() -> nn.Module:
+        try:
+            torch.zeros(2**28)  # four times that
+        except RuntimeError:
+            told.write_text("refused")
+        return mlp()
+
+    task = task_with(greedy)
+    task.code = "a user's"
+    task.footprint({})
+    assert told.read_text() == "refused"
