@@ -8,12 +8,12 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from dashboard.theme import RATE_AXIS, Palette, counted
+from dashboard.theme import METHOD_STYLE, RATE_AXIS, Palette, counted
 
 # Pixels
 LANE, CROWDED_LANE, CAPTION, MAIN, STRIP, GAP = 22, 32, 17, 330, 64, 14
 TITLE, TITLE_LINE, LEGEND_ROW, AXIS = 44, 18, 24, 52
-LETTER, LEGEND_KEY, LABEL_GAP = 7, 48, 8
+LETTER, BOLD_LETTER, LEGEND_KEY, LABEL_GAP = 7, 8.6, 48, 8
 WIDE, PHONE = 640, 270
 HEAD, BETWEEN, TICKS = 24, 12, 26
 #: A legend of more rows than this stands below the picture, where it meets no title.
@@ -290,10 +290,25 @@ def title_place(lines: int) -> dict[str, Any]:
     return {"y": 1, "yref": "container", "yanchor": "top", "pad": pad}
 
 
+def _columns_wanted(panels: int, *, narrow: bool) -> int:
+    return (1 if panels <= 4 else 2) if narrow else 2 if panels <= 4 else 3 if panels <= 12 else 4
+
+
+def _fitting(names: Sequence[str], *, narrow: bool) -> list[str]:
+    """Return names for panels, methods by their short ones where the words would meet."""
+    columns = min(len(names), _columns_wanted(len(names), narrow=narrow)) or 1
+    room = (PHONE if narrow else WIDE) / columns / BOLD_LETTER
+    if all(len(name) <= room for name in names):
+        return list(names)
+    short = {look.title: look.short for look in METHOD_STYLE.values()}
+    parts = [name.partition(", ") for name in names]
+    return ["".join((short.get(method, method), comma, rest)) for method, comma, rest in parts]
+
+
 def columns_for(names: Sequence[str], *, narrow: bool) -> int:
     """Return how many panels stand beside each other: as many as their names leave room for."""
-    panels = len(names)
-    most = (1 if panels <= 4 else 2) if narrow else 2 if panels <= 4 else 3 if panels <= 12 else 4
+    panels, names = len(names), _fitting(names, narrow=narrow)
+    most = _columns_wanted(panels, narrow=narrow)
     longest = LETTER * max(map(len, names), default=0)
     room = PHONE if narrow else WIDE
     return max(1, min(panels, most, room // max(longest, 1)))
@@ -302,6 +317,7 @@ def columns_for(names: Sequence[str], *, narrow: bool) -> int:
 def panel_titles(names: Sequence[str], *, narrow: bool) -> list[str]:
     """Return panels' names in bold, as far as a panel is wide."""
     most = (PHONE if narrow else WIDE) // columns_for(names, narrow=narrow) // LETTER
+    names = _fitting(names, narrow=narrow)
     short = (name if len(name) <= most else f"{name[: most - 1]}…" for name in names)
     return [f"<b>{escape(name, quote=False)}</b>" for name in short]
 
@@ -326,12 +342,11 @@ def legend_place(
 
 def legend_rows(names: Sequence[str], *, narrow: bool) -> int:
     """Return how many rows a legend of these names will take."""
-    if narrow:
-        return len(names)
+    room = PHONE if narrow else WIDE
     rows, taken = 1, 0
     for name in names:
         width = LETTER * len(name) + LEGEND_KEY
-        if taken and taken + width > WIDE:  # it begins the next row, whatever room is left in this
+        if taken and taken + width > room:  # it begins the next row, whatever room is left in this
             rows, taken = rows + 1, 0
         taken += width
     return rows

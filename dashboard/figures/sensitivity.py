@@ -202,7 +202,8 @@ def _curves(
     low, high = rate_range(_rates(series))
     decades = high - low
     for line in series:
-        name, style = literal(series_name(line, line.label)), looks[line.id]
+        name = literal(series_name(line, line.label, narrow=picture.narrow))
+        style = looks[line.id]
         if not shaded:
             style = replace(style, width=1.6, size=5.5)
         yield from curve_traces(

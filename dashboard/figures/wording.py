@@ -61,11 +61,21 @@ def title_lines(title: str) -> int:
     return title.count("<br>") + 1
 
 
-def series_name(line: SeriesKey, label: str) -> str:
-    """Return what a legend calls a curve: the method in words, then what sets it apart."""
+#: Letters of a name that a phone's legend has room for.
+PHONE_LETTERS = 34
+
+
+def series_name(line: SeriesKey, label: str, *, narrow: bool = False) -> str:
+    """Return what a legend calls a curve: the method in words, then what sets it apart.
+
+    What sets it apart stands last, where a phone would cut it off: there long names are shortened.
+    """
     own = told_method(line.method, line.settings)
     method, _, rest = label.partition(", ")
-    name = METHOD_STYLE[own].title if own in METHOD_STYLE and method == own else method
+    known = METHOD_STYLE.get(own) if method == own else None
+    name = known.title if known else method
+    if narrow and known and len(f"{name}, {rest}") > PHONE_LETTERS:
+        name = known.short
     told = "imported" in rest or "recorded" in rest
     name = f"{name}, imported" if line.imported and not told else name
     return f"{name}, {rest}" if rest else name

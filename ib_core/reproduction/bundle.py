@@ -341,11 +341,10 @@ def _result(content: Any) -> TrialResult:
     hash(spec)
     if not isinstance(content["record"], dict) or not isinstance(content["fingerprint"], str):
         raise ValueError("its record or its fingerprint is of the wrong kind")
-    has_classes = content["curve"].get("train_accuracy") is not None
     numbers: dict[str, Any] = {
         name: None if content[name] is None else float(content[name]) for name in NUMBERS
     }
-    for name in LOSSES if not has_classes else NUMBERS:
+    for name in LOSSES if content["curve"].get("train_accuracy") is None else NUMBERS:
         numbers[name] = math.nan if numbers[name] is None else numbers[name]
     for name in set(HELD_OUT) & set(content):  # written as nothing where it was lost
         numbers[name] = math.nan if content[name] is None else float(content[name])

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from sqlalchemy import func, select
 
@@ -8,9 +9,10 @@ from backend.models import CurveRow, SweepRow, TrialRow
 from backend.schemas import TrialState
 from backend.services import analysis, studies
 from backend.services.reproduction import get, store_bundle, version
-from backend.services.trials import stored_results
+from backend.services.trials import recording, stored_results
 from ib_core.errors import CorruptData
 from ib_core.reproduction.bundle import Bundle
+from ib_core.sweep.recording import Recording
 from ib_core.sweep.result import Outcome
 from tests.backend.paper.bundles import good_ib, make_bundle, result_of
 
@@ -46,6 +48,21 @@ def test_importing_twice_changes_nothing(sqlite_database, tmp_path):
     again = put(bundle)
     assert (again.studies, again.new) == (first.studies, 0)
     assert [count(table) for table in tables] == before
+
+
+def test_a_bundle_s_recordings_are_stored_with_its_trials(sqlite_database, tmp_path):
+    bundle = make_bundle(tmp_path, good_ib, seeds=1)
+    first = next(iter(bundle.results.values()))
+    rows = np.array([[0, 2.0, 0.1, 1, 2, 3, 4], [1, 1.0, 0.1, 1, 2, 3, 4]], dtype=float)
+    told = Recording(("layer",), rows, np.array([[0.0, 5.0]]))
+    bundle.append(replace(first, recording=told))
+    put(bundle)
+    with reading() as session:
+        (id_,) = session.scalars(
+            select(TrialRow.id).where(TrialRow.fingerprint == first.fingerprint)
+        )
+        found = recording(session, trial_id=id_)
+    assert (found.state, found.steps, found.sharpness) == ("done", [0, 1], [5.0])
 
 
 def test_a_bundle_that_has_grown_adds_what_is_new(sqlite_database, tmp_path):

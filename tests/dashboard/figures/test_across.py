@@ -117,3 +117,14 @@ def test_every_name_has_its_line_beside_the_profiles():
     margin = figure.layout.margin
     height = (domain[1] - domain[0]) * (figure.layout.height - margin.t - margin.b)
     assert max(one.yshift for one in drawn) + 24 < height
+
+
+def test_profiles_are_drawn_as_far_as_any_of_them_still_rises():
+    found = across()
+    line = found.profiles[0].model_copy(
+        update={"taus": [1.0, 2.0, 4.0, 100.0], "shares": [0.5, 0.5, 1.0, 1.0]}
+    )
+    figure = across_figure(found.model_copy(update={"profiles": [line]}), Picture())
+    (axis,) = [one.xaxis for one in traces(figure, "profile")]
+    shown = figure.layout[axis.replace("x", "xaxis")].range
+    assert 10 ** shown[1] == pytest.approx(5.0)

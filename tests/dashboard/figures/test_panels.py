@@ -45,7 +45,8 @@ def test_the_title_has_room_above_names_that_do_not_fit_beside_each_other():
     assert legend_rows(["EB", long, "IB"], narrow=False) == 1
     assert legend_rows(["EB", long, long, "IB"], narrow=False) == 2
     assert legend_rows([], narrow=False) == 1
-    assert legend_rows(["EB", "IB", "IB+"], narrow=True) == 3
+    assert legend_rows(["EB", "IB", "IB+"], narrow=True) == 1
+    assert legend_rows(["Explicit (EB)"] * 3, narrow=True) == 3
 
 
 def test_a_legend_of_many_rows_stands_below_where_it_meets_no_title():
@@ -72,3 +73,12 @@ def test_no_panel_s_name_reaches_into_the_next_one(letters, narrow):
 def test_several_lines_of_a_title_begin_a_line_lower_than_one():
     """Plotly takes the first one's foot for their top."""
     assert title_place(2)["pad"]["t"] - title_place(1)["pad"]["t"] >= 11
+
+
+def test_names_of_panels_that_would_meet_are_shortened_and_keep_what_tells_them_apart():
+    names = [f"Model-based momentum (MoMo), momentum {one}" for one in (0.5, 0.9)]
+    assert panel_titles(names, narrow=False) == [
+        "<b>MoMo, momentum 0.5</b>", "<b>MoMo, momentum 0.9</b>"
+    ]  # fmt: skip
+    assert columns_for(names, narrow=False) == 2
+    assert panel_titles(["Explicit (EB)"], narrow=False) == ["<b>Explicit (EB)</b>"]

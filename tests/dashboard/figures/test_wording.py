@@ -51,6 +51,10 @@ def test_a_title_s_own_markup_is_shown_and_not_obeyed():
 def test_a_curve_is_named_by_its_method_and_what_sets_it_apart():
     assert series_name(series("ib"), "ib, clip 1") == "Implicit (IB), clip 1"
     assert series_name(series("eb"), "eb") == "Explicit (EB)"
+    # A phone's legend would cut off what tells two series of a method apart.
+    long = "ib, " + "clip 1, batch size 100, width 8"
+    assert series_name(series("ib"), long, narrow=True) == f"IB{long[2:]}"
+    assert series_name(series("ib"), "ib, clip 1", narrow=True) == "Implicit (IB), clip 1"
     borrowed = series("ib").model_copy(update={"imported": True})
     assert series_name(borrowed, "ib") == "Implicit (IB), imported"
 

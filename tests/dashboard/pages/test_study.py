@@ -367,20 +367,6 @@ def test_a_large_study_is_drawn_ahead_one_control_away():
     }
 
 
-def test_of_many_series_the_other_arrangements_are_drawn_ahead_too():
-    view = StudyView(*CHOSEN)
-    named = [{"value": one} for one in ("auto", "method", "width")]
-    found = list(curves.one_control_away(view, {"many": True, "panel": named, "colour": named}))
-    assert {one.view for one in found} >= {"map", "against", "learning", "box"}
-    arranged = {(one.family.panel, one.family.colour) for one in found}
-    assert arranged == {
-        ("auto", "auto"), ("method", "auto"), ("width", "auto"),
-        ("auto", "method"), ("auto", "width"),
-    }  # fmt: skip
-    few = {"many": False, "panel": named, "colour": named}
-    assert list(curves.one_control_away(view, few)) == list(curves.one_control_away(view))
-
-
 def test_only_large_studies_at_rest_are_drawn_ahead(api, monkeypatch):
     monkeypatch.setattr(curves, "PAUSE_SECONDS", 0.0)
     drawn, original = [], curves.drawn
@@ -409,15 +395,3 @@ def test_only_large_studies_at_rest_are_drawn_ahead(api, monkeypatch):
     assert len(scored) == 4  # a scorecard a metric and reducer
     assert run(visit(total=10_000)) == []  # nothing is drawn twice
     assert len([call for call in api.sent if call.path.endswith("scorecard")]) == 4
-
-
-@pytest.mark.parametrize(
-    ("query", "shown"),
-    [({}, "learning"), ({"view": "curves"}, "curves"), ({"y": "log"}, "learning")],
-)
-def test_an_address_that_names_no_picture_shows_that_of_the_study_s_preset(api, query, shown):
-    api.studies[1] = api.studies[1].model_copy(update={"picture": "learning"})
-    page = run(study.layout("1", **query)).body
-    assert by_id(page, ids.VIEW).value == shown
-    # The browser writes what differs from it: curves too, or a reload would lose them.
-    assert getattr(by_id(page, ids.CONTROLS), "data-fallback") == "learning"

@@ -4,9 +4,11 @@ import pytest
 
 from dashboard.components import family_controls
 from dashboard.ids import Study as ids
+from dashboard.pages import study
 from dashboard.pages.study import curves
+from dashboard.pages.study.controls import StudyView
 from tests.coroutines import run
-from tests.dashboard.dispatch import text_of
+from tests.dashboard.dispatch import by_id, text_of
 from tests.dashboard.pages.test_study import CHOSEN, FAMILY, drawn
 
 
@@ -44,3 +46,29 @@ def test_a_band_is_explained_where_there_is_one(api):
     assert "Band: " in text_of(curves_say)
     assert "Click a point" in text_of(curves_say)
     assert "Band: " not in text_of(map_says)
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [({}, "learning"), ({"view": "curves"}, "curves"), ({"y": "log"}, "learning")],
+)
+def test_an_address_that_names_no_picture_shows_that_of_the_study_s_preset(api, query, shown):
+    api.studies[1] = api.studies[1].model_copy(update={"picture": "learning"})
+    page = run(study.layout("1", **query)).body
+    assert by_id(page, ids.VIEW).value == shown
+    # The browser writes what differs from it: curves too, or a reload would lose them.
+    assert getattr(by_id(page, ids.CONTROLS), "data-fallback") == "learning"
+
+
+def test_of_many_series_the_other_arrangements_are_drawn_ahead_too():
+    view = StudyView(*CHOSEN)
+    named = [{"value": one} for one in ("auto", "method", "width")]
+    found = list(curves.one_control_away(view, {"many": True, "panel": named, "colour": named}))
+    assert {one.view for one in found} >= {"map", "against", "learning", "box"}
+    arranged = {(one.family.panel, one.family.colour) for one in found}
+    assert arranged == {
+        ("auto", "auto"), ("method", "auto"), ("width", "auto"),
+        ("auto", "method"), ("auto", "width"),
+    }  # fmt: skip
+    few = {"many": False, "panel": named, "colour": named}
+    assert list(curves.one_control_away(view, few)) == list(curves.one_control_away(view))
