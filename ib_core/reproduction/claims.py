@@ -119,7 +119,7 @@ def better(evidence: Evidence) -> Judgement:
 
 
 def _by_signs(evidence: Evidence, run: Sequence[str]) -> tuple[str, str]:
-    """Return the count by the signs of the means alone, the paper's way, in short and at length."""
+    """Return the count by the signs of the means alone, in short and at length."""
     means = {name: evidence.number(name, "ib", "mean_difference") for name in run}
     known = {name: one.value for name, one in means.items() if one and one.value is not None}
     above = [title_of(name) for name, value in known.items() if value > 0]
@@ -228,8 +228,7 @@ _JUDGES: dict[str, tuple[str, Callable[[Evidence], Judgement]]] = {
     "better": (
         "The mean over rates and seeds of IB's capped loss minus EB's is below 0, interval "
         "included, in all experiments but two; refuted if it is above 0 in more than two. At least "
-        "half of them were run. The signs of the means alone, the paper's way to count, are told "
-        "beside it.",
+        "half of them were run. The count by the signs of the means alone is told beside it.",
         better,
     ),
     "music_variance": (

@@ -225,7 +225,7 @@ def test_the_recorded_runs_do_not_contradict_that_clipping_helps_on_mnist():
     assert "MNIST autoencoder: no higher rate" in found.reason
 
 
-def test_the_papers_own_count_by_signs_is_told_beside_the_intervals():
+def test_the_count_by_signs_is_told_beside_the_intervals():
     found = judged("better", recorded_evidence())
     assert found.verdict is Verdict.CANNOT_TELL
     assert found.beside == "by sign alone 15 of 17"
