@@ -210,14 +210,19 @@ class MappedLosses(TorchFunctionMode):
         if (whole := _WHOLE.get(func)) is None or len(args) > 2:
             return func(*args, **asked)
         given = dict(zip(("input", "target"), args, strict=False)) | asked
-        x, y = given.pop("input"), given.pop("target")
-        if any(_USUAL.get(name) != value for name, value in given.items()) or not whole.fits(x, y):
+        x, y = given.pop("input", None), given.pop("target", None)
+        if not all(map(_is_usual, given.items())) or not whole.fits(x, y):
             return func(*args, **asked)
         return whole.apply(x, y)  # type: ignore[no-untyped-call]
 
 
 #: What people do not say, or torch's modules say for them: a mean over rows, nothing weighted.
 _USUAL = {"reduction": "mean", "ignore_index": -100, "label_smoothing": 0.0}
+
+
+def _is_usual(said: tuple[str, Any]) -> bool:
+    name, value = said
+    return not isinstance(value, Tensor) and value == _USUAL.get(name)
 
 
 class _OfAStack(torch.autograd.Function):
@@ -262,7 +267,8 @@ class _FewClasses(_OfAStack):
     @staticmethod
     def fits(x: Tensor, y: Tensor) -> bool:
         rows = _mapped(x) and x.dim() == 2 and x.dtype in (torch.float32, torch.float64)
-        return rows and x.shape[1] < FEW_CLASSES and y.dim() == 1 and y.dtype == torch.int64
+        classes = isinstance(y, Tensor) and y.dim() == 1 and y.dtype == torch.int64
+        return rows and classes and x.shape[1] < FEW_CLASSES
 
     @staticmethod
     def means(x: Tensor, y: Tensor) -> Tensor:

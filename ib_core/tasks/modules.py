@@ -353,7 +353,8 @@ class RowsLinear(nn.Linear):
         if input.dim() < 3:
             return F.linear(input, self.weight, self.bias)
         out = F.linear(input.flatten(0, -2), self.weight, self.bias)
-        return out.unflatten(0, input.shape[:-1])
+        shaped: Tensor = out.unflatten(0, input.shape[:-1])
+        return shaped
 
 
 _TWINS: dict[type[nn.Module], type[nn.Module]] = {

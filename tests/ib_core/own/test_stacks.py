@@ -187,7 +187,7 @@ def test_implicit_layers_inside_a_users_model_are_solved_in_a_stack(
         (F.cross_entropy, (7, 3), "shares"),
         (F.binary_cross_entropy_with_logits, (7, 2, 3), "shares"),
         (nn.BCEWithLogitsLoss(), (7, 3), "shares"),
-        (nn.BCEWithLogitsLoss(pos_weight=torch.tensor(2.0)), (7, 3), "shares"),
+        (nn.BCEWithLogitsLoss(pos_weight=torch.tensor([1.0, 2.0, 3.0])), (7, 3), "shares"),
     ],
 )
 def test_losses_made_for_the_whole_stack_are_each_members_own(
