@@ -324,9 +324,8 @@ def _verdicts(paper: PaperRead) -> str:
         if paper.counts.get(verdict)
     ]
     all_of_them = counted(sum(paper.counts.values()), "experiment")
-    verb = "is" if same == 1 else "are"
     return (
-        f"Run as the authors ran them, {same} of {all_of_them} {verb} reproduced. "
+        f"Run as the authors ran them, losses of {same} of {all_of_them} match theirs. "
         f"As the text describes them, {', '.join(told)}."
     )
 

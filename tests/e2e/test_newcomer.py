@@ -64,7 +64,7 @@ def test_the_first_study_begins_with_the_first_browser_moves_and_is_followed_by_
     expect(page.locator("#start-study")).to_contain_text(f"{broken} of them broke.")
 
     # Nobody clicked: the reproduction comes by itself, and the page says so.
-    counts = re.compile(r"the losses of \d+ of 17 experiments match")
+    counts = re.compile(r"losses of \d+ of 17 experiments match theirs")
     expect(page.locator("#start-verdicts")).to_have_text(counts, timeout=180_000)
     assert len(studies(fresh, bundle="true", limit="100")) == SHIPPED
     latest = page.locator("#start-latest")

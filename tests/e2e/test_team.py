@@ -72,8 +72,8 @@ def test_from_the_first_link_to_a_shared_study_and_out_again(browser, team):
         page.goto(f"{team.url}/paper")
         counts = page.locator(".verdict-counts")
         expect(counts).to_have_count(2)  # a line a profile
-        for profile in range(2):
-            expect(counts.nth(profile)).to_contain_text("reproduced")
+        for profile, word in enumerate(("losses match", "reproduced")):
+            expect(counts.nth(profile)).to_contain_text(word)
             expect(counts.nth(profile)).not_to_contain_text("17 of 17")
 
         page.goto(f"{team.url}/new?task=digits_mlp&methods=eb&lrs=0.05,0.5&seeds=1")

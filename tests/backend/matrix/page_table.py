@@ -212,6 +212,7 @@ READS: frozenset[str] = frozenset(
         "new_sweep.forecast.choose_task",
         "new_sweep.forecast.choose_preset",
         "paper.detail.draw",
+        "paper.matrix.show_ranks",
         "paper.draw_tables",
         "paper.detail.draw_theorem",
         "trial.draw",
