@@ -95,13 +95,15 @@
 
   /* A new figure, or another rate in the address. */
   function scrub(graph) {
-    const { rate, figure } = chosen[graph];
+    const { figure } = chosen[graph];
     const box = document.querySelector('.scrubber[data-graph="' + graph + '"]');
     if (!box) {
       return;
     }
     const call = (chosen[graph].call || 0) + 1;
     const { store, rail } = box.dataset;
+    /* Asked, not told: Dash tells of a store's first value nobody who has nothing to answer. */
+    const rate = window.dash_component_api.getLayout(store).props.data;
     Object.assign(chosen[graph], { scrubber: box.id, store, rail, call });
     const wanted = figure && figure.layout && figure.layout.meta && figure.layout.meta.scrub;
     box.hidden = !wanted;
@@ -128,8 +130,8 @@
     scrub(graph);
   }
 
-  function scrubTo(graph, rate) {
-    chosen[graph] = Object.assign(chosen[graph] || {}, { rate });
+  function scrubTo(graph) {
+    chosen[graph] = chosen[graph] || {};
     scrub(graph);
   }
 

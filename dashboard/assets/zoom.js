@@ -83,7 +83,10 @@
   /* [figure, style, zoom]: another question begins with all it has to show. */
   function keepView(graph, figure, zoom) {
     const shown = withView(graph, figure, zoom);
-    window.etascope.scrubFigure(graph, shown[0]);
+    const { scrubFigure } = window.etascope;
+    if (scrubFigure) {
+      scrubFigure(graph, shown[0]);
+    }
     return shown;
   }
 

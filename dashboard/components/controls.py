@@ -378,6 +378,6 @@ def arrange_from(ids: type[FamilyIds]) -> None:
     )
     # A new figure needs no callback of its own: `draw_from` tells the scrubber.
     browser_callback(
-        f"function(rate) {{ window.etascope.scrubTo({json.dumps(ids.GRAPH)}, rate); }}",
+        f"function() {{ window.etascope.scrubTo({json.dumps(ids.GRAPH)}); }}",
         Input(ids.RATE, "data"),
     )

@@ -378,8 +378,7 @@ def _given_up(tasks: ByTask, families: Mapping[str, Sequence[str]]) -> str:
             told.append(f"{family} {number_text(100 * median(prices), 2)} %")
     return (
         "Price of robustness: at its best rate a family's best method ends above the lowest by "
-        f"{_and(told)}, "
-        "the median over the tasks."
+        f"{_and(told)}, the median over the tasks."
         if told
         else ""
     )

@@ -123,8 +123,8 @@ COMPARED_TABLES = (
 )
 
 
-#: Left out where training takes too long to be repeated: it makes a matrix of 388 columns orthogonal
-#: at every step, in a stack of forty.
+#: Left out where training takes too long to be repeated: its step makes a matrix of 388 columns
+#: orthogonal, forty times a stack.
 TOO_DEAR = {"music/jsb_chorales": ("muon",)}
 
 

@@ -262,11 +262,13 @@ def _mapped(x: Any) -> bool:
 
 
 class _FewClasses(_OfAStack):
-    """`F.cross_entropy` of rows with few classes: torch's softmax is slow on short rows."""
+    """`F.cross_entropy` of rows with few classes: torch's softmax is slow on short rows here."""
 
     @staticmethod
     def fits(x: Tensor, y: Tensor) -> bool:
-        rows = _mapped(x) and x.dim() == 2 and x.dtype in (torch.float32, torch.float64)
+        # Elsewhere nothing is gained, and to look at targets would be to wait for them.
+        here = _mapped(x) and x.device.type == "cpu"
+        rows = here and x.dim() == 2 and x.dtype in (torch.float32, torch.float64)
         classes = isinstance(y, Tensor) and y.dim() == 1 and y.dtype == torch.int64
         return rows and classes and x.shape[1] < FEW_CLASSES
 

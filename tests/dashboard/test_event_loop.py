@@ -34,7 +34,7 @@ def test_what_takes_long_is_done_beside_the_loop(api, monkeypatch, view, slow):
     values = (*CHOSEN[:4], view, *CHOSEN[5:])
 
     async def draw() -> int:
-        await curves.draw("v", *values, *FAMILY, "light", False, 1, None, None)
+        await curves.draw("v", *values, *FAMILY, "light", False, 1, None, None, None)
         return threading.get_ident()
 
     loop = run(draw())

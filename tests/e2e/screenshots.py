@@ -33,6 +33,8 @@ def pages_of(url: str) -> dict[str, str]:
         "new": "/new",
         "new-preset": "/new?preset=paper/05_jsb_chorales",
         "paper": "/paper",
+        "methods": "/methods",
+        "your-model": "/your-model",
         "toy": "/toy",
         "updates": "/updates",
         "workers": "/workers",

@@ -263,8 +263,8 @@ def unrecorded(
 ) -> list[int]:
     """Return the finished trials of which not all that is wished for was recorded, or is about to.
 
-    What a replay made holds all there is. Imported trials cannot be replayed. `about_to`: those
-    that wait for a replay are among them.
+    What a replay made holds all there is. Imported trials cannot be replayed. With `about_to`
+    those that wait for a replay are among them.
     """
     query = select(TrialRow.id, RecordingRow.state, RecordingRow.data, RecordingRow.agreement)
     query = query.outerjoin(RecordingRow, RecordingRow.trial_id == TrialRow.id).where(
@@ -296,8 +296,8 @@ def want_recordings(session: Session, *, needs: Mapping[int, str | None], device
     afresh = {"state": ShardState.QUEUED, "device": device, "attempts": 0, "progress": 0.0}
     rows = [{**afresh, "trial_id": one, "needs": needs[one], "error": None} for one in asked]
     insert = insert_for(session, RecordingRow).values(created_at=clock())
-    others = ("needs", "error", "sent_at", "owner_id")
-    changed = {name: insert.excluded[name] for name in (*afresh, *others)}
+    renewed = (*afresh, "needs", "error", "sent_at", "owner_id")
+    changed = {name: insert.excluded[name] for name in renewed}
     insert_many(
         session, insert.on_conflict_do_update(index_elements=["trial_id"], set_=changed), rows
     )
@@ -334,6 +334,8 @@ def recording(session: Session, *, trial_id: int, rows: int | None = None) -> Re
     row = session.get(RecordingRow, trial_id)
     if row is None:
         return RecordingRead(trial_id=trial_id, state="none", beside=beside)
+    needs = [row.needs] if row.needs and row.state == ShardState.QUEUED else []
+    lacking = offers.missing(session, needs=needs) if needs else []
     about = {
         "trial_id": trial_id,
         "state": row.state.value,
@@ -342,7 +344,7 @@ def recording(session: Session, *, trial_id: int, rows: int | None = None) -> Re
         "agreement": (row.agreement or {}).get("sentence"),
         "same": (row.agreement or {}).get("same"),
         "beside": beside,
-        "messages": _waited_for(session, row),
+        "messages": [one.sentence for one in lacking],
     }
     if row.data is None:
         return RecordingRead(**about)
@@ -361,12 +363,6 @@ def recording(session: Session, *, trial_id: int, rows: int | None = None) -> Re
         first_layer=None if story.growth is None else story.growth.layer,
         finished_at=row.finished_at,
     )
-
-
-def _waited_for(session: Session, row: RecordingRow) -> list[str]:
-    """Return what a replay waits for besides a free worker."""
-    needs = [row.needs] if row.needs and row.state == ShardState.QUEUED else []
-    return [one.sentence for one in offers.missing(session, needs=needs)] if needs else []
 
 
 def _beside(session: Session, trial: TrialRow) -> list[BesideRead]:
