@@ -315,8 +315,8 @@ def signed(value: float | None) -> str:
 
 
 def count(value: int | None) -> str:
-    """Return a whole number with its thousands set apart."""
-    return NONE if value is None else f"{value:,}".replace(",", "\u202f")
+    """Return a whole number with its thousands set apart, as sentences of the core write it."""
+    return NONE if value is None else f"{value:,}"
 
 
 def percent(share: float | None) -> str:

@@ -58,7 +58,7 @@ class LearningQuery(Query):
     )
     points: int = Field(40, ge=2, le=400, description="At most so many evaluations a curve.")
     series: list[Annotated[str, Field(max_length=64)]] = Field(
-        [], max_length=200, description="Ids from the sensitivity answer; repeat for each."
+        [], max_length=90, description="Ids from the sensitivity answer; repeat for each."
     )
 
 

@@ -83,6 +83,9 @@ def _as_whole(value: Any) -> Any:
 
 #: A whole number as JSON has it: 2.0 is one, too; many programs count steps in floats.
 Whole = Annotated[int, BeforeValidator(_as_whole)]
+#: With limits of their own, which may then be None: of limits around a validator no schema tells.
+Step = Annotated[int, Field(ge=0, le=2**53), BeforeValidator(_as_whole)]
+BatchSize = Annotated[int, Field(ge=1, le=10**9), BeforeValidator(_as_whole)]
 #: Numbers that every JSON reader holds exactly and every database column fits.
 Identifier = Annotated[int, Field(ge=1, le=MOST_EXACT), BeforeValidator(_as_whole)]
 

@@ -5,7 +5,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from backend.schemas.base import Identifier, Input, Number, Output, SweepState, TrialState, Whole
+from backend.schemas.base import (
+    BatchSize,
+    Identifier,
+    Input,
+    Number,
+    Output,
+    Step,
+    SweepState,
+    TrialState,
+    Whole,
+)
 from backend.schemas.studies import Name
 
 __all__ = [
@@ -299,7 +309,7 @@ class CellResult(Input):
     validation_loss: Loss = Field(None, description="On rows that were held out.")
     validation_accuracy: Loss = None
     seconds: float | None = Field(None, ge=0, le=1e12, description="Null: since the claim.")
-    diverged_at_step: Whole | None = Field(None, ge=0, le=2**53)
+    diverged_at_step: Step | None = None
     error: str | None = Field(None, max_length=100_000, description="Why it failed.")
 
 
@@ -365,5 +375,5 @@ class RunCreate(Input):
     seed: Whole = Field(1, ge=0, le=2**31 - 1)
     clip: float | None = Field(None, gt=0, le=1e12)
     epochs: Whole = Field(1, ge=1, le=10**9)
-    batch_size: Whole | None = Field(None, ge=1, le=10**9)
+    batch_size: BatchSize | None = None
     settings: dict[str, Any] = Field(default_factory=dict)

@@ -36,7 +36,7 @@ from tests.chaos.submitters import TRIALS, Submitter
 from tests.installation import START_SECONDS, Installation
 from tests.servers import wait_for
 
-SUBMITTERS, PAUSE = 3, 3.0
+SUBMITTERS, PAUSE = 3, 6.0
 INSIDE = "ETASCOPE_CHAOS_INSIDE"
 #: With the first process all others end, and all mounts and networks are gone.
 NAMESPACES = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]

@@ -9,7 +9,7 @@ import httpx
 #: What is asked for in turn: short, long enough to lose a lease over, and real arithmetic.
 SWEEPS: tuple[dict[str, Any], ...] = (
     {"task": "toy/quadratic", "epochs": 30},
-    {"task": "digits_mlp", "epochs": 40},
+    {"task": "digits_mlp", "epochs": 12},
     {"task": "digits_mlp", "epochs": 4},
 )
 TRIALS = 4

@@ -28,6 +28,7 @@ _PRINTABLE = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]*")
 _SPACE = re.compile(r"[ \t\n\r]*")
 #: So many characters of JSON are read at a time, and no value in a list may be longer.
 WINDOW = 1_000_000
+NOT_RUNS = 'A JSON file must be a list of runs, or {"trials": [...]} as we export it.'
 _TEXT = re.compile(r"[^\x00\ud800-\udfff]*")
 LONGEST_TEXT = 10_000
 #: What the settings of one run may be; deeper ones could be stored, but not always be read again.
@@ -125,7 +126,7 @@ def _runs(scanner: "_Scanner") -> Iterator[dict[str, Any]]:
                 scanner.need("}")
                 break
         if not found:
-            raise _not_runs()
+            raise InvalidInput(NOT_RUNS, field="body")
     scanner.finish()
 
 
@@ -135,22 +136,16 @@ def _listed(scanner: "_Scanner") -> Iterator[dict[str, Any]]:
     while True:
         run = scanner.value()
         if not isinstance(run, dict):
-            raise _not_runs()
+            raise InvalidInput(NOT_RUNS, field="body")
         yield run
         if not scanner.take(","):
             return scanner.need("]")
 
 
-def _not_runs() -> InvalidInput:
-    sentence = 'A JSON file must be a list of runs, or {"trials": [...]} as we export it.'
-    return InvalidInput(sentence, field="body")
-
-
 class _Scanner:
     """Reads JSON value by value: reading all at once would hold up every other thread meanwhile.
 
-    Python's reader of JSON keeps the interpreter to itself until it has finished. So it is given
-    a window of the text at a time, from which it reads one value.
+    Python's own keeps the interpreter to itself, so it is given a window of the text at a time.
     """
 
     def __init__(self, text: str) -> None:
@@ -160,11 +155,7 @@ class _Scanner:
         self._scan = json.JSONDecoder().raw_decode
 
     def value(self) -> Any:
-        """Return the next value.
-
-        Raises:
-            ValueError: There is none, or it is longer than a window.
-        """
+        """Return the next value; a `ValueError` if there is none, or none that fits a window."""
         self._skip()
         try:
             found, end = self._scan(self._window, self._next)

@@ -125,14 +125,10 @@ def test_a_program_that_was_killed_is_sent_as_failed_and_one_that_lives_is_left_
     run.log(0, train_loss=1.0)
     line.cut = False
     assert client.sync_runs(tmp_path) == 0
-    gone = subprocess.run(
-        [sys.executable, "-c", "import os; print(os.getpid())"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    code = "import os; print(os.getpid())"
+    gone = subprocess.check_output([sys.executable, "-c", code], text=True)
     first, *rest = run.path.read_text().splitlines()
-    dead = json.dumps(json.loads(first) | {"pid": int(gone.stdout)})
+    dead = json.dumps(json.loads(first) | {"pid": int(gone)})
     run.finish()
     run.path.write_text("\n".join([dead, *rest, '{"point": {"st']))  # killed in mid-line
     for trial in trials(api):
@@ -219,12 +215,9 @@ def test_a_program_whose_number_another_one_has_now_is_gone(
     first, point, _end = path.read_text().splitlines()
     path.write_text(f"{first}\n{point}\n")
     assert client.sync_runs(tmp_path) == 0, "it lives: it is this one"
-    earlier = json.loads(first)
-    earlier["began"] -= 1
-    path.write_text(f"{json.dumps(earlier)}\n{point}\n")
+    path.write_text(f"{json.dumps(json.loads(first) | {'began': 1})}\n{point}\n")
     assert client.sync_runs(tmp_path) == 1
-    (trial,) = trials(api)
-    assert (trial["state"], trial["error"]) == ("failed", "Its program ended without saying how.")
+    assert [trial["state"] for trial in trials(api)] == ["failed"]
 
 
 def test_a_run_that_another_machine_took_for_dead_still_ends_as_it_ended(

@@ -1,8 +1,12 @@
 """The documentation works offline and knows every call."""
 
 import re
+from collections.abc import Iterator
+from typing import Any
 
 from fastapi.testclient import TestClient
+
+from backend.web.intake import MOST_PARAMETERS
 
 CALLS = {
     "/api/health": {"get"},
@@ -62,3 +66,22 @@ def test_every_error_in_the_document_has_the_one_shape(api: TestClient) -> None:
     }
     assert shapes
     assert set(shapes.values()) == {"#/components/schemas/ErrorRead"}
+
+
+def test_the_document_tells_every_limit_in_words_of_a_schema(api: TestClient) -> None:
+    """What pydantic cannot say as a schema it says as `ge`, which no client understands."""
+
+    def unsaid(part: Any, where: str) -> Iterator[str]:
+        if isinstance(part, dict):
+            yield from (f"{where}.{name}" for name in {"ge", "gt", "le", "lt"} & part.keys())
+            for name, inner in part.items():
+                yield from unsaid(inner, f"{where}.{name}")
+        if isinstance(part, list):
+            for inner in part:
+                yield from unsaid(inner, where)
+
+    document = api.get("/api/openapi.json").json()
+    assert list(unsaid(document, "")) == []
+    calls = [call for methods in document["paths"].values() for call in methods.values()]
+    lists = [one["schema"].get("maxItems", 0) for c in calls for one in c.get("parameters", ())]
+    assert max(lists) < MOST_PARAMETERS, "all of a list's items may be asked for"
