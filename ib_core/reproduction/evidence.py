@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from statistics import fmean, pstdev
@@ -103,6 +103,7 @@ class RateFacts:
         capped: Mean capped training loss; None likewise.
         train: Training losses.
         test: Test losses.
+        by_seed: Training losses seed by seed; infinite where one is not finite.
     """
 
     lr: float
@@ -111,6 +112,13 @@ class RateFacts:
     capped: float | None
     train: LossFacts
     test: LossFacts
+    by_seed: Mapping[int, float] = field(default_factory=dict)
+
+    def mean_of(self, seeds: Collection[int]) -> float | None:
+        """Return the mean training loss of some seeds; None unless all of them are known."""
+        if not seeds or not all(seed in self.by_seed for seed in seeds):
+            return None
+        return fmean(self.by_seed[seed] for seed in seeds)
 
 
 Facts = Mapping[str, Mapping[str, tuple[RateFacts, ...]]]
@@ -235,7 +243,12 @@ def _rate_facts(lr: float, runs: list[Run]) -> RateFacts:
         capped=_capped_mean(point),
         train=LossFacts.of(run.train_loss for run in runs),
         test=LossFacts.of(run.test_loss for run in runs),
+        by_seed={run.seed: _or_infinite(run.train_loss) for run in runs},
     )
+
+
+def _or_infinite(loss: float | None) -> float:
+    return math.inf if loss is None or not math.isfinite(loss) else loss
 
 
 def _broken(point: RatePoint) -> int | None:

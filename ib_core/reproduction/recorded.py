@@ -193,6 +193,7 @@ LOSS = ("mean", "sd", "lowest", "highest", "non_finite")
 RUN_COLUMNS = (
     *("experiment", "method", "lr", "n", "broken", "capped"),
     *(f"{part}_{name}" for part in ("train", "test") for name in LOSS),
+    "train_by_seed",
 )
 UCI_COLUMNS = ("dataset", "method", "lr", "train_loss", "test_loss", "test_accuracy")
 NUMBER_COLUMNS = ("experiment", "method", "number", "value", "low", "high", "censored", "n", "note")
@@ -243,6 +244,11 @@ def _point(row: Mapping[str, str]) -> RateFacts:
         capped=_float(row["capped"]),
         train=train,
         test=test,
+        by_seed={
+            int(seed): float(loss)
+            for one in row["train_by_seed"].split(";")
+            for seed, _, loss in (one.partition(":"),)
+        },
     )
 
 
@@ -355,9 +361,11 @@ def _run_rows(found: Evidence) -> Iterator[Sequence[Any]]:
                 losses = (
                     getattr(part, name) for part in (point.train, point.test) for name in LOSS
                 )
+                seeds = (f"{s}:{loss:.{DIGITS}g}" for s, loss in sorted(point.by_seed.items()))
                 yield (
                     *(experiment, method, point.lr, point.n, point.broken, point.capped),
                     *losses,
+                    ";".join(seeds),
                 )
 
 

@@ -177,6 +177,30 @@ def test_in_what_means_agree_is_counted_and_said():
     )
 
 
+def test_a_cell_is_held_against_the_same_seeds_as_far_as_they_were_recorded():
+    """As on Nottingham: one seed, the very number that was recorded for it."""
+    recorded = Evidence.of(runs(JSB, "eb", {0.5: 1.0}, spread=0.2)).facts[JSB]  # .6 to 1.4
+    first = Evidence.of(runs(JSB, "eb", {0.5: 0.6}, seeds=(1,))).facts[JSB]
+    (cell,) = recorded_cells(first, recorded)
+    assert (cell.how, cell.theirs) == ("same", pytest.approx(0.6))
+    another = Evidence.of(runs(JSB, "eb", {0.5: 0.6}, seeds=(9,))).facts[JSB]
+    (cell,) = recorded_cells(another, recorded)
+    assert (cell.how, cell.theirs) == ("range", pytest.approx(1.0))
+
+
+@pytest.mark.parametrize(
+    ("seeds", "verdict"), [((1, 2), Verdict.CANNOT_TELL), ((1, 2, 3), Verdict.DIFFERS)]
+)
+def test_a_miss_with_fewer_than_three_seeds_is_open(seeds, verdict):
+    recorded = points(EB, IB)
+    wrong = {
+        method: {lr: 2 * v for lr, v in rates.items()} for method, rates in (("eb", EB), ("ib", IB))
+    }
+    found = judge_recorded(evidence(seeds=seeds, **{JSB: wrong}).facts[JSB], recorded)
+    assert found.verdict is verdict
+    assert ("open for want of 3 seeds: 8" in found.reason) is (len(seeds) < 3)
+
+
 def test_where_losses_are_held_against_others_the_verdict_says_that_losses_match():
     same = judge_recorded(points(EB, IB), points(EB, IB))
     wrong = judge_recorded(points({lr: 2 * v for lr, v in EB.items()}, IB), points(EB, IB))
