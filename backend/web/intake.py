@@ -4,6 +4,7 @@ The file in a request: its body, or the first file of a form.
 """
 
 import asyncio
+import socket
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -26,9 +27,14 @@ from ib_core.errors import IBError
 #: For the first line and the headers of a request, from the first byte on or from connecting.
 HEAD_SECONDS = 20.0
 #: A body may take so long, and a second more for each so many bytes that have come: what arrives
-#: at all is waited for, what only trickles is not. An answer is given the same time to be read.
+#: at all is waited for, what only trickles is not.
 PATIENCE_SECONDS = 20.0
 SLOWEST_BYTES_PER_SECOND = 20_000
+#: An answer is given the same time to be read, in steps: so much at least in each. The kernel's own
+#: buffer is kept small: it takes more only when a third of it is free, which of the usual megabytes
+#: a slow reader frees once a minute.
+SLOWEST_READER = 5_000
+SEND_BUFFER = 128 * 1024
 #: Bodies on their way, answers in the making, and bytes held for both. Above, others are asked to
 #: come back, rather than everybody to wait.
 MOST_ARRIVING = 1000
@@ -180,6 +186,9 @@ class ImpatientProtocol(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for the first request."""
         super().connection_made(transport)
+        line = transport.get_extra_info("socket")
+        if line is not None:
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         self._wait()
 
     def data_received(self, data: bytes) -> None:
@@ -213,7 +222,7 @@ class ImpatientProtocol(H11Protocol):
 
     def _go_on_if_read(self, before: int) -> None:
         read = before - self.transport.get_write_buffer_size()
-        if read >= PATIENCE_SECONDS * SLOWEST_BYTES_PER_SECOND:
+        if read >= PATIENCE_SECONDS * SLOWEST_READER:
             self._watch()
         else:
             self._unread = None

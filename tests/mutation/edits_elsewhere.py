@@ -201,7 +201,7 @@ ERRANDS = (
     Edit(
         "who reads slowly is cut off",
         "backend/web",
-        "if read >= PATIENCE_SECONDS * SLOWEST_BYTES_PER_SECOND:",
+        "if read >= PATIENCE_SECONDS * SLOWEST_READER:",
         "if read > 10**12:",
         ("test_who_does_not_read_the_answers_is_cut_off_and_who_reads_slowly_is_not",),
     ),
