@@ -170,7 +170,7 @@ def _what_it_means(checks: Sequence[Check], counts: Counter[str]) -> list[str]:
     tested = len(checks) - counts["chaotic"]
     said = [
         "Chaotic: a rounding error in the rate alone moves the number by so much (column "
-        "rounding), a tenth of the difference or more."
+        "rounding), a third of the difference or more."
     ]
     if tested:
         said.append(f"So {tested} of the {len(checks)} were tested: rounding does not decide them.")
