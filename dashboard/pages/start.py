@@ -44,7 +44,7 @@ SETTLED, UNKNOWN = "settled", "unknown"
 FIRST_RATE = 0.5
 #: What one experiment, and what several do, by verdict.
 VERDICTS = {
-    "reproduced": ("is", "are"),
+    "reproduced": ("holds", "hold"),
     "differs": ("differs", "differ"),
     "cannot tell": ("stays open", "stay open"),
     "not tested": ("was not run", "were not run"),

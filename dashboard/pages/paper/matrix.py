@@ -223,7 +223,7 @@ def ranks_section(study: StudyRead | None) -> Component | None:
             html.P(
                 [
                     "Beyond the paper, more methods on every table, at rates up to 1000: ",
-                    link(study.name, f"/studies/{study.id}"),
+                    link(study.name, f"/studies/{study.id}", underline="always"),
                     ". ",
                     dmc.Button(
                         "Show mean ranks",
