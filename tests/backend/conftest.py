@@ -93,10 +93,12 @@ def listening(app: FastAPI) -> Iterator[str]:
         running = uvicorn.Server(config)
         thread = threading.Thread(target=running.run, kwargs={"sockets": [place]})
         thread.start()
-        wait_for(lambda: running.started, what="the server")
-        yield f"http://127.0.0.1:{place.getsockname()[1]}"
-        running.should_exit = True
-        thread.join()
+        try:
+            wait_for(lambda: running.started, what="the server")
+            yield f"http://127.0.0.1:{place.getsockname()[1]}"
+        finally:  # a thread that goes on would keep the whole run from ending
+            running.should_exit = True
+            thread.join()
 
 
 @pytest.fixture
