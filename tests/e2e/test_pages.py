@@ -74,9 +74,18 @@ def test_a_picture_of_the_paper_can_be_chosen_linked_to_and_gone_back_from(visit
     expect(chosen).to_have_value("JSB Chorales")
 
 
+def with_its_data(one):
+    """Return an experiment of the paper as it is where its data is."""
+    whole = {
+        profile: found.model_copy(update={"of_here": found.of})
+        for profile, found in (("text", one.text), ("authors", one.authors))
+    }
+    return one.model_copy(update={"present": True, **whole})
+
+
 def test_an_experiment_of_the_paper_runs_with_one_click(browser, fake_site, monkeypatch):
     paper = paper_answer()
-    here = [one.model_copy(update={"present": True}) for one in paper.experiments]
+    here = [with_its_data(one) for one in paper.experiments]
     answer = paper.model_copy(update={"experiments": here})
     monkeypatch.setattr(fake_api, "paper_answer", lambda: answer)
     page = patient(browser.new_page())
