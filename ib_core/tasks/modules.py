@@ -5,6 +5,7 @@ Apart from the tasks, because listing those needs no torch.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,7 +14,15 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from ib_core.errors import MisuseError
-from ib_core.tasks.networks import HIDDEN, INPUT, OUTPUT, ScaledLayerNorm, ScaledLinear, Scaling
+from ib_core.tasks.networks import (
+    HIDDEN,
+    INPUT,
+    OUTPUT,
+    ScaledBatchNorm,
+    ScaledLayerNorm,
+    ScaledLinear,
+    Scaling,
+)
 
 
 class Block(nn.Module):
@@ -67,19 +76,36 @@ class GPT(nn.Module):
         return scores if factor == 1.0 else scores * factor
 
 
+#: What may stand between a layer and its relus; a choice draws nothing, so the weights stay.
+NORMS: dict[str, Callable[[int, Scaling], nn.Module]] = {
+    "none": lambda width, scaling: nn.Identity(),
+    "layer": ScaledLayerNorm,
+    "batch": ScaledBatchNorm,
+}
+
+
 class MLP(nn.Module):
     """Layers of relus of one width, and a linear one that tells the class."""
 
-    def __init__(self, inputs: int, classes: int, width: int, depth: int, scaling: Scaling) -> None:
+    def __init__(
+        self,
+        inputs: int,
+        classes: int,
+        width: int,
+        depth: int,
+        scaling: Scaling,
+        norm: str = "none",
+    ) -> None:
         super().__init__()
         hidden = (ScaledLinear(width, width, HIDDEN, scaling) for _ in range(depth - 1))
         self.layers = nn.ModuleList([ScaledLinear(inputs, width, INPUT, scaling), *hidden])
+        self.norms = nn.ModuleList(NORMS[norm](width, scaling) for _ in self.layers)
         self.output = ScaledLinear(width, classes, OUTPUT, scaling)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [rows, inputs] to scores [rows, classes]."""
-        for layer in self.layers:
-            x = F.relu(layer(x))
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            x = F.relu(norm(layer(x)))
         scores: Tensor = self.output(x)
         return scores
 

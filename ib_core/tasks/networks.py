@@ -318,6 +318,22 @@ class ScaledLayerNorm(nn.LayerNorm):
         return F.layer_norm(x, self.normalized_shape, weight, bias, self.eps)
 
 
+class ScaledBatchNorm(nn.BatchNorm1d):
+    """A BatchNorm whose vectors are as long as the width."""
+
+    def __init__(self, width: int, scaling: Scaling) -> None:
+        super().__init__(width)
+        self.at = scaling.factor(INPUT)
+        with torch.no_grad():
+            self.weight.div_(self.at)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the rows normed by the batch, or by what earlier batches had on average."""
+        weight, bias = _times(self.weight, self.at), _times(self.bias, self.at)
+        mean, var, share = self.running_mean, self.running_var, self.momentum or 0.0
+        return F.batch_norm(x, mean, var, weight, bias, self.training, share, self.eps)
+
+
 def _times(x: Tensor, factor: float) -> Tensor:
     return x if factor == 1.0 else x * factor
 
