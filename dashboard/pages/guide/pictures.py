@@ -220,7 +220,7 @@ def _across() -> Section:
         (
             prose(
                 "A study of three or more tasks, or a comparison of studies, can also be asked "
-                "which method does best on the whole. The picture “Tasks” shows four answers."
+                "which method does best on the whole. The picture “Tasks” shows five answers."
             ),
             terms(
                 (
@@ -238,6 +238,14 @@ def _across() -> Section:
                         "On which share of the tasks a method's best loss is within a factor of "
                         "the best method's. The higher a curve, the better; at factor 1 it says "
                         "how often the method is the best.",
+                    ),
+                    Term(
+                        "time-to-target",
+                        "Time to target",
+                        "The same of the epochs that a method's best rate takes to the target, "
+                        "the loss below which a rate counts as good: on which share of the tasks "
+                        "they are within a factor of the fastest method's. A curve that stays "
+                        "below 100 % never got there on the other tasks.",
                     ),
                     Term(
                         "chances",

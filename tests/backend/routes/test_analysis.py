@@ -140,6 +140,8 @@ def test_the_scorecard_measures_and_answers(api: TestClient, study: int, submit,
     assert ib["headroom"]["censored"] == "above"
     assert ib["best_rate"]["value"] == 1.0
     assert ib["chance_better"]["interval"].endswith("%")
+    assert (ib["time_to_target"]["value"], ib["time_to_target"]["n"]) == (0.2, 5)  # the last of 3
+    assert ib["time_to_target"]["note"].startswith("5 of 5 seeds got to ")
     for name, number in ib.items():
         assert number["definition"] == KINDS[name].definition
         assert {"value", "low", "high", "censored", "n", "note", "unit", "better"} <= number.keys()
@@ -227,7 +229,43 @@ def test_many_tasks_are_compared_as_a_whole(api: TestClient, study: int, submit,
     assert (chance["first"], chance["second"], chance["n"]) == ("ib", "eb", 3)
     assert chance["value"] == pytest.approx((2 + 4 * 0.5) / 6)  # better at 3, equal below
     assert {line["label"]: line["shares"][0] for line in across["profiles"]} == {"eb": 1, "ib": 1}
-    assert across["definitions"].keys() == {"ranks", "profiles", "chances", "iqm"}
+    assert {line["label"]: line["shares"][0] for line in across["times"]} == {"eb": 1, "ib": 1}
+    assert across["definitions"].keys() == {"ranks", "profiles", "times", "chances", "iqm"}
+
+
+def test_epochs_to_target_are_read_off_the_curves_at_the_best_rate(
+    api: TestClient, study: int, submit, train
+) -> None:
+    """EB gets there early, Adam's seeds late or never; no other rate's curve is asked."""
+    early, late = ([1.0, 0.4, 0.4, 0.4], [1.0, 0.9, 0.8, 0.4])
+
+    def trained(trial):
+        lr, method, seed = (trial.spec[name] for name in ("lr", "method", "seed"))
+        losses = early if method == "eb" or lr != 1.0 else late
+        if method == "adam" and seed > 2 and lr == 1.0:
+            losses = [1.0, 0.9, 0.8, 0.7]
+        end = losses[-1] if lr == 1.0 else 0.9
+        points = [CurvePoint(step, step / 2, one, 1.0) for step, one in enumerate(losses)]
+        return factories.result(trial, loss=end, curve=tuple(points))
+
+    for task in ("toy/quadratic", "digits_mlp", "bundled/wine"):
+        submit(task=task, methods=["eb", "adam"], seeds=3)
+    train(trained)
+    card = api.get(f"/api/studies/{study}/scorecard").json()
+    found = {row["label"]: row["metrics"]["time_to_target"] for row in card["rows"][:2]}
+    eb, adam = (next(v for k, v in found.items() if k.startswith(m)) for m in ("eb", "adam"))
+    assert (eb["value"], eb["censored"], eb["text"]) == (0.5, "none", "0.5")
+    assert (adam["value"], adam["censored"], adam["text"]) == (1.5, "none", "1.5")
+    assert "2 of 3 seeds got to 0.46." in adam["note"]
+    shares = {line["label"]: line for line in card["across"]["times"]}
+    at_most = {
+        name: dict(zip(one["taus"], one["shares"], strict=True)) for name, one in shares.items()
+    }
+    assert (at_most["eb"][1.0], at_most["adam"][1.0]) == (1, 0)
+    assert [share for tau, share in at_most["adam"].items() if tau >= 3] == pytest.approx(
+        [1.0] * sum(tau >= 3 for tau in at_most["adam"])
+    )
+    assert all(share == 0 for tau, share in at_most["adam"].items() if tau < 3)
 
 
 def test_accuracies_are_drawn_as_they_are_and_scored_as_errors(
