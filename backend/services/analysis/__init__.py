@@ -220,7 +220,7 @@ def to_across(tasks: Sequence[ScoredTask]) -> AcrossRead | None:
             found for number in RANKED if (found := _ranks(_values(shared, common, number), number))
         ],
         profiles=_profiles(_values(shared, common, "best_mean")),
-        times=_profiles(_values(shared, common, "time_to_target")),
+        times=_profiles(_values(shared, common, "time_to_target"), exact=True),
         chances=_chances(shared, common),
         iqm=[_middle(label, sensitivity) for label in common],
         definitions=ACROSS,
@@ -257,18 +257,33 @@ def _ranks(values: Values, number: Literal["best_mean", "lr_sensitivity"]) -> Ra
     )
 
 
-def _profiles(values: Values) -> list[ProfileLineRead]:
-    """Profiles over the tasks whose numbers are all above 0: of 0 nothing is a multiple."""
+def _profiles(values: Values, *, exact: bool = False) -> list[ProfileLineRead]:
+    """Profiles over the tasks whose numbers are all above 0: of 0 nothing is a multiple.
+
+    Args:
+        values: By task and label.
+        exact: Whether the lines step at the very ratios, as those of counted epochs should.
+    """
     positive = {
         name: row for name, row in values.items() if all((value or 0) > 0 for value in row.values())
     }
     if len(positive) < LEAST_TASKS:
         return []
-    found = performance_profiles(positive, TAUS)
+    taus = _ratios(positive) if exact else TAUS
+    found = performance_profiles(positive, taus)
     return [
-        ProfileLineRead(label=label, taus=list(TAUS), shares=list(shares))
+        ProfileLineRead(label=label, taus=list(taus), shares=list(shares))
         for label, shares in found.items()
     ]
+
+
+def _ratios(values: Values) -> tuple[float, ...]:
+    """Return every factor of a task's lowest number that another has there, and both ends."""
+    found = {1.0, TAUS[-1]}
+    for row in values.values():
+        numbers = [one for one in row.values() if one is not None and isfinite(one)]
+        found |= {one / min(numbers) for one in numbers}
+    return tuple(sorted(one for one in found if one <= TAUS[-1]))
 
 
 def _chances(tasks: Sequence[LabelledTask], common: Sequence[str]) -> list[TaskChanceRead]:
