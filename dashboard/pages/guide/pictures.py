@@ -151,6 +151,13 @@ def _many() -> Section:
                         "never of what is stored.",
                     ),
                     Term(
+                        "coordinates",
+                        "Coordinate check",
+                        "How far the first ten steps move the outputs of every layer, against the "
+                        "width, at one rate: flat where a rate means the same at every width, as "
+                        "under muP. It needs a sweep of several widths that records activations.",
+                    ),
+                    Term(
                         "box",
                         "Box plot",
                         "All seeds of every series at one rate: the middle half, the median, every "
@@ -183,8 +190,8 @@ def _broke() -> Section:
             ),
             points(
                 "Beside shows another method's trial at the same rate and seed on the same axes.",
-                "A sweep with `record` keeps norms or sharpness of all its trials while they "
-                "train; nothing about their numbers changes.",
+                "A sweep with `record` keeps norms, sharpness or activations of its trials while "
+                "they train; nothing about their numbers changes.",
                 "All rows of a recording are a CSV file behind the link under the story.",
             ),
         ),
