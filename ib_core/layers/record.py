@@ -157,8 +157,9 @@ def twice_differentiable(model: nn.Module) -> Iterator[None]:
 class Outputs:
     """What a model's layers return, looked at now and then: its size, and its way since the start.
 
-    A layer is what has a matrix of its own, an output that shares another's included. Sizes are
-    roots of mean squares over all rows and units, so that widths can be compared.
+    A layer is what has a matrix of its own, an output that shares another's included; the last to
+    run stands for what the model returns, with whatever is done to its scores. Sizes are roots of
+    mean squares over all rows and units, so that widths can be compared.
 
     Args:
         model: One, a stack of members, or a bridge.
@@ -172,8 +173,8 @@ class Outputs:
         self._modules = {
             name: module
             for name, module in self._base.named_modules()
-            if any(p.dim() >= sides for p in module.parameters(recurse=False))
-        }
+            if name and any(p.dim() >= sides for p in module.parameters(recurse=False))
+        } or {"model": self._base}
         self._first: dict[str, Tensor] = {}
 
     @property
@@ -188,23 +189,27 @@ class Outputs:
             run: Passes the same rows through the model, without gradients.
             members: How many there are.
         """
-        seen: dict[str, list[Tensor]] = {name: [] for name in self._modules}
+        watched = {**self._modules, "": self._base}  # the whole model is done last
+        seen: dict[str, list[Tensor]] = {name: [] for name in watched}
+        order: list[str] = []
 
         def keep(name: str) -> Callable[[nn.Module, object, object], None]:
             def hook(_module: nn.Module, _inputs: object, output: object) -> None:
                 if isinstance(output, tuple | list):
                     output = output[0]
                 assert isinstance(output, Tensor)
+                order.append(name)
                 seen[name].append(_members_first(output).reshape(members, -1).clone())
 
             return hook
 
-        hooks = [one.register_forward_hook(keep(name)) for name, one in self._modules.items()]
+        hooks = [one.register_forward_hook(keep(name)) for name, one in watched.items()]
         try:
             run()
         finally:
             for hook in hooks:
                 hook.remove()
+        seen[order[-2]] = seen.pop("")
         empty = torch.full((members, 1), torch.nan)
         now = {name: torch.cat(each, dim=1) if each else empty for name, each in seen.items()}
         self._first = self._first or now

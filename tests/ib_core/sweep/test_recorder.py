@@ -276,6 +276,21 @@ def test_what_shares_its_matrix_is_looked_at_and_members_that_leave_take_theirs_
     np.testing.assert_allclose(alone.recording.sizes, sound.recording.sizes, rtol=1e-3, atol=1e-6)
 
 
+def test_the_last_layer_stands_for_what_the_model_returns() -> None:
+    """muP divides the scores of a GPT by the width after its output layer."""
+    body = {"task": "gpt_bytes", "methods": ["adam"], "learning_rates": [0.001], "seeds": [1]}
+    body |= {"epochs": 1, "batch_size": 100, "vary": {"width": [64], "scaling": ["mup_adam"]}}
+    (result,) = run_trials(watched(trials_of(body), "activations"))
+    task = find_task("gpt_bytes")
+    torch.manual_seed(1)
+    model, (x, _) = task.model(width=64, scaling="mup_adam"), task.data().train
+    with torch.no_grad():
+        scores = model.eval()(x[evenly(len(x), SAMPLE_ROWS)])
+    place = result.recording.outputs.index("output")
+    size = float(scores.double().square().mean().sqrt())
+    assert result.recording.sizes[0, 1 + place] == pytest.approx(size, rel=1e-5)
+
+
 def test_the_paper_s_stacks_are_looked_at_too_and_bytes_keep_it() -> None:
     given = watched(trials(), "norms", "activations")
     together, plain = run_trials(given), run_trials(trials())
