@@ -5,7 +5,6 @@ Apart from the tasks, because listing those needs no torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,8 +16,8 @@ from ib_core.errors import MisuseError
 from ib_core.tasks.networks import (
     HIDDEN,
     INPUT,
+    NORMS,
     OUTPUT,
-    ScaledBatchNorm,
     ScaledLayerNorm,
     ScaledLinear,
     Scaling,
@@ -74,14 +73,6 @@ class GPT(nn.Module):
         scores: Tensor = self.output(self.norm(self.blocks(told)))
         factor = self.at * self.output_at
         return scores if factor == 1.0 else scores * factor
-
-
-#: What may stand between a layer and its relus; a choice draws nothing, so the weights stay.
-NORMS: dict[str, Callable[[int, Scaling], nn.Module]] = {
-    "none": lambda width, scaling: nn.Identity(),
-    "layer": ScaledLayerNorm,
-    "batch": ScaledBatchNorm,
-}
 
 
 class MLP(nn.Module):

@@ -28,7 +28,7 @@ momo, ib, clipping, ridge).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -332,6 +332,14 @@ class ScaledBatchNorm(nn.BatchNorm1d):
         weight, bias = _times(self.weight, self.at), _times(self.bias, self.at)
         mean, var, share = self.running_mean, self.running_var, self.momentum or 0.0
         return F.batch_norm(x, mean, var, weight, bias, self.training, share, self.eps)
+
+
+#: What may stand between a layer and its relus; a choice draws nothing, so the weights stay.
+NORMS: dict[str, Callable[[int, Scaling], nn.Module]] = {
+    "none": lambda width, scaling: nn.Identity(),
+    "layer": ScaledLayerNorm,
+    "batch": ScaledBatchNorm,
+}
 
 
 def _times(x: Tensor, factor: float) -> Tensor:
