@@ -131,12 +131,10 @@ def time_to_target(seeds: Sequence[SeedCurve], target: float) -> Number:
     that makes the median infinite, the number is "at least" the epochs trained.
 
     Args:
-        seeds: Of one series at one rate.
+        seeds: At least one, of one series at one rate.
         target: A loss.
     """
     n = len(seeds)
-    if not n:
-        return unknown(0, "No losses over training are known.")
     if not isfinite(target):
         return unknown(n, "There is no target: nothing was learnt, or initial losses are unknown.")
     times = np.sort([epochs_until(one, target) for one in seeds])

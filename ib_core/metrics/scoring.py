@@ -111,7 +111,9 @@ def _step_cost(scoring: Scoring, series: int) -> Number:
 
 
 def _time_to_target(scoring: Scoring, series: int) -> Number:
-    seeds = scoring.training.get(scoring.table.labels[series], ())
+    seeds = scoring.training.get(scoring.table.labels[series])
+    if not seeds:
+        return unknown(scoring.table.fewest(series), "No losses over training are known.")
     return time_to_target(seeds, float(scoring.table.target[series]))
 
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from ib_core.metrics import SeedCurve, learning_curve, time_to_target
+from ib_core.metrics import RateCurve, SeedCurve, learning_curve, score_task, time_to_target
 from ib_core.metrics.curve import RatePoint, SeedResult
 from ib_core.metrics.learning import epochs_until, median_ends, running_mean
 
@@ -104,7 +104,11 @@ def test_a_seed_that_never_gets_there_is_later_than_all_that_do() -> None:
 
 
 def test_without_training_or_target_there_is_no_number_and_it_says_why() -> None:
-    assert time_to_target([], 0.5).note == "No losses over training are known."
+    curves = {
+        "eb": RateCurve((RatePoint(0.1, (SeedResult(1, 0.5, 2.0), SeedResult(2, 0.4, 2.0))),))
+    }
+    found = score_task(curves).rows["eb"]["time_to_target"]
+    assert (found.value, found.n, found.note) == (None, 2, "No losses over training are known.")
     assert "nothing was learnt" in time_to_target([at(2, 1)], NAN).note
 
 
