@@ -129,7 +129,7 @@ def training_of(results: Sequence[TrialResult]) -> Training:
     """Return what reads the training losses of the trials that `series_of` numbered."""
 
     def read(ids: Collection[int]) -> dict[int, SeedCurve]:
-        found = {}
+        found: dict[int, SeedCurve] = {}
         for number in ids:
             points = results[number].curve
             names = ("step", "epoch", "train_loss")

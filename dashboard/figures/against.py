@@ -262,7 +262,7 @@ def check_rates(series: Sequence[SeriesRead], picture: Picture) -> dict[str, flo
 
     The tested rate nearest to what was asked for, else the narrowest network's best.
     """
-    found = {}
+    found: dict[str, float] = {}
     for group in _widths(series):
         shared = set.intersection(*({point.lr for point in line.points} for line in group))
         best = best_point(group[0], higher_is_better=picture.upwards)

@@ -7,6 +7,7 @@ everybody, found by power iteration on Hessian-vector products, sped up: for pla
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -82,11 +83,10 @@ class Recorder:
         if self.outputs is None or self.taken not in LOOKS:
             return
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            found = self.outputs.look(
-                lambda: self.workload.sampled_losses(self.model, SAMPLE_ROWS), len(self.wanted)
-            )
-        for rows, sizes in zip(self._sizes, found.tolist(), strict=True):
-            rows.append([self.taken, *sizes])
+            run = partial(self.workload.sampled_losses, self.model, SAMPLE_ROWS)
+            found = self.outputs.look(run, len(self.wanted))
+        for member, sizes in enumerate(found.tolist()):
+            self._sizes[member].append([self.taken, *sizes])
 
     def _stepped(self, closure: Closure) -> Tensor:
         self.taken += 1
@@ -149,6 +149,7 @@ class Recorder:
         if not self.wanted[row]:
             return None
         width = len(OF_ROW) + len(OF_LAYER) * len(self.layers)
+        outputs = () if self.outputs is None else self.outputs.names
         rows = list(self._rows[row])
         if rows and rows[-1][0] < self.taken:
             weights = self._weights()[row].tolist()
@@ -159,7 +160,8 @@ class Recorder:
             np.array(rows, dtype=np.float64).reshape(-1, width),
             np.array(self._sharp[row], dtype=np.float64).reshape(-1, 2),
             self.note,
-            *(() if self.outputs is None else (self.outputs.names, np.array(self._sizes[row]))),
+            outputs,
+            np.array(self._sizes[row], dtype=np.float64).reshape(-1, 1 + 2 * len(outputs)),
         )
 
     def _append(

@@ -171,7 +171,8 @@ class Recording:
                 raise ValueError("it is of another version")
             layers = tuple(map(str, head["layers"]))
             outputs = tuple(map(str, head.get("outputs", ())))
-            body, tables = plain[4 + size :], []
+            body = plain[4 + size :]
+            tables: list[Floats] = []
             for count, width in (
                 (head["rows"], len(OF_ROW) + len(OF_LAYER) * len(layers)),
                 (head["sharp"], 2),
@@ -231,7 +232,7 @@ class Recording:
             ({int(row[0]): row[1:] for row in table.tolist()}, [math.nan] * (table.shape[1] - 1))
             for table in (self.rows, self.sharp, self.sizes)
         ]
-        steps = sorted(set().union(*(rows for rows, _ in tables)))
+        steps = sorted({step for rows, _ in tables for step in rows})
         lines = ([s, *chain(*(rows.get(s, none) for rows, none in tables))] for s in steps)
         return names, lines
 

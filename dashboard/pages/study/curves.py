@@ -159,10 +159,9 @@ async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
         if needs_learning(view.picture, picture)
         else {}
     )
-    recorded = {}
-    if view.picture in (STEPS, COORDINATES):
-        rates = check_rates(series, picture) if view.picture == COORDINATES else None
-        recorded = await recordings_of(series, rates)
+    rates = check_rates(series, picture) if view.picture == COORDINATES else None
+    ways = view.picture in (STEPS, COORDINATES)
+    recorded = await recordings_of(series, rates) if ways else {}
     caption, choices = _caption(found, view.picture), choices_of(every)
     if not any(line.points for line in series):
         words = _why_empty(found, view)
