@@ -52,8 +52,7 @@ class Recorder:
         total_steps: int,
     ) -> None:
         self.model, self.optimizer, self.workload = model, optimizer, workload
-        self.taken = 0
-        self.note = ""
+        self.taken, self.note = 0, ""
         wishes = [trial.wish for trial in trials if trial.wish is not None]
         self.steps = {step for wish in wishes for step in wish.steps(total_steps)}
         sharp = [wish for wish in wishes if "sharpness" in wish.what]
