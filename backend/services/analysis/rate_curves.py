@@ -366,8 +366,9 @@ def stored_training(session: "Session", measure: Measure) -> Training:
         curves = select(CurveRow.trial_id, TrialRow.state, CurveRow.data, CurveRow.validation)
         curves = curves.join(TrialRow, TrialRow.id == CurveRow.trial_id)
         for some in chunks(sorted(ids)):
-            for trial, state, *blocks in session.execute(curves.where(TrialRow.id.in_(some))):
-                columns = dict(zip(COLUMNS, unpack(*blocks), strict=True))
+            rows = session.execute(curves.where(TrialRow.id.in_(some)))
+            for trial, state, data, validation in rows:
+                columns = dict(zip(COLUMNS, unpack(data, validation), strict=True))
                 if one := seed_curve(columns, measure, state):
                     found[trial] = one
         return found
