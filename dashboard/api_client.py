@@ -20,7 +20,7 @@ import asyncio
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar, cast
 
@@ -269,15 +269,28 @@ async def learning_of(
 MOST_STEPS, MOST_RECORDED = 120, 48
 
 
-async def recordings_of(series: Sequence[SeriesRead]) -> dict[str, dict[float, RecordingRead]]:
-    """Return what was recorded by step of each rate's first seed, by series' id and rate."""
-    points = [(line.id, point) for line in series for point in line.points if point.seeds]
+async def recordings_of(
+    series: Sequence[SeriesRead], rates: Mapping[str, float] | None = None
+) -> dict[str, dict[float, RecordingRead]]:
+    """Return what was recorded by step of each rate's first seed, by series' id and rate.
+
+    Args:
+        series: Whose.
+        rates: The one rate of each, by id, at which layers' outputs are wanted; without, all rates
+            of which the sharpness is known.
+    """
+    points = [
+        (line.id, point)
+        for line in series
+        for point in line.points
+        if point.seeds and (rates is None or rates.get(line.id) == point.lr)
+    ]
     firsts = [(name, one.lr, min(one.seeds, key=lambda s: s.seed).trial_id) for name, one in points]
     answers = await asyncio.gather(
         *(ask(calls.recording(trial, rows=MOST_STEPS)) for _, _, trial in firsts[:MOST_RECORDED])
     )
     found: dict[str, dict[float, RecordingRead]] = {}
     for (name, rate, _), one in zip(firsts, answers, strict=False):
-        if one.steps and one.sharpness:
+        if one.steps and (one.sharpness if rates is None else one.outputs):
             found.setdefault(name, {})[rate] = one
     return found

@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import IO, Any, Self
 
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -17,16 +18,18 @@ from backend.services.analysis import (
     Key,
     Measure,
     Series,
+    Training,
     key_of_spec,
     score_plots,
     scorecard_csv,
+    seed_curve,
     to_answers,
     to_plots,
     to_rows,
     to_series,
 )
 from ib_core.errors import InvalidSpec
-from ib_core.metrics import KINDS
+from ib_core.metrics import KINDS, SeedCurve
 from ib_core.sweep import (
     Book,
     Observer,
@@ -43,7 +46,7 @@ from ib_core.tasks import find_task
 #: What of the scorecard a terminal shows, in order; files have all of it.
 SHOWN = (
     *("edge", "headroom", "good_range", "start_at", "best_rate", "best_mean", "price"),
-    *("lr_sensitivity", "best_of_3", "chance_better"),
+    *("lr_sensitivity", "best_of_3", "chance_better", "time_to_target"),
 )
 #: Columns that a number's name and a number with its interval take.
 TITLE_WIDTH, NUMBER_WIDTH = 22, 29
@@ -122,6 +125,22 @@ def series_of(results: Sequence[TrialResult]) -> list[Series]:
     return [series for series in found.values() if series.rows]
 
 
+def training_of(results: Sequence[TrialResult]) -> Training:
+    """Return what reads the training losses of the trials that `series_of` numbered."""
+
+    def read(ids: Collection[int]) -> dict[int, SeedCurve]:
+        found: dict[int, SeedCurve] = {}
+        for number in ids:
+            points = results[number].curve
+            names = ("step", "epoch", "train_loss")
+            columns = {name: np.array([getattr(one, name) for one in points]) for name in names}
+            one = seed_curve(columns, Measure("train_loss"), results[number].outcome.value)
+            found |= {number: one} if one else {}
+        return found
+
+    return read
+
+
 def print_searches(books: Sequence[Book]) -> None:
     """Print what searches have found: each series' number with its interval, and every seed's."""
     console = Console()
@@ -171,7 +190,7 @@ def print_report(results: Sequence[TrialResult], *, total: int, means: bool = Tr
         return
     measure = Measure("train_loss")
     plots = to_plots(series_of(results), measure, initial=True)
-    scored = score_plots(plots, measure)
+    scored = score_plots(plots, measure, training=training_of(results))
     rows = {row.id: row for row in to_rows(scored, measure)}
     lines = to_series(plots, measure, "std")
     answers = to_answers(scored)
@@ -195,7 +214,8 @@ def print_report(results: Sequence[TrialResult], *, total: int, means: bool = Tr
 def write_scorecard(results: Sequence[TrialResult], file: IO[str]) -> None:
     """Write one line a series and number, as the API's export does."""
     measure = Measure("train_loss")
-    scored = score_plots(to_plots(series_of(results), measure, initial=True), measure)
+    plots = to_plots(series_of(results), measure, initial=True)
+    scored = score_plots(plots, measure, training=training_of(results))
     file.write(scorecard_csv(to_rows(scored, measure)))
 
 

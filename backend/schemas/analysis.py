@@ -284,9 +284,10 @@ class AcrossRead(Output):
     methods: list[str] = Field(description="Labels.")
     ranks: list[RanksRead]
     profiles: list[ProfileLineRead]
+    times: list[ProfileLineRead] = Field([], description="The same of epochs to the target.")
     chances: list[TaskChanceRead]
     iqm: list[MiddleHalfRead]
-    definitions: dict[str, str] = Field({}, description="Of ranks, profiles, chances and iqm.")
+    definitions: dict[str, str] = Field({}, description="Of each of these.")
 
 
 class PairRead(Output):

@@ -174,6 +174,10 @@ class RecordingRead(Output):
     )
     sharp_steps: list[int] = Field([], description="Steps taken when sharpness was measured.")
     sharpness: list[Number] = Field([], description="The largest eigenvalue of the Hessian.")
+    outputs: list[str] = Field([], description="Layers whose outputs were looked at.")
+    looked_at: list[int] = Field([], description="Steps taken then.")
+    sizes: Layered = Field([], description="Root of the mean square of outputs, a list a layer.")
+    changes: Layered = Field([], description="The same of their difference to those of step 0.")
     note: str = Field("", description="What could not be recorded, and why.")
     total: int = Field(0, description="Rows stored; fewer may be shown.")
     stored_bytes: int = 0

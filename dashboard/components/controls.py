@@ -234,7 +234,7 @@ def family_of(values: Sequence[Any], view: str) -> Family:
         rail="open" if rail and "rail" in used else "auto",
         over=(over or AUTO) if "over" in used else AUTO,
         cell="broken" if cell == "broken" and "cell" in used else "loss",
-        rate=_rate(rate) if view in ("box", "steps") else None,
+        rate=_rate(rate) if view in ("box", "steps", "coordinates") else None,
         smooth=int(smooth or 1) if "smooth" in used else 1,
     )
 

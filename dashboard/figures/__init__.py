@@ -17,7 +17,7 @@
 | `families` | many series: what tells them apart, which are wanted, colours and panels |
 | `facets` | the same curves as small multiples |
 | `maps` | heat maps: rate and a setting, rate and epoch |
-| `against` | the scorecard's numbers against a setting |
+| `against` | the scorecard's numbers against a setting; the coordinate check |
 | `boxes` | the seeds at one rate; recorded steps: sharpness against 2/rate, layers' norms |
 | `wording` | titles, axis names, hover texts, and the same for who does not see it |
 
@@ -34,7 +34,12 @@ import plotly.graph_objects as go
 
 from backend.schemas import LearningSeriesRead, MovementRead, ScorecardRow, SeriesRead
 from dashboard.figures.across import across_figure
-from dashboard.figures.against import against_figure, best_rate_moves
+from dashboard.figures.against import (
+    against_figure,
+    best_rate_moves,
+    check_rates,
+    coordinate_figure,
+)
 from dashboard.figures.boxes import Ways, box_figure, steps_figure
 from dashboard.figures.curve import TrialCurve, curve_figure, shared_ranges, way_figure
 from dashboard.figures.difference import difference_figure
@@ -78,6 +83,7 @@ from dashboard.theme import METHOD_STYLE, PALETTE, Scheme, template
 
 __all__ = [
     "AUTO",
+    "COORDINATES",
     "EPOCH",
     "FAMILY_VIEWS",
     "METHOD_STYLE",
@@ -103,6 +109,7 @@ __all__ = [
     "best_rate_moves",
     "bracket_bars",
     "bracket_words",
+    "check_rates",
     "clip_figure",
     "curve_chart",
     "curve_figure",
@@ -140,8 +147,9 @@ ViewName = Literal["curves", "map", "against", "learning", "box"]
 #: Those that are drawn from series, rows and curves alone, on the Study and Compare pages alike.
 FAMILY_VIEWS: tuple[ViewName, ...] = ("curves", "map", "against", "learning", "box")
 #: Drawn like them, of one study whose trials were recorded.
-STEPS = "steps"
+STEPS, COORDINATES = "steps", "coordinates"
 NO_STEPS = "Nothing was recorded by step here. A sweep with “Record”, or a trial’s Replay, does it."
+NO_OUTPUTS = "This needs trials of several widths at one rate, of a sweep that records activations."
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +189,7 @@ def view_figure(view: str, answers: Answers, picture: Picture) -> go.Figure | st
     """Return a picture, or why there is none.
 
     Args:
-        view: One of `FAMILY_VIEWS`, or `STEPS`.
+        view: One of `FAMILY_VIEWS`, `STEPS` or `COORDINATES`.
         answers: What it is drawn from.
         picture: How to draw it.
     """
@@ -198,8 +206,14 @@ def view_figure(view: str, answers: Answers, picture: Picture) -> go.Figure | st
         return drawn or "One series has nothing to be drawn against."
     if view == "learning":
         return learning_figure(series, answers.learning, picture, initial=initial)
-    if view == STEPS:
-        return steps_figure(series, answers.recorded, picture) if answers.recorded else NO_STEPS
+    if view in (STEPS, COORDINATES):
+        return _recorded(view, answers, picture)
     if view == "box":
         return box_figure(series, picture)
     return sensitivity_figure(series, picture, threshold=answers.threshold, initial=initial)
+
+
+def _recorded(view: str, answers: Answers, picture: Picture) -> go.Figure | str:
+    if view == COORDINATES:
+        return coordinate_figure(answers.series, answers.recorded, picture) or NO_OUTPUTS
+    return steps_figure(answers.series, answers.recorded, picture) if answers.recorded else NO_STEPS

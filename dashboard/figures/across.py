@@ -84,6 +84,9 @@ def _panels(across: AcrossRead, looks: Looks) -> list[Panel]:
     if across.profiles:
         height = max(PROFILES, NAME * len(across.profiles) + 44)
         found.append(Panel(PROFILES_HEADING, height, Profiles(across.profiles, looks)))
+    if any(share > 0 for line in across.times for share in line.shares):
+        height = max(PROFILES, NAME * len(across.times) + 44)
+        found.append(Panel(TIMES_HEADING, height, Profiles(across.times, looks)))
     for heading, dots in (
         (CHANCES_HEADING, _chances(across, looks)),
         (IQM_HEADING, _middle_halves(across, looks)),
@@ -94,6 +97,7 @@ def _panels(across: AcrossRead, looks: Looks) -> list[Panel]:
 
 
 PROFILES_HEADING = "Best loss within a factor of the best method's"
+TIMES_HEADING = "Epochs to the target within a factor of the fastest method's"
 CHANCES_HEADING = "Chance to be better: same task, rate and seed"
 IQM_HEADING = "LR sensitivity, mean of the middle half of the tasks (lower is better)"
 

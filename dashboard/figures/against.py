@@ -1,27 +1,29 @@
-"""The scorecard's numbers against a setting: does the best rate move with width?"""
+"""Against a setting: the scorecard's numbers, and how far a few steps move layers' outputs."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 
-from backend.schemas import MovementRead, NumberRead, ScorecardRow
+from backend.schemas import MovementRead, NumberRead, RecordingRead, ScorecardRow, SeriesRead
 from dashboard.figures.families import (
     Arrangement,
     Naming,
     Setting,
     join_order,
+    ramp,
     say,
     setting_over,
     settings_of,
     styles,
     varied,
 )
-from dashboard.figures.panels import Grid
+from dashboard.figures.learning import rates_of
+from dashboard.figures.panels import Grid, columns_for, panel_titles
 from dashboard.figures.ranks import quantity_words
 from dashboard.figures.sensitivity import Picture
-from dashboard.figures.traces import Trace, scatter
+from dashboard.figures.traces import Trace, best_point, scatter
 from dashboard.figures.wording import caption_words, literal, title_words
 from dashboard.theme import PALETTE, SeriesStyle, number, template
 
@@ -245,3 +247,151 @@ def _spoken(rows: Sequence[ScorecardRow], over: Setting, naming: Naming) -> str:
         ]
         told.append(f"{naming.of(group[0])}, {'; '.join(edges)}")
     return f"Numbers against {over.name.replace('_', ' ')}. {'. '.join(told)}."
+
+
+# --- The coordinate check of arXiv 2203.03466, App. D.1
+
+
+#: The setting that widths are, and recordings by series and rate.
+WIDTH = "width"
+Looked = Mapping[str, Mapping[float, RecordingRead]]
+
+
+def check_rates(series: Sequence[SeriesRead], picture: Picture) -> dict[str, float]:
+    """Return at which rate each series is checked: one for all widths, by series' id.
+
+    The tested rate nearest to what was asked for, else the narrowest network's best.
+    """
+    found: dict[str, float] = {}
+    for group in _widths(series):
+        shared = set.intersection(*({point.lr for point in line.points} for line in group))
+        best = best_point(group[0], higher_is_better=picture.upwards)
+        wanted = picture.family.rate or (best.lr if best else None)
+        if shared and wanted:
+            rate = min(shared, key=lambda lr: abs(math.log(lr / wanted)))
+            found |= {line.id: rate for line in group}
+    return found
+
+
+def _widths(series: Sequence[SeriesRead]) -> list[list[SeriesRead]]:
+    """Return series that differ in their width only, together, the narrowest first."""
+    over = setting_over([line for line in series if line.points], WIDTH)
+    if over is None or not _logarithmic(over):
+        return []
+    return [one for one in join_order([o for o in series if o.points], over) if len(one) > 1]
+
+
+def coordinate_figure(
+    series: Sequence[SeriesRead], recorded: Looked, picture: Picture
+) -> go.Figure | None:
+    """Return how far a few steps move every layer's outputs, against the width; None without any.
+
+    Under muP the lines are flat: a step at one rate does as much at every width.
+
+    Args:
+        series: The curves.
+        recorded: What was recorded of them, by id and rate.
+        picture: How to draw it.
+    """
+    at = check_rates(series, picture)
+    groups = [
+        (group, [recorded[line.id][at[line.id]] for line in group])
+        for group in _widths(series)
+        if all(at.get(line.id) in recorded.get(line.id, ()) for line in group)
+    ]
+    if not groups:
+        return None
+    over = setting_over([line for group, _ in groups for line in group], WIDTH)
+    assert over is not None
+    naming = Naming(varied(series), frozenset([over.name]))
+    names = [f"{naming.of(group[0])}, rate {number(at[group[0].id])}" for group, _ in groups]
+    columns = min(2, columns_for(names, narrow=picture.narrow))
+    titles = panel_titles(names, narrow=picture.narrow)
+    grid = Grid(titles, NARROW_PANEL if picture.narrow else PANEL, columns, narrow=picture.narrow)
+    layers = list(
+        dict.fromkeys(name for _, looks in groups for one in looks for name in one.outputs)
+    )
+    colours = dict(zip(layers, ramp(len(layers), picture.scheme), strict=True))
+    figure = go.Figure(layout={"template": template(picture.scheme)})
+    told: set[str] = set()
+    growth: list[str] = []
+    for place, (group, looks) in enumerate(groups):
+        axes = {"xaxis": f"x{grid.suffix(place)}", "yaxis": f"y{grid.suffix(place)}"}
+        widths = [float(settings_of(line)[over.name]) for line in group]
+        lines = {name: [_change(one, name) for one in looks] for name in layers}
+        figure.add_traces(list(_outputs(lines, widths, over.name, colours, axes, told)))
+        growth.append(f"{names[place]}: {_growth(lines)}")
+        figure.add_annotation(
+            text=f"widest over narrowest: {_growth(lines)}", showarrow=False,
+            xref=f"{axes['xaxis']} domain", yref=f"{axes['yaxis']} domain",
+            x=0.02, y=0.98, xanchor="left", yanchor="top",
+            font={"size": 12, "color": PALETTE[picture.scheme].muted},
+        )  # fmt: skip
+    held = [y for trace in figure.data for y in trace.y if y]
+    low, high = (math.log10(min(held)), math.log10(max(held))) if held else (-1.0, 1.0)
+    axis = {"type": "log", "tickformat": "~g", "dtick": 1, "range": [low - 0.1, high + 0.35]}
+    grid.lay_out(figure, _x_axis(over, 0), axis, PALETTE[picture.scheme])
+    steps = max(one.looked_at[-1] for _, looks in groups for one in looks)
+    about = f"coordinate check: change of layers' outputs in {steps} steps, by {over.name}"
+    title = title_words(picture.title, about, narrow=picture.narrow)
+    grid.frame(figure, title, layers, axis=over.name.replace("_", " "), side="change (rms)")
+    drawn = [line for group, _ in groups for line in group]
+    figure.update_layout(
+        meta={
+            "label": f"{about[0].upper()}{about[1:]}. {'; '.join(growth)}.",
+            "caption": caption_words(drawn, picture.metric, picture.reducer, picture.title)
+            + f" Drawn: root mean square of how far each layer's outputs have come after {steps} "
+            "steps, on at most 250 training rows, of the first seed; a flat line: the same at "
+            "every width.",
+            "rates": False,
+            "scrub": {**rates_of(drawn), "chosen": at[drawn[0].id]},
+        },
+        uirevision=picture.revision or "same",
+    )
+    return figure
+
+
+def _change(one: RecordingRead, layer: str) -> float | None:
+    """Return how far a layer's outputs had come when they were last looked at."""
+    found = one.changes[one.outputs.index(layer)][-1] if layer in one.outputs else None
+    return found or None  # what has not moved has no place on a logarithmic axis
+
+
+def _outputs(
+    lines: Mapping[str, Sequence[float | None]],
+    widths: Sequence[float],
+    words: str,
+    colours: Mapping[str, str],
+    axes: dict[str, str],
+    told: set[str],
+) -> Iterator[Trace]:
+    for place, (name, values) in enumerate(lines.items()):
+        if any(values):
+            yield scatter(
+                x=list(widths),
+                y=list(values),
+                mode="lines+markers",
+                name=literal(name),
+                legendgroup=name,
+                showlegend=name not in told,
+                line={"color": colours[name], "width": 2, "dash": "dot" if place % 2 else "solid"},
+                marker={"size": 7, "color": colours[name]},
+                hovertext=[
+                    f"<b>{literal(name)}</b><br>{words} {number(width)}<br>change {number(value)}"
+                    for width, value in zip(widths, values, strict=True)
+                ],
+                hoverinfo="text",
+                meta="outputs",
+                **axes,
+            )
+            told.add(name)
+
+
+def _growth(lines: Mapping[str, Sequence[float | None]]) -> str:
+    """Return by what factors the widest network's outputs move further than the narrowest's."""
+    ends = [(values[0], values[-1]) for values in lines.values()]
+    found = sorted(last / first for first, last in ends if first and last)
+    if not found:
+        return "not finite"
+    low, high = number(found[0], 2), number(found[-1], 2)
+    return f"× {low}" if low == high else f"× {low} to {high}"

@@ -1,6 +1,6 @@
 """What one pass through a layer leaves behind for the implicit step, and nothing more."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -152,3 +152,83 @@ def twice_differentiable(model: nn.Module) -> Iterator[None]:
     finally:
         for layer in layers:
             setattr(layer, "twice", False)  # noqa: B010
+
+
+class Outputs:
+    """What a model's layers return, looked at now and then: its size, and its way since the start.
+
+    A layer is what has a matrix of its own, an output that shares another's included; the last to
+    run stands for what the model returns, with whatever is done to its scores. Sizes are roots of
+    mean squares over all rows and units, so that widths can be compared.
+
+    Args:
+        model: One, a stack of members, or a bridge.
+        alone: Whether its parameters have no members in front.
+    """
+
+    def __init__(self, model: nn.Module, *, alone: bool) -> None:
+        bridged = hasattr(model, "twins")
+        self._base = getattr(model, "base", model) if bridged else model
+        sides = 2 if alone or bridged else 3
+        self._modules = {
+            name: module
+            for name, module in self._base.named_modules()
+            if name and any(p.dim() >= sides for p in module.parameters(recurse=False))
+        } or {"model": self._base}
+        self._first: dict[str, Tensor] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The layers, as the model lists them."""
+        return tuple(self._modules)
+
+    def look(self, run: Callable[[], object], members: int) -> Tensor:
+        """Return the sizes and the ways, [members, 2 * layers].
+
+        Args:
+            run: Passes the same rows through the model, without gradients.
+            members: How many there are.
+        """
+        watched = {**self._modules, "": self._base}  # the whole model is done last
+        seen: dict[str, list[Tensor]] = {name: [] for name in watched}
+        order: list[str] = []
+
+        def keep(name: str) -> Callable[[nn.Module, object, object], None]:
+            def hook(_module: nn.Module, _inputs: object, output: object) -> None:
+                if isinstance(output, tuple | list):
+                    output = output[0]
+                assert isinstance(output, Tensor)
+                order.append(name)
+                seen[name].append(_members_first(output).reshape(members, -1).clone())
+
+            return hook
+
+        hooks = [one.register_forward_hook(keep(name)) for name, one in watched.items()]
+        try:
+            run()
+        finally:
+            for hook in hooks:
+                hook.remove()
+        seen[order[-2]] = seen.pop("")
+        empty = torch.full((members, 1), torch.nan)
+        now = {name: torch.cat(each, dim=1) if each else empty for name, each in seen.items()}
+        self._first = self._first or now
+        sizes = [_size(one) for one in now.values()]
+        ways = [_size(one - self._first[name]) for name, one in now.items()]
+        return torch.stack([*sizes, *ways], dim=1)
+
+    def keep(self, kept: Tensor) -> None:
+        """Keep only these members (indices, rising)."""
+        self._first = {name: one[kept.to(one.device)] for name, one in self._first.items()}
+
+
+def _members_first(x: Tensor) -> Tensor:
+    """Return a tensor as it is outside of `vmap`, the members in front."""
+    functorch = torch._C._functorch
+    if not functorch.is_batchedtensor(x):
+        return x
+    return functorch.get_unwrapped(x).movedim(functorch.maybe_get_bdim(x), 0)
+
+
+def _size(rows: Tensor) -> Tensor:
+    return rows.double().square().mean(dim=1).sqrt().cpu()

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from ib_core.methods.own_stacks import Factory, in_one_pass, make_optimizer, padding
-    from ib_core.methods.slots import Slots
+    from ib_core.methods.slots import Slots, first_bad_layer, layer_of
     from ib_core.methods.stack import StackOptimizer
 
 __all__ = [
@@ -75,7 +75,9 @@ __all__ = [
     "build_optimizer",
     "canonical_name",
     "find_method",
+    "first_bad_layer",
     "in_one_pass",
+    "layer_of",
     "make_optimizer",
     "method_look",
     "method_of_class",
@@ -92,7 +94,7 @@ __all__ = [
 
 _HOMES = {
     "own_stacks": "Factory in_one_pass make_optimizer padding",
-    "slots": "Slots",
+    "slots": "Slots first_bad_layer layer_of",
     "stack": "StackOptimizer",
 }
 

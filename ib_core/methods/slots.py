@@ -262,3 +262,24 @@ class Averages:
                 for name, values in columns
             }
         }
+
+
+def layer_of(parameter: str) -> str:
+    """Return `layers.2` for `layers.2.weight`, and a name alone as it is."""
+    return parameter.rpartition(".")[0] or parameter
+
+
+def first_bad_layer(slots: Slots, row: int) -> tuple[str, str | None]:
+    """Return (`gradient` | `weight` | `loss`, layer).
+
+    The slots still know what made the present weights. If that is not finite,
+    the layer nearest the output is named, because gradients flow down from there; if only the
+    weights are, the lr-sized step overflowed; if both are finite, the loss itself did.
+    """
+    bad_weights = [slot.name for slot in slots if not slot.theta[row].isfinite().all()]
+    if not bad_weights:
+        return "loss", None
+    bad_gradients = [slot.name for slot in slots if not slot.has_finite_gradient(row)]
+    if bad_gradients:
+        return "gradient", layer_of(bad_gradients[-1])
+    return "weight", layer_of(bad_weights[0])

@@ -21,7 +21,7 @@ module             owns
 `across`           many tasks: ranks, profiles, chances
 `curve`            `SeedResult`, `RatePoint`, `RateCurve`: results; means and bands to draw
 `paired`           capped differences by (rate, seed) with Wilcoxon's test
-`learning`         losses over training: the seeds of one rate together
+`learning`         losses over training: the seeds of one rate together, time to target
 `paper`            its threshold and divergence rate, headroom, probability; the flop bound
                    on IB's overhead, and what the paper prints
 ================== ========================================================================
@@ -49,8 +49,14 @@ from ib_core.metrics.curve import (
     SeedResult,
 )
 from ib_core.metrics.edge import RateCell, Strip
-from ib_core.metrics.learning import LEARNING, LearningCurve, SeedCurve, learning_curve
-from ib_core.metrics.number import Number, number_text, rate_text, smooth
+from ib_core.metrics.learning import (
+    LEARNING,
+    LearningCurve,
+    SeedCurve,
+    learning_curve,
+    time_to_target,
+)
+from ib_core.metrics.number import Number, NumberKind, number_text, rate_text, smooth
 from ib_core.metrics.paired import (
     DIFFERENCE,
     WILCOXON,
@@ -74,8 +80,8 @@ from ib_core.metrics.paper import (
 from ib_core.metrics.scoring import (
     KINDS,
     NUMBERS,
-    NumberKind,
     TaskScore,
+    score_table,
     score_task,
     score_tasks,
 )
@@ -128,9 +134,11 @@ __all__ = [
     "rank_test",
     "ranks_told",
     "rate_text",
+    "score_table",
     "score_task",
     "score_tasks",
     "sensible_threshold",
     "smooth",
+    "time_to_target",
     "which_method",
 ]

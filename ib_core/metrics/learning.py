@@ -1,12 +1,22 @@
-"""Losses over training at one learning rate: what its seeds have in common at every evaluation."""
+"""Losses over training at one learning rate: what its seeds have in common, and time to target."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import comb, inf, isfinite
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ib_core.metrics.number import Floats
+from ib_core.metrics.number import (
+    LEVEL,
+    ROUNDING,
+    Floats,
+    Number,
+    joined,
+    number_text,
+    seeds_note,
+    unknown,
+)
 
 #: What a learning curve is, for captions.
 LEARNING = (
@@ -98,3 +108,59 @@ def learning_curve(
         first = np.array([one.losses[0] if one.losses.size else np.nan for one in seeds])
         broken = (losses > first[:, None]) | np.isinf(losses)
     return LearningCurve(steps, epochs, losses, mean, broken.sum(axis=0), counts)
+
+
+#: With so many seeds the lowest and the highest hold the median 94 times in 100.
+LEAST_FOR_MEDIAN = 5
+
+
+def epochs_until(curve: SeedCurve, target: float) -> float:
+    """Return the epochs at the first loss that is not above the target; infinite if none is.
+
+    A loss between two evaluations is not known, so this is the first evaluation that shows it.
+    """
+    low_enough = curve.losses <= target + ROUNDING * abs(target)
+    there = np.flatnonzero(low_enough & np.isfinite(curve.losses))
+    return float(curve.epochs[there[0]]) if there.size else inf
+
+
+def time_to_target(seeds: Sequence[SeedCurve], target: float) -> Number:
+    """Return the median of the seeds' epochs to a target.
+
+    A seed that never gets there is later than all that do: it is counted, and in no mean. Where
+    that makes the median infinite, the number is "at least" the epochs trained.
+
+    Args:
+        seeds: At least one, of one series at one rate.
+        target: A loss.
+    """
+    n = len(seeds)
+    if not isfinite(target):
+        return unknown(n, "There is no target: nothing was learnt, or initial losses are unknown.")
+    times = np.sort([epochs_until(one, target) for one in seeds])
+    got = f"{np.isfinite(times).sum()} of {n} seeds got to {number_text(target)}."
+    few = "A median's interval needs 5 seeds." if n < LEAST_FOR_MEDIAN else seeds_note(n)
+    low, high = (end if isfinite(end) else None for end in median_ends(times))
+    middle = float(np.median(times))
+    if isfinite(middle):
+        return Number(middle, low, high, n=n, note=joined(got, few))
+    trained = max((float(one.epochs[-1]) for one in seeds if one.epochs.size), default=0.0)
+    return Number(trained, low, None, censored="above", n=n, note=joined(got, few))
+
+
+def median_ends(ascending: Floats) -> tuple[float, float]:
+    """Return two of some values between which their median lies 95 times in 100.
+
+    The median is above the k lowest of n with the chance that fewer than k of n coins show heads,
+    whatever the distribution: k is the largest for which both sides together stay below 5 %, and
+    at least 1. Both ends are infinite below five values.
+    """
+    n = len(ascending)
+    if n < LEAST_FOR_MEDIAN:
+        return inf, inf
+    k, outside = 0, 2 / 2**n
+    while outside <= 1 - LEVEL:
+        k += 1
+        outside += 2 * comb(n, k) / 2**n
+    k = max(k, 1)
+    return float(ascending[k - 1]), float(ascending[n - k])

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import isfinite
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -245,3 +245,31 @@ def rate_text(lr: float) -> str:
     """Write a rate as it was trained, every digit of it."""
     short = f"{lr:.6g}"
     return short if float(short) == lr else repr(lr)
+
+
+Better = Literal["higher", "lower", "neither"]
+
+
+@dataclass(frozen=True, slots=True)
+class NumberKind:
+    """A number and what it means.
+
+    Attributes:
+        name: Stable name, the key in the API.
+        title: What a screen calls it.
+        unit: What it is counted in.
+        better: Whether a higher or a lower one speaks for a method, or neither.
+        definition: What it is, in words.
+        write: How a number of this kind is written.
+        function: What computes it, from a task's results and the place of a series in them.
+        paper: Whether it is the paper's own and belongs to the paper's studies only.
+    """
+
+    name: str
+    title: str
+    unit: str
+    better: Better
+    definition: str
+    write: Writing
+    function: Callable[[Any, int], Number]
+    paper: bool = False

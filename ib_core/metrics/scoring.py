@@ -3,22 +3,21 @@
 A new number is a function, a line here and a test case.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Literal
 
 from ib_core.metrics import compared, paper
 from ib_core.metrics import edge as edges
 from ib_core.metrics.compared import BestOfK
 from ib_core.metrics.curve import RateCurve
 from ib_core.metrics.edge import EdgePosterior, Strip
-from ib_core.metrics.number import Number, Writing, as_number, as_range, as_share, unknown
+from ib_core.metrics.learning import SeedCurve, time_to_target
+from ib_core.metrics.number import Number, NumberKind, as_number, as_range, as_share, unknown
 from ib_core.metrics.paper import PaperRule
 from ib_core.metrics.task_table import TaskTable
 
 Row = dict[str, Number]
-Better = Literal["higher", "lower", "neither"]
 NO_BASELINE = "There is nothing here to compare it with."
 ITSELF = "This is what the others are compared with."
 
@@ -31,11 +30,13 @@ class Scoring:
         table: The results.
         curves: The same as curves, by label.
         step_costs: Measured ratios of a step to the baseline's, by label.
+        training: Losses over training at every series' best rate, by label.
     """
 
     table: TaskTable
     curves: Mapping[str, RateCurve]
     step_costs: Mapping[str, Number]
+    training: Mapping[str, Sequence[SeedCurve]]
 
     @cached_property
     def posteriors(self) -> tuple[EdgePosterior, ...]:
@@ -77,31 +78,6 @@ class Scoring:
 Function = Callable[[Scoring, int], Number]
 
 
-@dataclass(frozen=True, slots=True)
-class NumberKind:
-    """A number and what it means.
-
-    Attributes:
-        name: Stable name, the key in the API.
-        title: What a screen calls it.
-        unit: What it is counted in.
-        better: Whether a higher or a lower one speaks for a method, or neither.
-        definition: What it is, in words.
-        write: How a number of this kind is written.
-        function: What computes it, from a task's results and the place of a series in them.
-        paper: Whether it is the paper's own and belongs to the paper's studies only.
-    """
-
-    name: str
-    title: str
-    unit: str
-    better: Better
-    definition: str
-    write: Writing
-    function: Function
-    paper: bool = False
-
-
 def _headroom(scoring: Scoring, series: int) -> Number:
     def ratio(one: int, two: int) -> Number:
         found, edge = scoring.posteriors, scoring.edges
@@ -132,6 +108,13 @@ def _best_of(k: int) -> Function:
 
 def _step_cost(scoring: Scoring, series: int) -> Number:
     return scoring.step_costs.get(scoring.table.labels[series]) or unknown(0, "Not measured.")
+
+
+def _time_to_target(scoring: Scoring, series: int) -> Number:
+    seeds = scoring.training.get(scoring.table.labels[series])
+    if not seeds:
+        return unknown(scoring.table.fewest(series), "No losses over training are known.")
+    return time_to_target(seeds, float(scoring.table.target[series]))
 
 
 def _paper(function: Callable[..., Number], *, with_curve: bool) -> Function:
@@ -238,23 +221,17 @@ NUMBERS: tuple[NumberKind, ...] = (
         as_number,
         _of_table(compared.flatness),
     ),
-    NumberKind(
-        "best_of_3",
-        "Expected best of 3",
-        "loss",
-        "lower",
-        _BEST_OF.format(k=3),
-        as_number,
-        _best_of(3),
-    ),
-    NumberKind(
-        "best_of_10",
-        "Expected best of 10",
-        "loss",
-        "lower",
-        _BEST_OF.format(k=10),
-        as_number,
-        _best_of(10),
+    *(
+        NumberKind(
+            f"best_of_{k}",
+            f"Expected best of {k}",
+            "loss",
+            "lower",
+            _BEST_OF.format(k=k),
+            as_number,
+            _best_of(k),
+        )
+        for k in (3, 10)
     ),
     NumberKind(
         "chance_better",
@@ -274,6 +251,17 @@ NUMBERS: tuple[NumberKind, ...] = (
         "Mean of lc minus EB's over the rates and seeds they have in common.",
         as_number,
         _of_pair(compared.mean_difference),
+    ),
+    NumberKind(
+        "time_to_target",
+        "Epochs to target",
+        "epochs",
+        "lower",
+        "Epochs at the best rate until an evaluation first shows a loss at or below the target, "
+        "l* + 0.1 (l0 - l*), which a good rate reaches. Median of the seeds; one that never gets "
+        "there is later than all others.",
+        as_number,
+        _time_to_target,
     ),
     NumberKind(
         "step_cost",
@@ -344,6 +332,7 @@ def score_task(
     baseline: str | Mapping[str, str] = "eb",
     on_test: bool = False,
     step_costs: Mapping[str, Number] | None = None,
+    training: Mapping[str, Sequence[SeedCurve]] | None = None,
     paper: bool = False,
 ) -> TaskScore:
     """Score every series of one task; the same results give the same numbers.
@@ -353,12 +342,25 @@ def score_task(
         baseline: Label of EB, or by label of the series each one is compared with.
         on_test: Whether the losses are test losses: what is chosen by them is then said to be.
         step_costs: Measured costs of a step over the baseline's, by label.
+        training: Losses over training at every series' best rate, by label.
         paper: Whether this is one of the paper's studies, to which its own rule applies.
     """
     if not curves:
         return TaskScore({}, {}, {})
     table = TaskTable.of(curves, baseline=baseline, on_test=on_test)
-    scoring = Scoring(table, curves, step_costs or {})
+    return score_table(table, curves, step_costs=step_costs, training=training, paper=paper)
+
+
+def score_table(
+    table: TaskTable,
+    curves: Mapping[str, RateCurve],
+    *,
+    step_costs: Mapping[str, Number] | None = None,
+    training: Mapping[str, Sequence[SeedCurve]] | None = None,
+    paper: bool = False,
+) -> TaskScore:
+    """Score a table, whose best rates tell which training to bring; as for `score_task`."""
+    scoring = Scoring(table, curves, step_costs or {}, training or {})
     rows = {
         label: {
             kind.name: replace(kind.function(scoring, series), definition=kind.definition)

@@ -207,13 +207,24 @@ class TaskTable:
     @cached_property
     def good(self) -> Flags:
         """Whether a series does well at a rate, [series, rates]."""
-        lowest = self.lowest[0]
-        bound = lowest + TOLERANCE * (self.start[:, :1] - lowest)
+        bound = self.target[:, None]
         with np.errstate(invalid="ignore"):
             low_enough = self.means[:, 0] <= bound + ROUNDING * np.abs(bound)
-        gained = self.start[:, 0] > lowest
-        good: Flags = low_enough & gained[:, None] & self.tested & (self.broke == 0)
+        good: Flags = low_enough & self.tested & (self.broke == 0)
         return good
+
+    @cached_property
+    def target(self) -> Floats:
+        """The highest mean capped loss that is good, [series]; NaN where nobody learnt."""
+        lowest, start = self.lowest[0], self.start[:, 0]
+        with np.errstate(invalid="ignore"):
+            return np.where(start > lowest, lowest + TOLERANCE * (start - lowest), np.nan)
+
+    @property
+    def best_rates(self) -> dict[str, float]:
+        """The best rate of every series, by label."""
+        rates = self.rates[self.chosen[:, 0]].tolist()
+        return dict(zip(self.labels, rates, strict=True))
 
     @cached_property
     def unseen(self) -> tuple[Floats, Floats]:

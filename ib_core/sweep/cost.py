@@ -12,6 +12,7 @@ from functools import lru_cache
 from ib_core.datasets import data_card
 from ib_core.methods import find_method
 from ib_core.sweep.machine import Speed, machine_speed
+from ib_core.sweep.recording import LOOKS
 from ib_core.sweep.spec import TrialSpec
 from ib_core.tasks import (
     CONV_FILTERS,
@@ -119,6 +120,8 @@ def _recording_steps(
         found += 0.5 * max(len(wish.steps(steps)) for wish in wishes)
     if any("sharpness" in wish.what for wish in wishes):
         found += evaluations * PRODUCTS * 3 * SAMPLE_ROWS / batch
+    if any("activations" in wish.what for wish in wishes):
+        found += len(LOOKS) * SAMPLE_ROWS / batch / 3
     return found
 
 

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from ib_core.errors import IBError, MisuseError, said_where
-from ib_core.methods import Member, build_optimizer, find_method
+from ib_core.methods import Member, build_optimizer, find_method, first_bad_layer
 from ib_core.sweep.machine import choose_device, environment
 from ib_core.sweep.on_gpu import ReplayedSteps, all_finite, graphs_wanted, look_every
-from ib_core.sweep.recorder import Recorder, first_bad_layer
+from ib_core.sweep.recorder import Recorder
 from ib_core.sweep.recording import explodes_above
 from ib_core.sweep.result import (
     ENGINE_VERSION,

@@ -62,6 +62,7 @@ STUDIES = (
                 "learning_rates": _grid(0.01, 10, 10),
                 "seeds": 3,
                 "epochs": 3,
+                "record": ["activations"],
                 "vary": {"scaling": ["standard", "mup"], "width": [32, 128, 512]},
             },
             {
@@ -70,6 +71,7 @@ STUDIES = (
                 "learning_rates": _grid(0.0001, 0.1, 10),
                 "seeds": 3,
                 "epochs": 3,
+                "record": ["activations"],
                 "vary": {"scaling": ["standard", "mup_adam"], "width": [32, 128, 512]},
             },
             {
@@ -78,6 +80,7 @@ STUDIES = (
                 "learning_rates": _grid(0.0005, 0.0089, 6),
                 "seeds": 2,
                 "epochs": 6,
+                "record": ["activations"],
                 "vary": {"scaling": ["standard", "mup_adam"], "width": [32, 64, 128]},
             },
         ),

@@ -7,15 +7,16 @@ everybody, found by power iteration on Hessian-vector products, sped up: for pla
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ib_core.layers import ImplicitLayer, Record, merge, twice_differentiable
-from ib_core.methods import METHODS, Slots, StackOptimizer
+from ib_core.layers import ImplicitLayer, Outputs, Record, merge, twice_differentiable
+from ib_core.methods import METHODS, StackOptimizer, layer_of
 from ib_core.sweep.cost import SAMPLE_ROWS
-from ib_core.sweep.recording import OF_LAYER, OF_ROW, Recording
+from ib_core.sweep.recording import LOOKS, OF_LAYER, OF_ROW, Recording
 from ib_core.sweep.spec import TrialSpec
 from ib_core.tasks import Workload
 
@@ -51,8 +52,7 @@ class Recorder:
         total_steps: int,
     ) -> None:
         self.model, self.optimizer, self.workload = model, optimizer, workload
-        self.taken = 0
-        self.note = ""
+        self.taken, self.note = 0, ""
         wishes = [trial.wish for trial in trials if trial.wish is not None]
         self.steps = {step for wish in wishes for step in wish.steps(total_steps)}
         sharp = [wish for wish in wishes if "sharpness" in wish.what]
@@ -67,9 +67,27 @@ class Recorder:
         self._sharp: list[list[tuple[int, float]]] = [[] for _ in trials]
         self._before: list[Tensor] = []
         self._vectors: Vectors = []
+        looked_at = any("activations" in wish.what for wish in wishes)
+        self.outputs = Outputs(model, alone=optimizer.slots.alone) if looked_at else None
+        self._sizes: list[list[list[float]]] = [[] for _ in trials]
 
     def step(self, closure: Closure) -> Tensor:
         """Let the optimizer take a step and return its losses; note what somebody asked for."""
+        losses = self._stepped(closure)
+        self._look()
+        return losses
+
+    def _look(self) -> None:
+        """Note how large every layer's outputs are on the sample, and how far they have come."""
+        if self.outputs is None or self.taken not in LOOKS:
+            return
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            run = partial(self.workload.sampled_losses, self.model, SAMPLE_ROWS)
+            found = self.outputs.look(run, len(self.wanted))
+        for member, sizes in enumerate(found.tolist()):
+            self._sizes[member].append([self.taken, *sizes])
+
+    def _stepped(self, closure: Closure) -> Tensor:
         self.taken += 1
         if self.taken in self.sharp_steps:
             self._measure(self.taken - 1)
@@ -105,6 +123,7 @@ class Recorder:
             nothing = torch.full((len(losses), len(self.layers)), torch.nan)
             rates, layered = self.optimizer.current_lr(), [self._weights(), nothing, nothing]
             self._append(0, torch.tensor(losses), rates, layered, None)
+            self._look()
         if self.sharpness:
             self._measure(self.taken)
 
@@ -114,6 +133,9 @@ class Recorder:
         self.wanted = [self.wanted[row] for row in rows]
         self._rows = [self._rows[row] for row in rows]
         self._sharp = [self._sharp[row] for row in rows]
+        self._sizes = [self._sizes[row] for row in rows]
+        if self.outputs is not None:
+            self.outputs.keep(kept)
         self._before = [before[kept] for before in self._before]
         self._vectors = [vector[kept] for vector in self._vectors]
         self.mu = self.mu[kept.cpu()]
@@ -126,6 +148,7 @@ class Recorder:
         if not self.wanted[row]:
             return None
         width = len(OF_ROW) + len(OF_LAYER) * len(self.layers)
+        outputs = () if self.outputs is None else self.outputs.names
         rows = list(self._rows[row])
         if rows and rows[-1][0] < self.taken:
             weights = self._weights()[row].tolist()
@@ -136,6 +159,8 @@ class Recorder:
             np.array(rows, dtype=np.float64).reshape(-1, width),
             np.array(self._sharp[row], dtype=np.float64).reshape(-1, 2),
             self.note,
+            outputs,
+            np.array(self._sizes[row], dtype=np.float64).reshape(-1, 1 + 2 * len(outputs)),
         )
 
     def _append(
@@ -373,24 +398,3 @@ def _norm(rows: Tensor) -> Tensor:
     """Return the norm of every member's row, [members]; float64 holds squares of large floats."""
     norms: Tensor = torch.linalg.vector_norm(rows.detach(), dim=1, dtype=torch.float64)
     return norms
-
-
-def layer_of(parameter: str) -> str:
-    """Return `layers.2` for `layers.2.weight`, and a name alone as it is."""
-    return parameter.rpartition(".")[0] or parameter
-
-
-def first_bad_layer(slots: Slots, row: int) -> tuple[str, str | None]:
-    """Return (`gradient` | `weight` | `loss`, layer).
-
-    The slots still know what made the present weights. If that is not finite,
-    the layer nearest the output is named, because gradients flow down from there; if only the
-    weights are, the lr-sized step overflowed; if both are finite, the loss itself did.
-    """
-    bad_weights = [slot.name for slot in slots if not slot.theta[row].isfinite().all()]
-    if not bad_weights:
-        return "loss", None
-    bad_gradients = [slot.name for slot in slots if not slot.has_finite_gradient(row)]
-    if bad_gradients:
-        return "gradient", layer_of(bad_gradients[-1])
-    return "weight", layer_of(bad_weights[0])

@@ -1,4 +1,4 @@
-"""What a trial did on its way: its layers' norms and its sharpness by step, kept as bytes.
+"""What a trial did on its way: its layers' norms and outputs, its sharpness, kept as bytes.
 
 `ib_core.sweep.recorder` fills a `Recording` while a trial trains, `ib_core.sweep.replay` tells in
 words why it broke. Nothing here needs torch: services and pages read recordings.
@@ -9,7 +9,8 @@ import json
 import math
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
@@ -30,8 +31,12 @@ FOLLOWING = 20
 #: Numbers of a row besides those of the layers, and those of each layer.
 OF_ROW = ("step", "loss", "rate")
 OF_LAYER = ("weights", "gradients", "moves", "damping")
-#: How the bytes are laid out.
-VERSION = 1
+#: And of each layer whose outputs were looked at.
+OF_OUTPUT = ("size", "change")
+#: Steps after which layers' outputs are looked at, where that was asked for.
+LOOKS = (0, 1, 2, 3, 5, 10)
+#: How the bytes are laid out; the second has outputs, too.
+VERSION, WITH_OUTPUTS = 1, 2
 
 
 def explodes_above(initial: float) -> float:
@@ -95,12 +100,17 @@ class Recording:
         rows: [rows, 3 + 4 * layers]: `OF_ROW`, then for each of `OF_LAYER` one column a layer.
         sharp: [measurements, 2]: steps taken, and the largest eigenvalue of the Hessian there.
         note: What could not be recorded, and why.
+        outputs: Layers whose outputs were looked at.
+        sizes: [looks, 1 + 2 * outputs]: steps taken, the outputs' sizes, and how far they have come
+            since step 0: roots of mean squares over the same rows.
     """
 
     layers: tuple[str, ...]
     rows: Floats
     sharp: Floats
     note: str = ""
+    outputs: tuple[str, ...] = ()
+    sizes: Floats = field(default_factory=lambda: np.empty((0, 1)))
 
     @property
     def steps(self) -> NDArray[np.int64]:
@@ -119,7 +129,11 @@ class Recording:
 
     def holds(self, what: Iterable[str]) -> bool:
         """Return whether all of these, out of `RECORDABLE`, were recorded, as far as they could."""
-        found = {"norms": len(self.layers) > 0, "sharpness": len(self.sharp) > 0}
+        found = {
+            "norms": len(self.layers) > 0,
+            "sharpness": len(self.sharp) > 0,
+            "activations": len(self.sizes) > 0,
+        }
         return bool(self.note) or all(found[name] for name in what)
 
     def of_layers(self, what: str) -> Floats:
@@ -130,15 +144,17 @@ class Recording:
     def to_bytes(self) -> bytes:
         """Return it compressed: float32 columns, their bytes sorted by weight."""
         head = {
-            "version": VERSION,
+            "version": WITH_OUTPUTS if self.outputs else VERSION,
             "layers": list(self.layers),
             "rows": len(self.rows),
             "sharp": len(self.sharp),
             "note": self.note,
         }
+        if self.outputs:
+            head |= {"outputs": list(self.outputs), "looks": len(self.sizes)}
         text = json.dumps(head).encode()
-        parts = (len(text).to_bytes(4, "little"), text, _packed(self.rows), _packed(self.sharp))
-        return zlib.compress(b"".join(parts), level=6)
+        tables = (_packed(one) for one in (self.rows, self.sharp, self.sizes))
+        return zlib.compress(b"".join((len(text).to_bytes(4, "little"), text, *tables)), level=6)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -151,13 +167,21 @@ class Recording:
             plain = zlib.decompress(data)
             size = int.from_bytes(plain[:4], "little")
             head = json.loads(plain[4 : 4 + size])
-            if head["version"] != VERSION:
+            if head["version"] not in (VERSION, WITH_OUTPUTS):
                 raise ValueError("it is of another version")
             layers = tuple(map(str, head["layers"]))
-            width, body = len(OF_ROW) + len(OF_LAYER) * len(layers), plain[4 + size :]
-            cut = 4 * head["rows"] * width
-            rows = _unpacked(body[:cut], head["rows"], width)
-            return cls(layers, rows, _unpacked(body[cut:], head["sharp"], 2), str(head["note"]))
+            outputs = tuple(map(str, head.get("outputs", ())))
+            body = plain[4 + size :]
+            tables: list[Floats] = []
+            for count, width in (
+                (head["rows"], len(OF_ROW) + len(OF_LAYER) * len(layers)),
+                (head["sharp"], 2),
+                (head.get("looks", 0), 1 + 2 * len(outputs)),
+            ):
+                tables.append(_unpacked(body[: 4 * count * width], count, width))
+                body = body[4 * count * width :]
+            rows, sharp, sizes = tables
+            return cls(layers, rows, sharp, str(head["note"]), outputs, sizes)
         except (zlib.error, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"These bytes are no recording: {error}.") from None
 
@@ -203,12 +227,14 @@ class Recording:
     def table(self) -> tuple[list[str], Iterable[list[float]]]:
         """Return the names of the columns, and the rows, as a file holds them."""
         names = [*OF_ROW, *(f"{what} {layer}" for what in OF_LAYER for layer in self.layers)]
-        sharp = {int(step): value for step, value in self.sharp.tolist()}
-        rows = {int(row[0]): row for row in self.rows.tolist()}
-        nothing = [math.nan] * (self.rows.shape[1] - 1)
-        steps = sorted(rows.keys() | sharp.keys())
-        lines = ([*rows.get(s, [s, *nothing]), sharp.get(s, math.nan)] for s in steps)
-        return [*names, "sharpness"], lines
+        names += ["sharpness", *(f"{what} {n}" for what in OF_OUTPUT for n in self.outputs)]
+        tables = [
+            ({int(row[0]): row[1:] for row in table.tolist()}, [math.nan] * (table.shape[1] - 1))
+            for table in (self.rows, self.sharp, self.sizes)
+        ]
+        steps = sorted({step for rows, _ in tables for step in rows})
+        lines = ([s, *chain(*(rows.get(s, none) for rows, none in tables))] for s in steps)
+        return names, lines
 
 
 def _thin(rows: Floats, kept: list[int]) -> Floats:
@@ -254,5 +280,9 @@ def recording_answer(recording: Recording) -> dict[str, Any]:
         **{what: layered.get(what, []) for what in OF_LAYER},
         "sharp_steps": recording.sharp[:, 0].astype(int).tolist(),
         "sharpness": plain(recording.sharp[:, 1]),
+        "outputs": list(recording.outputs),
+        "looked_at": recording.sizes[:, 0].astype(int).tolist(),
+        "sizes": plain(recording.sizes[:, 1 : 1 + len(recording.outputs)].T),
+        "changes": plain(recording.sizes[:, 1 + len(recording.outputs) :].T),
         "note": recording.note,
     }

@@ -276,7 +276,7 @@ SETTINGS: dict[str, Setting] = {
         ),
         Setting(
             "record",
-            "What to keep of every trial's way, norms and sharpness; default: nothing.",
+            "What to keep of every trial's way, norms, sharpness, activations; default: nothing.",
             read_record,
             _nullable(
                 _list_of({"type": "string", "enum": list(RECORDABLE)}, len(RECORDABLE)), _TEXT

@@ -37,7 +37,7 @@ TAU = NumberKind("The decay’s tau", 1e-6, 1e12, needed=True)
 POWER = NumberKind("The decay’s power", 0.5, 1.0, beyond=True)
 
 #: What of a trial's way can be recorded.
-RECORDABLE = ("norms", "sharpness")
+RECORDABLE = ("norms", "sharpness", "activations")
 PROFILES = ("text", "authors")
 BATCH_RULES = ("own", "share")
 ISGD_FORMS = ("text", "authors")
@@ -265,7 +265,7 @@ def read_record(value: Any, typed: bool) -> list[str] | None:
         return None
     words = re.split(r"[,;\s]+", value.strip()) if isinstance(value, str) else value
     if not isinstance(words, list | tuple) or not set(map(str, words)) <= set(RECORDABLE):
-        raise refusal("Record", f"a list out of {' and '.join(RECORDABLE)}", value)
+        raise refusal("Record", f"a list out of {', '.join(RECORDABLE)}", value)
     return [word for word in RECORDABLE if word in words]
 
 

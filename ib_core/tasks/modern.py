@@ -29,11 +29,13 @@ def _gpt(width: int = 32, depth: int = 2, scaling: str = "standard") -> nn.Modul
     return GPT(BYTES, CONTEXT, width, depth, Scaling(scaling, width / BASE_WIDTH))
 
 
-def _mlp(width: int = 32, depth: int = 2, scaling: str = "standard") -> nn.Module:
+def _mlp(
+    width: int = 32, depth: int = 2, scaling: str = "standard", norm: str = "none"
+) -> nn.Module:
     from ib_core.tasks.modules import MLP
     from ib_core.tasks.networks import Scaling
 
-    return MLP(64, 10, width, depth, Scaling(scaling, width / BASE_WIDTH))
+    return MLP(64, 10, width, depth, Scaling(scaling, width / BASE_WIDTH), norm)
 
 
 def _residual(width: int = 8, depth: int = 2) -> nn.Module:
@@ -168,12 +170,17 @@ MODERN = (
             "width": whole(2, 4096, help="Relus of every layer."),
             "depth": whole(1, 16, help="Layers of relus."),
             "scaling": _SCALING,
+            "norm": choice(
+                *("none", "layer", "batch"),
+                help="Before every layer's relus: LayerNorm, or BatchNorm.",
+                later=True,
+            ),
         },
         learning_rates=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0),
         seeds=3,
         name="digits_wide",
         title="Digits, relu MLP of any width",
-        summary="Layers of relus of one width on 8x8 digits, with standard or muP scaling.",
+        summary="Layers of relus of one width on 8x8 digits; muP scaling and norms as options.",
         source="beyond the paper",
         dataset="digits",
     ),

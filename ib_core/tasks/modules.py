@@ -13,7 +13,15 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from ib_core.errors import MisuseError
-from ib_core.tasks.networks import HIDDEN, INPUT, OUTPUT, ScaledLayerNorm, ScaledLinear, Scaling
+from ib_core.tasks.networks import (
+    HIDDEN,
+    INPUT,
+    NORMS,
+    OUTPUT,
+    ScaledLayerNorm,
+    ScaledLinear,
+    Scaling,
+)
 
 
 class Block(nn.Module):
@@ -70,16 +78,25 @@ class GPT(nn.Module):
 class MLP(nn.Module):
     """Layers of relus of one width, and a linear one that tells the class."""
 
-    def __init__(self, inputs: int, classes: int, width: int, depth: int, scaling: Scaling) -> None:
+    def __init__(
+        self,
+        inputs: int,
+        classes: int,
+        width: int,
+        depth: int,
+        scaling: Scaling,
+        norm: str = "none",
+    ) -> None:
         super().__init__()
         hidden = (ScaledLinear(width, width, HIDDEN, scaling) for _ in range(depth - 1))
         self.layers = nn.ModuleList([ScaledLinear(inputs, width, INPUT, scaling), *hidden])
+        self.norms = nn.ModuleList(NORMS[norm](width, scaling) for _ in self.layers)
         self.output = ScaledLinear(width, classes, OUTPUT, scaling)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [rows, inputs] to scores [rows, classes]."""
-        for layer in self.layers:
-            x = F.relu(layer(x))
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            x = F.relu(norm(layer(x)))
         scores: Tensor = self.output(x)
         return scores
 

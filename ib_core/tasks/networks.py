@@ -28,7 +28,7 @@ momo, ib, clipping, ridge).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -316,6 +316,30 @@ class ScaledLayerNorm(nn.LayerNorm):
         """Return the normed rows, scaled and moved."""
         weight, bias = _times(self.weight, self.at), _times(self.bias, self.at)
         return F.layer_norm(x, self.normalized_shape, weight, bias, self.eps)
+
+
+class ScaledBatchNorm(nn.BatchNorm1d):
+    """A BatchNorm whose vectors are as long as the width."""
+
+    def __init__(self, width: int, scaling: Scaling) -> None:
+        super().__init__(width)
+        self.at = scaling.factor(INPUT)
+        with torch.no_grad():
+            self.weight.div_(self.at)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the rows normed by the batch, or by what earlier batches had on average."""
+        weight, bias = _times(self.weight, self.at), _times(self.bias, self.at)
+        mean, var, share = self.running_mean, self.running_var, self.momentum or 0.0
+        return F.batch_norm(x, mean, var, weight, bias, self.training, share, self.eps)
+
+
+#: What may stand between a layer and its relus; a choice draws nothing, so the weights stay.
+NORMS: dict[str, Callable[[int, Scaling], nn.Module]] = {
+    "none": lambda width, scaling: nn.Identity(),
+    "layer": ScaledLayerNorm,
+    "batch": ScaledBatchNorm,
+}
 
 
 def _times(x: Tensor, factor: float) -> Tensor:

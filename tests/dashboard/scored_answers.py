@@ -1,5 +1,6 @@
 """Scorecards like the real API's: scored by the real functions, from a formula's losses."""
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -140,10 +141,17 @@ VALUES = {
 }
 
 
+#: Epochs to the target: eb is the fastest but never gets there on the last four.
+TIMES = {
+    f"t{place}": {"eb": 2.0 if place < 8 else math.inf, "ib": 3.0, "ib_plus": 4.0 + place}
+    for place in range(12)
+}
+
+
 def across() -> AcrossRead:
     test = rank_test(VALUES)
     taus = [1.0, 1.1, 1.5, 2.0, 4.0]
-    lines = performance_profiles(VALUES, taus)
+    lines, times = (performance_profiles(one, taus) for one in (VALUES, TIMES))
     ranks = [
         RanksRead(
             number=name,
@@ -164,6 +172,10 @@ def across() -> AcrossRead:
         profiles=[
             ProfileLineRead(label=label, taus=taus, shares=list(shares))
             for label, shares in lines.items()
+        ],
+        times=[
+            ProfileLineRead(label=label, taus=taus, shares=list(shares))
+            for label, shares in times.items()
         ],
         chances=[
             TaskChanceRead(first=one, second=two, value=0.7, low=0.6, high=0.8, n=12)

@@ -321,7 +321,7 @@ SWEEP = (
     ),
     Edit(
         "the layer nearest the input is blamed",
-        "ib_core/sweep",
+        "ib_core/methods",
         "layer_of(bad_gradients[-1])",
         "layer_of(bad_gradients[0])",
         ("test_the_layer_nearest_the_output_is_named_where_gradients_broke",),

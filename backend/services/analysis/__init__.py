@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import pairwise
-from math import isfinite
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -41,7 +41,13 @@ from backend.schemas import (
     RanksRead,
     TaskChanceRead,
 )
-from backend.services.analysis.rate_curves import Measure, to_plots, to_series
+from backend.services.analysis.rate_curves import (
+    Measure,
+    Training,
+    seed_curve,
+    to_plots,
+    to_series,
+)
 from backend.services.analysis.scorecards import (
     ScoredTask,
     method_of,
@@ -99,6 +105,7 @@ __all__ = [
     "Key",
     "Measure",
     "Series",
+    "Training",
     "compare",
     "difference_studies",
     "differences",
@@ -113,6 +120,7 @@ __all__ = [
     "score_plots",
     "scorecard",
     "scorecard_csv",
+    "seed_curve",
     "sensitivity",
     "series_order",
     "settings_of",
@@ -157,6 +165,11 @@ ACROSS = {
         "Share of the tasks on which a series' best mean loss is at most tau times the lowest of "
         "all series."
     ),
+    "times": (
+        "Share of the tasks on which a series gets to the target within tau times the fewest "
+        "epochs of all series; where it never does, it is not among them. "
+        f"{KINDS['time_to_target'].definition}"
+    ),
     "chances": CHANCE,
     "iqm": f"{KINDS['lr_sensitivity'].title}. {MIDDLE_HALF}",
 }
@@ -178,8 +191,9 @@ class LabelledTask:
     task: ScoredTask
 
     def value(self, label: str, number: str) -> float | None:
-        """Return a number of a series; None where it has none."""
-        return self.task.score.rows[self.ids[label]][number].value
+        """Return a number of a series; None where it has none, infinite for a time never come."""
+        found = self.task.score.rows[self.ids[label]][number]
+        return inf if number == "time_to_target" and found.censored == "above" else found.value
 
     @property
     def table(self) -> TaskTable:
@@ -206,6 +220,7 @@ def to_across(tasks: Sequence[ScoredTask]) -> AcrossRead | None:
             found for number in RANKED if (found := _ranks(_values(shared, common, number), number))
         ],
         profiles=_profiles(_values(shared, common, "best_mean")),
+        times=_profiles(_values(shared, common, "time_to_target"), exact=True),
         chances=_chances(shared, common),
         iqm=[_middle(label, sensitivity) for label in common],
         definitions=ACROSS,
@@ -242,18 +257,33 @@ def _ranks(values: Values, number: Literal["best_mean", "lr_sensitivity"]) -> Ra
     )
 
 
-def _profiles(values: Values) -> list[ProfileLineRead]:
-    """Profiles over the tasks whose best losses are all above 0: of 0 nothing is a multiple."""
+def _profiles(values: Values, *, exact: bool = False) -> list[ProfileLineRead]:
+    """Profiles over the tasks whose numbers are all above 0: of 0 nothing is a multiple.
+
+    Args:
+        values: By task and label.
+        exact: Whether the lines step at the very ratios, as those of counted epochs should.
+    """
     positive = {
         name: row for name, row in values.items() if all((value or 0) > 0 for value in row.values())
     }
     if len(positive) < LEAST_TASKS:
         return []
-    found = performance_profiles(positive, TAUS)
+    taus = _ratios(positive) if exact else TAUS
+    found = performance_profiles(positive, taus)
     return [
-        ProfileLineRead(label=label, taus=list(TAUS), shares=list(shares))
+        ProfileLineRead(label=label, taus=list(taus), shares=list(shares))
         for label, shares in found.items()
     ]
+
+
+def _ratios(values: Values) -> tuple[float, ...]:
+    """Return every factor of a task's lowest number that another has there, and both ends."""
+    found = {1.0, TAUS[-1]}
+    for row in values.values():
+        numbers = [one for one in row.values() if one is not None and isfinite(one)]
+        found |= {one / min(numbers) for one in numbers}
+    return tuple(sorted(one for one in found if one <= TAUS[-1]))
 
 
 def _chances(tasks: Sequence[LabelledTask], common: Sequence[str]) -> list[TaskChanceRead]:

@@ -20,8 +20,7 @@ from backend.schemas import (
     TheoremRead,
     WayRead,
 )
-from backend.schemas import TrialState as State
-from backend.services.analysis.rate_curves import Measure
+from backend.services.analysis.rate_curves import Measure, seed_curve
 from backend.services.analysis.series import Finished, Key, labels, series_id, series_order
 from backend.services.analysis.stored import KEY_COLUMNS, key_of, load_series
 from backend.services.trials import COLUMNS, COUNTED, unpack
@@ -29,7 +28,6 @@ from ib_core.methods import METHODS, place
 from ib_core.metrics import LEARNING, LearningCurve, SeedCurve, learning_curve
 from ib_core.tasks import TASKS, PaperTask
 
-STEP, EPOCH = COLUMNS.index("step"), COLUMNS.index("epoch")
 #: With more trials than this an answer has their means only: no screen has room for the rest.
 MOST_TRIALS = 1500
 
@@ -92,19 +90,11 @@ def _rates(
 
 
 def _seed_curve(row: Finished, measure: Measure) -> SeedCurve | None:
-    """Return a trial's curve, an accuracy as an error; None if it never recorded the metric.
-
-    One that diverged before its first evaluation lost it, and that must show.
-    """
+    """Return a trial's curve; None if it never recorded the metric."""
     if not row.curve:
         return None
     columns = unpack(row.curve, row.validation_curve)
-    values = columns[COLUMNS.index(measure.metric)]
-    diverged = row.state == State.DIVERGED
-    if not diverged and not np.isfinite(values).any():
-        return None
-    losses = 1.0 - values if measure.higher_is_better else values
-    return SeedCurve(columns[STEP], columns[EPOCH], losses, diverged)
+    return seed_curve(dict(zip(COLUMNS, columns, strict=True)), measure, row.state)
 
 
 def _to_read(

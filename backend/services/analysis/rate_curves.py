@@ -1,9 +1,11 @@
 """Loss against learning rate: which number of a trial a metric means, and what is plotted."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from backend.schemas import (
     Band,
@@ -26,10 +28,14 @@ from backend.services.analysis.series import (
 from ib_core.metrics import (
     RateCurve,
     RatePoint,
+    SeedCurve,
     SeedResult,
     divergence_probability,
     sensible_threshold,
 )
+
+if TYPE_CHECKING:  # a sweep on the terminal is judged here, and has no database
+    from sqlalchemy.orm import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,3 +328,49 @@ def _point(
         q3=q3,
         seeds=seeds,  # as dicts: pydantic makes them in one go
     )
+
+
+# --- Losses over training, of some trials
+
+
+#: Reads trials' losses over training, by their ids.
+Training = Callable[[Collection[int]], Mapping[int, SeedCurve]]
+
+
+def seed_curve(columns: Mapping[str, Any], measure: Measure, state: str) -> SeedCurve | None:
+    """Return a trial's losses, an accuracy as an error; None if it never recorded the metric.
+
+    One that diverged before its first evaluation lost it, and that must show.
+
+    Args:
+        columns: Arrays by the name of a curve's column.
+        measure: Which of them.
+        state: How the trial ended.
+    """
+    values, diverged = columns.get(measure.metric), state == TrialState.DIVERGED
+    if values is None or not (diverged or np.isfinite(values).any()):
+        return None
+    losses = 1.0 - values if measure.higher_is_better else values
+    return SeedCurve(columns["step"], columns["epoch"], losses, diverged)
+
+
+def stored_training(session: "Session", measure: Measure) -> Training:
+    """Return what reads stored trials' losses; of some series' best rates they are few."""
+    from sqlalchemy import select
+
+    from backend.models import CurveRow, TrialRow
+    from backend.services.trials import COLUMNS, chunks, unpack
+
+    def read(ids: Collection[int]) -> dict[int, SeedCurve]:
+        found = {}
+        curves = select(CurveRow.trial_id, TrialRow.state, CurveRow.data, CurveRow.validation)
+        curves = curves.join(TrialRow, TrialRow.id == CurveRow.trial_id)
+        for some in chunks(sorted(ids)):
+            rows = session.execute(curves.where(TrialRow.id.in_(some)))
+            for trial, state, data, validation in rows:
+                columns = dict(zip(COLUMNS, unpack(data, validation), strict=True))
+                if one := seed_curve(columns, measure, state):
+                    found[trial] = one
+        return found
+
+    return read

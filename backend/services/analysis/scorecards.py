@@ -23,7 +23,7 @@ from backend.schemas import (
     ScorecardRow,
     StripRead,
 )
-from backend.services.analysis.rate_curves import Measure, Plotted, key_fields
+from backend.services.analysis.rate_curves import Measure, Plotted, Training, key_fields
 from backend.services.analysis.series import (
     BASELINE,
     Key,
@@ -39,10 +39,12 @@ from ib_core.metrics import (
     Number,
     NumberKind,
     RateCurve,
+    SeedCurve,
     Strip,
     TaskScore,
+    TaskTable,
     advice,
-    score_task,
+    score_table,
 )
 from ib_core.sweep import ENGINE_VERSION
 from ib_core.sweep.request import body_of
@@ -83,6 +85,7 @@ def score_plots(
     *,
     paper: Collection[int] = (),
     step_costs: StepCosts | None = None,
+    training: Training | None = None,
 ) -> list[ScoredTask]:
     """Score every task of every study by itself, in the order they come in.
 
@@ -91,22 +94,48 @@ def score_plots(
         measure: Which number they are.
         paper: Studies to which the paper's own rule belongs.
         step_costs: Measured costs of a step over EB's, by series.
+        training: Reads losses over training; those at the best rates are asked for, all at once.
     """
     known = [plot for plot in plots if plot.curve is not None]
     places = list(dict.fromkeys(_place(plot) for plot in known))
     known.sort(key=lambda plot: places.index(_place(plot)) if len(places) > 1 else 0)
-    found = []
-    for (study_id, task), members in groupby(known, key=_place):
+    tables: list[tuple[tuple[int, str], dict[str, Plotted], TaskTable]] = []
+    for place, members in groupby(known, key=_place):
         by_id = {series_id(plot.series.key): plot for plot in members}
-        score = score_task(
+        table = TaskTable.of(
             {name: _curve(plot) for name, plot in by_id.items()},
             baseline=_baselines({name: plot.series.key for name, plot in by_id.items()}),
             on_test=measure.metric.startswith("test"),
-            step_costs=_costs(by_id, step_costs or {}),
-            paper=study_id in paper,
         )
-        found.append(ScoredTask(task, by_id, score))
-    return found
+        tables.append((place, by_id, table))
+    trained = _at_best([(by_id, table) for _, by_id, table in tables], training)
+    return [
+        ScoredTask(
+            task,
+            by_id,
+            score_table(
+                table,
+                {name: _curve(plot) for name, plot in by_id.items()},
+                step_costs=_costs(by_id, step_costs or {}),
+                training=trained,
+                paper=study_id in paper,
+            ),
+        )
+        for (study_id, task), by_id, table in tables
+    ]
+
+
+def _at_best(
+    scored: Sequence[tuple[Mapping[str, Plotted], TaskTable]], training: Training | None
+) -> dict[str, list[SeedCurve]]:
+    """Return the losses over training of every series' trials at its best rate, read at once."""
+    ids = {
+        name: [dot.trial_id for dot in by_id[name].dots if dot.lr == rate]
+        for by_id, table in scored
+        for name, rate in table.best_rates.items()
+    }
+    read = training({one for some in ids.values() for one in some}) if training else {}
+    return {name: [read[one] for one in some if one in read] for name, some in ids.items()}
 
 
 def _place(plot: Plotted) -> tuple[int, str]:

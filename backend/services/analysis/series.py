@@ -162,7 +162,11 @@ def canonical(options: dict[str, Any]) -> str:
 
 
 def series_order(key: Key) -> tuple[Any, ...]:
-    """Order by study and group, EB first within a group: the order of legends and tables."""
+    """Order by study and group, EB first within a group: the order of legends and tables.
+
+    What is left unsaid has its default's place among the others' values.
+    """
+    said, options = split_name(key.method)[1], _own_options(key)
     return (
         key.study_id,
         key.imported,
@@ -173,13 +177,13 @@ def series_order(key: Key) -> tuple[Any, ...]:
         key.clip or 0.0,
         place(key.base),
         key.base,
-        _in_order(split_name(key.method)[1]),
+        _in_order(said, _options(key.base)),
         key.batch_rule or "",
         key.activation or "",
         key.mu,
         key.epochs,
         key.batch_size or 0,
-        _in_order(key.settings),
+        _in_order(key.settings, options),
         key.data_hash or "",
         key.repeat,
     )
@@ -190,12 +194,24 @@ def version_order(version: str) -> tuple[int, str]:
     return (int(version), "") if version.isdecimal() else (0, version)
 
 
-def _in_order(options: Mapping[str, Any]) -> list[tuple[str, tuple[float, str]]]:
-    return [(name, _by_number(value)) for name, value in sorted(options.items())]
+def _own_options(key: Key) -> dict[str, Option]:
+    """Return the options of a series' task and method that may be left unsaid, by name."""
+    found = dict(METHODS[key.base].options) if key.base in METHODS else {}
+    with suppress(IBError):  # imported runs may be of tasks that are unknown here
+        found |= {name: one for name, one in find_task(key.task).options.items() if one.later}
+    return found
 
 
-def _by_number(value: Any) -> tuple[float, str]:
-    """Return what an option's values are ordered by: a width of 8 comes before one of 32."""
+def _in_order(said: Mapping[str, Any], options: Mapping[str, Option]) -> list[tuple[str, Any]]:
+    unsaid = {name: one.default for name, one in options.items() if one.default is not None}
+    values = sorted({**unsaid, **said}.items())
+    return [(name, _place_of(value, options.get(name))) for name, value in values]
+
+
+def _place_of(value: Any, option: Option | None) -> tuple[float, str]:
+    """Return what values are ordered by: 8 comes before 32, and a choice as it is listed."""
+    if option is not None and value in option.choices:
+        return float(option.choices.index(value)), ""
     return (float(value), "") if isinstance(value, int | float) else (0.0, str(value))
 
 

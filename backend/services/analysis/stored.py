@@ -37,7 +37,7 @@ from backend.schemas import (
     SensitivityRead,
 )
 from backend.services.analysis import pair_to_read, pairs_of, to_across
-from backend.services.analysis.rate_curves import Measure, to_plots, to_series
+from backend.services.analysis.rate_curves import Measure, stored_training, to_plots, to_series
 from backend.services.analysis.scorecards import score_plots, step_costs, to_rows
 from backend.services.analysis.series import (
     Finished,
@@ -239,7 +239,8 @@ def scorecard(
     paper = paper_studies(session, study_ids=[study_id])
     costs = step_costs(session, [series.key for series in found])
     plots = to_plots(found, measure, initial=True)
-    tasks = score_plots(plots, measure, paper=paper, step_costs=costs)
+    training = stored_training(session, measure)
+    tasks = score_plots(plots, measure, paper=paper, step_costs=costs, training=training)
     return ScorecardRead(
         study_id=study_id,
         metric=metric,
@@ -342,7 +343,8 @@ def compare(
     paper = paper_studies(session, study_ids=list(studies))
     series = to_series(plots, measure, band, names, paper=paper)
     costs = step_costs(session, [series.key for series in found])
-    tasks = score_plots(plots, measure, paper=paper, step_costs=costs)
+    training = stored_training(session, measure)
+    tasks = score_plots(plots, measure, paper=paper, step_costs=costs, training=training)
     thresholds = [line.threshold for line in series if line.threshold is not None]
     return CompareRead(
         studies=[CompareStudy(id=id_, name=name) for id_, name in studies.items()],

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from dashboard.pages.guide.material import (
     ACROSS,
+    EPOCHS,
     INITIAL,
     METHODS,
     RATES,
@@ -184,6 +185,29 @@ def difference(scheme: Scheme) -> Sketch:
     corners = [(ACROSS[0], low), (ACROSS[1], low), (ACROSS[1], high), (ACROSS[0], high)]
     sketch.area(corners, sketch.palette.accent, 0.15)
     sketch.level(mean, f"mean {number(mean)}", sketch.palette.accent)
+    return sketch
+
+
+def time_to_target(scheme: Scheme) -> Sketch:
+    """Return losses over training, the target, and when each seed gets there."""
+    found = example()
+    table = found.score.table
+    assert table is not None
+    target = float(table.target[0])
+    names = ("epochs at the best rate", "training loss")
+    sketch = Sketch(scheme, (0.0, EPOCHS), (0.0, UP[1]), log=False, names=names)
+    sketch.level(target, f"target {number(target, 2)}", sketch.palette.muted, right=True)
+    for method, height in zip(METHODS, (2.3, 2.05), strict=True):
+        ink = sketch.ink(method)
+        for one in found.training[method]:
+            points = list(zip(one.epochs.tolist(), one.losses.tolist(), strict=True))
+            sketch.line(points, ink, width=1)
+            sketch.dot(next(point for point in points if point[1] <= target), ink, size=3)
+        median = found.value(method, "time_to_target")
+        low, high = found.ends(method, "time_to_target")
+        sketch.reach(low, high, height, ink)
+        words = f"{method.upper()} {number(median)} epochs"
+        sketch.word((high + 0.3, height), words, ink, anchor="start", shift=4)
     return sketch
 
 

@@ -13,10 +13,20 @@ from html import escape
 from itertools import product
 from urllib.parse import quote
 
+import numpy as np
+
 from dashboard.components import with_code
 from dashboard.dash_blocks import Component, html
 from dashboard.theme import FONT, METHOD_STYLE, PALETTE, Palette, Scheme, number
-from ib_core.metrics import Number, RateCurve, SeedResult, TaskScore, score_task
+from ib_core.metrics import (
+    Number,
+    RateCurve,
+    SeedCurve,
+    SeedResult,
+    TaskScore,
+    TaskTable,
+    score_table,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +275,8 @@ def picture(draw: Callable[[Scheme], Sketch], words: str) -> Component:
 RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 SEEDS = (1, 2, 3, 4, 5)
 INITIAL = 2.3
+#: Of the example's trainings.
+EPOCHS = 12
 METHODS = ("eb", "ib")
 #: Measured steps of another network, to show what a cost looks like.
 COST = Number(1.33, 1.31, 1.36, n=50)
@@ -278,10 +290,12 @@ class Example:
     Attributes:
         curves: The losses, by method.
         score: Every number of them.
+        training: Losses over training at the best rate, by method.
     """
 
     curves: dict[str, RateCurve]
     score: TaskScore
+    training: dict[str, list[SeedCurve]]
 
     def number(self, method: str, name: str) -> Number:
         """Return one number of one method."""
@@ -330,6 +344,13 @@ def loss(method: str, lr: float, seed: int) -> float:
     return min(best + flat * math.log10(lr / (0.25 * edge)) ** 2 + wobble, 0.97 * INITIAL)
 
 
+def training(method: str, lr: float, seed: int) -> SeedCurve:
+    """Return losses over training that end at `loss`, some seeds' later than others'."""
+    end, epochs = loss(method, lr, seed), np.arange(EPOCHS + 1.0)
+    pace = {"eb": 1.1, "ib": 2.4}[method] * (1 + 0.12 * (seed - 3))
+    return SeedCurve(epochs, epochs, end + (INITIAL - end) * np.exp(-epochs / pace))
+
+
 @lru_cache
 def example() -> Example:
     """Return the example, scored once a process."""
@@ -340,7 +361,13 @@ def example() -> Example:
         )
         for method in METHODS
     }
-    return Example(curves, score_task(curves, step_costs={"ib": COST}, paper=True))
+    table = TaskTable.of(curves)
+    trained = {
+        method: [training(method, lr, seed) for seed in SEEDS]
+        for method, lr in table.best_rates.items()
+    }
+    score = score_table(table, curves, step_costs={"ib": COST}, training=trained, paper=True)
+    return Example(curves, score, trained)
 
 
 def curves_sketch(scheme: Scheme, *methods: str) -> Sketch:

@@ -141,6 +141,17 @@ EXPLAINED: dict[str, Explanation] = {
         drawings.difference,
         "Differences of losses by rate, their mean and its interval",
     ),
+    "time_to_target": Explanation(
+        "How soon is it good?",
+        "The target is the loss below which a rate counts as good. Each dot is the first "
+        "evaluation of a seed at or below it; the number is the middle one, in epochs, because "
+        "seconds depend on the machine: times the cost of a step it is time. A seed that never "
+        "gets there is later than all others and leaves no mean; where half of them never do, "
+        "the number is “at least” what was trained. From 5 seeds on its interval reaches from "
+        "seed to seed.",
+        drawings.time_to_target,
+        "Losses over training of EB's and IB's seeds, with a dot where each first meets the target",
+    ),
     "step_cost": Explanation(
         "How much longer does one step take?",
         "Measured on a worker, on this very network, EB's and the other's steps in turn. Until "

@@ -151,6 +151,13 @@ def _many() -> Section:
                         "never of what is stored.",
                     ),
                     Term(
+                        "coordinates",
+                        "Coordinate check",
+                        "How far the first ten steps move the outputs of every layer, against the "
+                        "width, at one rate: flat where a rate means the same at every width, as "
+                        "under muP. It needs a sweep of several widths that records activations.",
+                    ),
+                    Term(
                         "box",
                         "Box plot",
                         "All seeds of every series at one rate: the middle half, the median, every "
@@ -183,8 +190,8 @@ def _broke() -> Section:
             ),
             points(
                 "Beside shows another method's trial at the same rate and seed on the same axes.",
-                "A sweep with `record` keeps norms or sharpness of all its trials while they "
-                "train; nothing about their numbers changes.",
+                "A sweep with `record` keeps norms, sharpness or activations of its trials while "
+                "they train; nothing about their numbers changes.",
                 "All rows of a recording are a CSV file behind the link under the story.",
             ),
         ),
@@ -220,7 +227,7 @@ def _across() -> Section:
         (
             prose(
                 "A study of three or more tasks, or a comparison of studies, can also be asked "
-                "which method does best on the whole. The picture “Tasks” shows four answers."
+                "which method does best on the whole. The picture “Tasks” shows five answers."
             ),
             terms(
                 (
@@ -238,6 +245,14 @@ def _across() -> Section:
                         "On which share of the tasks a method's best loss is within a factor of "
                         "the best method's. The higher a curve, the better; at factor 1 it says "
                         "how often the method is the best.",
+                    ),
+                    Term(
+                        "time-to-target",
+                        "Time to target",
+                        "The same of the epochs that a method's best rate takes to the target, "
+                        "the loss below which a rate counts as good: on which share of the tasks "
+                        "they are within a factor of the fastest method's. A curve that stays "
+                        "below 100 % never got there on the other tasks.",
                     ),
                     Term(
                         "chances",

@@ -178,7 +178,7 @@ def _usual_methods(task: TaskRead | None) -> list[str]:
 
 def _given(name: str, text: str) -> Any:
     """Return a field's value as the address writes it."""
-    if name in ("methods", *CHOSEN):
+    if name in ("methods", "record", *CHOSEN):
         return [method for method in text.split(",") if method]
     return text == "1" if name == "restart" else text or None
 

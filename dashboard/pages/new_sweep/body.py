@@ -64,6 +64,7 @@ LABELS: dict[str, str] = {
     "inner_steps": "ISGD inner steps",
     "momentum": "Momentum",
     "validation": "Validation share",
+    "record": "Record on the way",
     "tau": "Decay: tau",
     "power": "Decay: power",
     "restart": "Restart from zero",
@@ -76,7 +77,7 @@ FIELDS: dict[str, str] = {name: f"new-{name.replace('_', '-')}" for name in LABE
 #: Fields of the form that are fields of the body, or of its options, under the same name.
 PLAIN = (
     *("epochs", "batch_size", "mu", "batch_rule", "schedule", "warmup", "activation"),
-    *("device", "profile", "note"),
+    *("device", "profile", "record", "note"),
 )
 OPTIONS = ("isgd_form", "inner_steps", "width", "depth", "momentum", "validation")
 #: Where the body keeps what the form calls otherwise.

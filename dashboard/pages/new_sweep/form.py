@@ -21,6 +21,7 @@ from dashboard.pages.new_sweep.body import (
     own_texts,
 )
 from dashboard.theme import count, counted
+from ib_core.sweep.request import RECORDABLE
 from ib_core.written import written
 
 
@@ -235,6 +236,7 @@ def options_card(catalog: CatalogRead, form: Mapping[str, Any]) -> Component:
         _number("inner_steps", form, "default"),
         _number("momentum", form, "default"),
         _number("validation", form, "none held out"),
+        _choices("record", form, [(one, one) for one in RECORDABLE], unsaid="nothing"),
         _number("tau", form, "no decay"),
         _number("power", form, "1"),
         dmc.Switch(
@@ -325,13 +327,19 @@ def _choice(name: str, form: Mapping[str, Any], choices: Sequence[tuple[str, str
     )
 
 
-def _choices(name: str, form: Mapping[str, Any], choices: Sequence[tuple[str, str]]) -> Component:
-    """Return a field of one value or several: a family."""
+def _choices(
+    name: str,
+    form: Mapping[str, Any],
+    choices: Sequence[tuple[str, str]],
+    *,
+    unsaid: str = "default",
+) -> Component:
+    """Return a field of one value or several: a family, or a list."""
     return dmc.MultiSelect(
         label=LABELS[name],
         id=FIELDS[name],
         data=[{"value": value, "label": words} for value, words in choices],
         value=form[name] or [],
         clearable=True,
-        placeholder=None if form[name] else "default",
+        placeholder=None if form[name] else unsaid,
     )

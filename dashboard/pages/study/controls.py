@@ -39,7 +39,7 @@ from dashboard.components import (
     zoom_out_from,
 )
 from dashboard.dash_blocks import Component, browser_callback, html
-from dashboard.figures import STEPS, Family, ScaleName
+from dashboard.figures import COORDINATES, STEPS, Family, ScaleName
 from dashboard.ids import Study as ids
 
 #: So many tasks are drawn together unless one is chosen.
@@ -56,6 +56,7 @@ ALL_VIEWS: tuple[Choice, ...] = (
     ("learning", "Learning curves"),
     ("box", "Box plot"),
     (STEPS, "Step by step"),
+    (COORDINATES, "Coordinate check"),
     ("best_of", "Best of k"),
     ("across", "Tasks"),
     ("method", "Minus EB"),
@@ -100,6 +101,10 @@ OF_NUMBERS = "Here the interval is the number's own, from the scorecard."
 OF_LEARNING = "Curves over training show every epoch and every seed; there is no band."
 OF_SEEDS = "Boxes show the seeds at one rate; there is no band."
 OF_STEPS = "Steps were recorded of one seed; there is no band. The slider chooses the rate below."
+OF_OUTPUTS = (
+    "Outputs were looked at of one seed; there is no band. The slider chooses the rate, at first "
+    "the best of each panel's narrowest network."
+)
 OF_CELLS = "A map's cells are means; there is no band."
 OF_TASKS = "Tasks are compared by the scorecard's numbers, with all curves that they share."
 WORDS = {
@@ -109,6 +114,7 @@ WORDS = {
     "learning": OF_LEARNING,
     "box": OF_SEEDS,
     STEPS: OF_STEPS,
+    COORDINATES: OF_OUTPUTS,
     "map": OF_CELLS,
 }
 # A control that would do nothing cannot be pressed, and a sentence says why.
@@ -129,8 +135,8 @@ browser_callback(
 
 # fmt: off
 ViewName = Literal[
-    "curves", "map", "against", "learning", "box", "steps", "best_of", "across", "method", "clip",
-    "engine",
+    "curves", "map", "against", "learning", "box", "steps", "coordinates", "best_of", "across",
+    "method", "clip", "engine",
 ]
 # fmt: on
 #: How many of them are no controls of families.
@@ -209,7 +215,8 @@ def control_panel(
     clips = any(clip is not None for sweep in sweeps for clip in sweep.spec.get("clips", ()))
     engines = len({sweep.engine_version for sweep in sweeps if sweep.engine_version}) > 1
     shown = {"clip": clips, "engine": engines, "across": len(tasks) >= LEAST_TASKS}
-    shown[STEPS] = any(sweep.spec.get("record") for sweep in sweeps)
+    kept = {what for sweep in sweeps for what in sweep.spec.get("record") or ()}
+    shown |= {STEPS: bool(kept - {"activations"}), COORDINATES: "activations" in kept}
     views = [one for one in ALL_VIEWS if shown.get(one[0], True) or one[0] == values["view"]]
     held_out = values["split"] == VALIDATION[0] or any(_may_hold_out(one.spec) for one in sweeps)
     splits = (*SPLITS, VALIDATION) if held_out else SPLITS

@@ -27,6 +27,7 @@ from dashboard.api_client import (
 from dashboard.components import choices_of, draw_from, unfinished
 from dashboard.dash_blocks import Component, callback, html
 from dashboard.figures import (
+    COORDINATES,
     FAMILY_VIEWS,
     QUANTITY,
     STEPS,
@@ -34,6 +35,7 @@ from dashboard.figures import (
     Picture,
     across_figure,
     best_of_figure,
+    check_rates,
     difference_figure,
     needs_learning,
     needs_rows,
@@ -99,7 +101,7 @@ _running: set[asyncio.Task[None]] = set()
 
 async def drawn(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     """Fetch what a view of a study is drawn from, and draw it."""
-    if view.picture in (*FAMILY_VIEWS, STEPS):
+    if view.picture in (*FAMILY_VIEWS, STEPS, COORDINATES):
         return await _series(study, view, picture)
     if view.view in ("best_of", "across"):
         return await _scored(study, view, picture)
@@ -157,7 +159,9 @@ async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
         if needs_learning(view.picture, picture)
         else {}
     )
-    recorded = await recordings_of(series) if view.picture == STEPS else {}
+    rates = check_rates(series, picture) if view.picture == COORDINATES else None
+    ways = view.picture in (STEPS, COORDINATES)
+    recorded = await recordings_of(series, rates) if ways else {}
     caption, choices = _caption(found, view.picture), choices_of(every)
     if not any(line.points for line in series):
         words = _why_empty(found, view)
@@ -174,7 +178,7 @@ async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
         recorded=recorded,
     )
     draw = partial(_drawn_or_said, view.picture, answers, picture)
-    told = (found, view, picture, initial, [*recorded])
+    told = (found, view, picture, initial, [(name, *own) for name, own in recorded.items()])
     return await _beside(draw, caption, *told, choices=choices)
 
 

@@ -140,6 +140,8 @@ def test_the_scorecard_measures_and_answers(api: TestClient, study: int, submit,
     assert ib["headroom"]["censored"] == "above"
     assert ib["best_rate"]["value"] == 1.0
     assert ib["chance_better"]["interval"].endswith("%")
+    assert (ib["time_to_target"]["value"], ib["time_to_target"]["n"]) == (0.2, 5)  # the last of 3
+    assert ib["time_to_target"]["note"].startswith("5 of 5 seeds got to ")
     for name, number in ib.items():
         assert number["definition"] == KINDS[name].definition
         assert {"value", "low", "high", "censored", "n", "note", "unit", "better"} <= number.keys()
@@ -227,7 +229,36 @@ def test_many_tasks_are_compared_as_a_whole(api: TestClient, study: int, submit,
     assert (chance["first"], chance["second"], chance["n"]) == ("ib", "eb", 3)
     assert chance["value"] == pytest.approx((2 + 4 * 0.5) / 6)  # better at 3, equal below
     assert {line["label"]: line["shares"][0] for line in across["profiles"]} == {"eb": 1, "ib": 1}
-    assert across["definitions"].keys() == {"ranks", "profiles", "chances", "iqm"}
+    assert {line["label"]: line["shares"][0] for line in across["times"]} == {"eb": 1, "ib": 1}
+    assert across["definitions"].keys() == {"ranks", "profiles", "times", "chances", "iqm"}
+
+
+def test_epochs_to_target_are_read_off_the_curves_at_the_best_rate(
+    api: TestClient, study: int, submit, train
+) -> None:
+    """EB gets there early, Adam's seeds late or never; no other rate's curve is asked."""
+    early, late, never = ([1, 0.4, 0.4, 0.4], [1, 0.9, 0.8, 0.4], [1, 0.9, 0.8, 0.7])
+
+    def trained(trial):
+        lr, method, seed = (trial.spec[name] for name in ("lr", "method", "seed"))
+        losses = early if method == "eb" or lr != 1.0 else late if seed < 3 else never
+        points = [CurvePoint(step, step / 2, one, 1.0) for step, one in enumerate(losses)]
+        loss = losses[-1] if lr == 1.0 else 0.9
+        return factories.result(trial, loss=loss, curve=tuple(points))
+
+    for task in ("toy/quadratic", "digits_mlp", "bundled/wine"):
+        submit(task=task, methods=["eb", "adam"], seeds=3)
+    train(trained)
+    card = api.get(f"/api/studies/{study}/scorecard").json()
+    eb, adam = (row["metrics"]["time_to_target"] for row in card["rows"][:2])
+    assert (eb["text"], eb["n"], adam["text"], adam["n"]) == ("0.5", 3, "1.5", 3)
+    assert "2 of 3 seeds got to 0.46." in adam["note"]
+    shares = {
+        line["label"]: dict(zip(line["taus"], line["shares"], strict=True))
+        for line in card["across"]["times"]
+    }
+    assert shares["eb"][1.0] == 1
+    assert shares["adam"] == {1.0: 0, 3.0: 1, 100.0: 1}  # a step at the very factor, 1.5 / 0.5
 
 
 def test_accuracies_are_drawn_as_they_are_and_scored_as_errors(

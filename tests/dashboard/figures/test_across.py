@@ -50,7 +50,7 @@ def test_bars_join_those_and_only_those_that_cannot_be_told_apart():
 def test_profiles_rise_and_chances_and_middle_halves_have_their_intervals():
     found = across()
     figure = across_figure(found, Picture())
-    assert len(traces(figure, "profile")) == 3
+    assert len(traces(figure, "profile")) == 2 * 3
     for line in traces(figure, "profile"):
         assert list(line.y) == sorted(line.y)
     dots = traces(figure, "across dot")
@@ -108,6 +108,21 @@ def test_a_logarithmic_axis_holds_all_means():
     assert all(low < value < high for line in traces(figure, "best of k") for value in line.y)
 
 
+def test_times_to_the_target_are_a_profile_in_which_who_never_got_there_stays_below():
+    found = across()
+    figure = across_figure(found, Picture())
+    first, second = traces(figure, "profile")[:3], traces(figure, "profile")[3:]
+    assert {one.yaxis for one in first} != {one.yaxis for one in second}
+    by_label = {line.label: [100 * share for share in line.shares] for line in found.times}
+    assert [list(one.y) for one in second] == list(by_label.values())
+    assert max(by_label["eb"]) == pytest.approx(100 * 8 / 12)
+    assert max(by_label["ib"]) == 100
+    headings = [one.text for one in figure.layout.annotations]
+    assert any("Epochs to the target" in text for text in headings)
+    without = across_figure(found.model_copy(update={"times": []}), Picture())
+    assert len(traces(without, "profile")) == 3
+
+
 def test_every_name_has_its_line_beside_the_profiles():
     found = across()
     many = [found.profiles[0].model_copy(update={"label": f"eb, clip {n}"}) for n in range(20)]
@@ -124,7 +139,8 @@ def test_profiles_are_drawn_as_far_as_any_of_them_still_rises():
     line = found.profiles[0].model_copy(
         update={"taus": [1.0, 2.0, 4.0, 100.0], "shares": [0.5, 0.5, 1.0, 1.0]}
     )
-    figure = across_figure(found.model_copy(update={"profiles": [line]}), Picture())
+    alone = found.model_copy(update={"profiles": [line], "times": []})
+    figure = across_figure(alone, Picture())
     (axis,) = [one.xaxis for one in traces(figure, "profile")]
     shown = figure.layout[axis.replace("x", "xaxis")].range
     assert 10 ** shown[1] == pytest.approx(5.0)

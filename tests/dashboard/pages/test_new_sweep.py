@@ -19,6 +19,7 @@ from dashboard.pages.new_sweep.body import (
     in_the_forms_words,
     shown_at,
 )
+from ib_core.sweep import specs_of
 from tests.coroutines import run
 from tests.dashboard.dispatch import names, text_of, trigger
 from tests.dashboard.fake_api import FakeApi
@@ -70,6 +71,14 @@ def test_rates_can_be_a_list_or_the_task_s_own():
         10.0,
     ]
     assert "learning_rates" not in body_from(GRID | {"rates_mode": "own"})
+
+
+def test_what_is_recorded_is_chosen_and_comes_back_from_a_stored_sweep():
+    body = body_from(GRID | {"record": ["activations", "norms"]})
+    assert body["record"] == ["norms", "activations"]
+    (spec,) = specs_of(body)
+    assert form_from_spec(spec.as_dict())["record"] == ["norms", "activations"]
+    assert "record" not in body_from(GRID | {"record": []})
 
 
 EDGE = GRID | {"rates_mode": "edge", "rate_within": "1.2", "rate_most": ""}

@@ -1,5 +1,7 @@
 """What the study page lets one choose: tasks, one at a time, and splits."""
 
+import pytest
+
 from dashboard.components import family_controls, read_controls
 from dashboard.ids import Study as ids
 from dashboard.pages.study import controls
@@ -92,3 +94,22 @@ def test_validation_is_a_split_where_rows_may_have_been_held_out(api):
     assert offered(plain, split="validation") == all_three
     for spec in ({"options": {"validation": 0.1}}, {"where": "agents"}, {"options": {"code": "a"}}):
         assert offered(plain, spec) == all_three
+
+
+@pytest.mark.parametrize(
+    ("kept", "offered"),
+    [
+        ([], set()),
+        (["norms", "sharpness"], {"steps"}),
+        (["activations"], {"coordinates"}),
+        (["norms", "activations"], {"steps", "coordinates"}),
+    ],
+)
+def test_pictures_of_what_was_recorded_are_offered_where_it_was(api, kept, offered):
+    names = ("quantity", "split", "reducer", "clipping", "band", "seeds", "y", "task")
+    values = {"view": "curves"} | dict.fromkeys(names, "x")
+    values |= read_controls(family_controls(ids), {})
+    sweeps = [api.sweep(1).model_copy(update={"spec": {"record": kept}})]
+    panel = controls.control_panel(values, sweeps, ("a",))
+    found = {one["value"] for one in by_id(panel, ids.VIEW).data}
+    assert found & {"steps", "coordinates"} == offered

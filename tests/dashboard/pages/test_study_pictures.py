@@ -8,6 +8,8 @@ from dashboard.pages import study
 from dashboard.pages.study import curves
 from dashboard.pages.study.controls import StudyView
 from tests.coroutines import run
+from tests.dashboard import fake_api
+from tests.dashboard.answers import recording
 from tests.dashboard.dispatch import by_id, text_of
 from tests.dashboard.pages.test_study import CHOSEN, FAMILY, drawn
 
@@ -72,3 +74,29 @@ def test_of_many_series_the_other_arrangements_are_drawn_ahead_too():
     }  # fmt: skip
     few = {"many": False, "panel": named, "colour": named}
     assert list(curves.one_control_away(view, few)) == list(curves.one_control_away(view))
+
+
+def test_the_coordinate_check_asks_for_one_rate_a_series_of_its_first_seed(api, monkeypatch):
+    answer = api._sensitivity
+
+    def widths(*asked):
+        found = answer(*asked)
+        lines = [
+            found.series[0].model_copy(update={"id": f"w{width}", "settings": {"width": width}})
+            for width in (32, 128)
+        ]
+        return found.model_copy(update={"series": lines})
+
+    def recorded(trial):
+        looked = {"outputs": ["output"], "looked_at": [0, 10], "changes": [[0, trial.id]]}
+        return recording(trial).model_copy(update=looked)
+
+    api._sensitivity = widths
+    monkeypatch.setattr(fake_api, "recording", recorded)
+    figure, caption, _ = drawn(*CHOSEN[:4], "coordinates", *CHOSEN[5:])
+    asked = [call.path for call in api.sent if call.path.endswith("/recording")]
+    assert len(set(asked)) == len({one.split("/")[-2] for one in asked}) == 1  # both share trials
+    (line,) = figure.data
+    assert list(line.x) == [32, 128]
+    assert "Band" not in text_of(caption)
+    assert figure.layout.meta["scrub"]["chosen"] in figure.layout.meta["scrub"]["rates"]

@@ -1,11 +1,13 @@
 """Losses over training: what the seeds of one rate have in common, against slow twins."""
 
+import itertools
+
 import numpy as np
 import pytest
 
-from ib_core.metrics import SeedCurve, learning_curve
+from ib_core.metrics import RateCurve, SeedCurve, learning_curve, score_task, time_to_target
 from ib_core.metrics.curve import RatePoint, SeedResult
-from ib_core.metrics.learning import running_mean
+from ib_core.metrics.learning import epochs_until, median_ends, running_mean
 
 
 def slow_running_mean(losses: list[float], over: int) -> list[float]:
@@ -60,3 +62,84 @@ def test_quartiles_are_numpys_where_all_seeds_are_finite(count: int) -> None:
 def test_a_lost_seed_is_above_all_others() -> None:
     point = RatePoint(0.1, tuple(SeedResult(i, loss) for i, loss in enumerate([1.0, 2, 3, None])))
     assert point.quartiles == (1.75, 2.5, None)
+
+
+# --- Time to target
+
+
+def at(*losses: float, diverged: bool = False) -> SeedCurve:
+    epochs = np.arange(float(len(losses)))
+    return SeedCurve(100 * epochs, epochs, np.array(losses), diverged)
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("losses", "epochs"),
+    [
+        ((2, 1, 0.5, 0.4), 2),
+        ((2, 1, 0.5 + 1e-16, 0.4), 2),  # the last bits of a mean are no difference
+        ((2, 0.4, 3, 0.4), 1),  # the first time counts, whatever comes of it
+        ((2, NAN, 0.5), 2),
+        ((2, 1, INF), INF),
+        ((2, -INF), INF),
+        ((), INF),
+    ],
+)
+def test_the_first_loss_at_or_below_the_target_counts(losses, epochs) -> None:
+    assert epochs_until(at(*losses), 0.5) == epochs
+
+
+def test_a_seed_that_never_gets_there_is_later_than_all_that_do() -> None:
+    """With a mean it would be infinite, left out it would make the method look quick."""
+    soon, late, never = at(2, 0.4, 0.3, 0.2), at(2, 1, 0.6, 0.5), at(2, 1, 1, 1)
+    found = time_to_target([soon, late, never], 0.5)
+    assert (found.value, found.censored, found.n) == (3, "none", 3)
+    assert found.note.startswith("2 of 3 seeds got to 0.5.")
+    half = time_to_target([soon, late, never, never], 0.5)
+    assert (half.value, half.censored, half.n) == (3, "above", 4)
+    lost = time_to_target([soon, at(2, INF, diverged=True), never, never, never], 0.5)
+    assert (lost.value, lost.censored, lost.low, lost.high) == (3, "above", 1, None)
+
+
+def test_without_training_or_target_there_is_no_number_and_it_says_why() -> None:
+    curves = {
+        "eb": RateCurve((RatePoint(0.1, (SeedResult(1, 0.5, 2.0), SeedResult(2, 0.4, 2.0))),))
+    }
+    found = score_task(curves).rows["eb"]["time_to_target"]
+    assert (found.value, found.n, found.note) == (None, 2, "No losses over training are known.")
+    assert "nothing was learnt" in time_to_target([at(2, 1)], NAN).note
+
+
+def slow_median_ends(values: list[float]) -> tuple[float, float]:
+    """The innermost pair between which at least 95 of 100 medians lie, by counting coins."""
+    n = len(values)
+    best = (values[0], values[-1])
+    for k in range(1, n // 2 + 1):
+        inside = (
+            sum(k <= sum(coins) <= n - k for coins in itertools.product((0, 1), repeat=n)) / 2**n
+        )
+        if inside >= 0.95:
+            best = (values[k - 1], values[n - k])
+    return best
+
+
+@pytest.mark.parametrize("n", [5, 6, 8, 9, 10, 12])
+def test_a_median_s_interval_is_that_of_coins(n: int) -> None:
+    values = [float(i * i) for i in range(n)]
+    assert median_ends(np.array(values)) == slow_median_ends(values)
+
+
+def test_a_median_s_interval_holds_the_median_and_needs_five_seeds() -> None:
+    rng = np.random.default_rng(1)
+    for n, least in ((5, 0.92), (10, 0.96)):
+        drawn = np.sort(rng.lognormal(0, 1, (2000, n)), axis=1)
+        held = [low <= 1 <= high for low, high in map(median_ends, drawn)]
+        assert least < np.mean(held) < 0.99
+    few = time_to_target([at(2, 0.4)] * 4, 0.5)
+    assert (few.value, few.has_interval, few.note.split(". ")[1]) == (
+        1,
+        False,
+        "A median's interval needs 5 seeds.",
+    )

@@ -78,6 +78,24 @@ def test_the_shipped_studies_that_open_with_their_steps_have_recorded_them():
         assert all(one.recording.holds(["norms", "sharpness"]) for one in firsts)
 
 
+def test_the_shipped_transfer_study_grows_without_mup_and_stays_within_twice_with_it():
+    """The coordinate check of arXiv 2203.03466: the output's change in ten steps at one rate."""
+    bundle = find_bundle("studies")
+    (study,) = [one for one in bundle.studies() if one.name == "study/transfer"]
+    changes: dict[tuple[str, str, float], dict[int, float]] = {}
+    for one in bundle.results_of(study):
+        if one.spec.seed == 1 and one.spec.task == "digits_wide":
+            assert one.recording.outputs == ("layers.0", "layers.1", "output")
+            scaling = str(dict(one.spec.options.own).get("scaling", "standard"))
+            key = (one.spec.method, scaling, one.spec.lr)
+            changes.setdefault(key, {})[one.spec.options.width] = one.recording.sizes[-1, -1]
+    grown = {key: found[512] / found[32] for key, found in changes.items()}
+    assert len(grown) == 2 * 2 * 10
+    low = {key: one for key, one in grown.items() if key[2] <= {"eb": 0.1, "adam": 0.001}[key[0]]}
+    assert all(one > 2.5 for (_, scaling, _), one in low.items() if scaling == "standard")
+    assert all(0.5 < one < 2 for (_, scaling, _), one in low.items() if scaling != "standard")
+
+
 def test_what_was_appended_is_there_without_packing(tmp_path, results):
     Bundle(tmp_path).append(results[0])
     assert list(Bundle(tmp_path).results) == [results[0].spec]

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from ib_core.errors import IBError, MisuseError
-from ib_core.methods import METHODS
+from ib_core.methods import METHODS, first_bad_layer
 from ib_core.methods.slots import Slots
 from ib_core.sweep import run_sweep
-from ib_core.sweep.engine import first_bad_layer, run_trials
+from ib_core.sweep.engine import run_trials
 from ib_core.sweep.result import Observer, Outcome
 from ib_core.sweep.spec import SweepSpec
 from ib_core.tasks.networks import StackedMLP

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ from torch import Tensor, nn
 
 from ib_core.layers import ImplicitLinear, ImplicitRNN, twice_differentiable
 from ib_core.own import enter_task
-from ib_core.sweep import TrialSpec, Wish, fingerprint, run_trials, specs_of
+from ib_core.sweep import Recording, TrialSpec, Wish, fingerprint, run_trials, specs_of
+from ib_core.sweep.cost import SAMPLE_ROWS
 from ib_core.sweep.recorder import largest_curvature
-from ib_core.tasks import LOSSES
+from ib_core.tasks import LOSSES, find_task
+from ib_core.tasks.randomness import evenly
 from tests.ib_core.own.models import task_of
 
 IRIS = {"task": "bundled/iris", "epochs": 2, "batch_size": 25, "seeds": [1, 2]}
@@ -21,6 +24,10 @@ IRIS = {"task": "bundled/iris", "epochs": 2, "batch_size": 25, "seeds": [1, 2]}
 
 def trials(**changes) -> list[TrialSpec]:
     body = {**IRIS, "methods": ["eb", "ib"], "learning_rates": [0.1, 3.0], **changes}
+    return [trial for spec in specs_of(body) for trial in spec.expand()]
+
+
+def trials_of(body: dict[str, Any]) -> list[TrialSpec]:
     return [trial for spec in specs_of(body) for trial in spec.expand()]
 
 
@@ -214,7 +221,7 @@ def test_anybodys_model_is_recorded_alone_as_in_a_stack_and_not_disturbed(model,
     name = enter_task(task_of(model), f"recorded:{model}", "code", {}).name
     body = {"task": name, "methods": [method], "learning_rates": [0.05], "seeds": 2, "epochs": 1}
     plain = [trial for spec in specs_of(body) for trial in spec.expand()]
-    given = watched(plain, "norms", "sharpness")
+    given = watched(plain, "norms", "sharpness", "activations")
     together = run_trials(given)
     assert [repr(one.curve) for one in together] == [repr(one.curve) for one in run_trials(plain)]
     alone = run_trials(given[:1])[0].recording
@@ -223,3 +230,80 @@ def test_anybodys_model_is_recorded_alone_as_in_a_stack_and_not_disturbed(model,
     np.testing.assert_allclose(member.rows, alone.rows, rtol=1e-2, atol=1e-4)
     np.testing.assert_allclose(member.sharp, alone.sharp, rtol=0.05)
     assert np.isfinite(member.sharp).all()
+    assert member.outputs == alone.outputs
+    np.testing.assert_allclose(member.sizes, alone.sizes, rtol=1e-2, atol=1e-4)
+
+
+def test_activations_are_the_outputs_of_a_plain_loop() -> None:
+    """Roots of mean squares on the sample, and of the way since the start, of every layer."""
+    body = {"task": "digits_wide", "methods": ["eb"], "learning_rates": [0.05, 0.5], "seeds": [4]}
+    body |= {"epochs": 4, "batch_size": 2000, "vary": {"norm": ["batch"], "width": [12]}}
+    (spec,) = specs_of({**body, "record": "activations"})
+    for result in run_trials(spec.expand()):
+        task = find_task("digits_wide")
+        torch.manual_seed(4)
+        model, (x, y) = task.model(width=12, norm="batch"), task.data().train
+        optimizer = torch.optim.SGD(model.parameters(), lr=result.spec.lr)
+        sample, rows, first = x[evenly(len(x), SAMPLE_ROWS)], [], []
+        for step in range(5):
+            with torch.no_grad():
+                model.eval()
+                one = model.layers[0](sample)
+                two = model.layers[1](model.norms[0](one).clamp(min=0))
+                outputs = [one, two, model(sample)]
+            first = first or outputs
+            ways = [now - before for now, before in zip(outputs, first, strict=True)]
+            sizes = [float(part.square().mean().sqrt()) for part in (*outputs, *ways)]
+            rows.append([step, *sizes])
+            optimizer.zero_grad()
+            task.loss(model.train()(x), y).backward()
+            optimizer.step()
+        assert result.recording.outputs == ("layers.0", "layers.1", "output")
+        np.testing.assert_allclose(result.recording.sizes, rows[:4], rtol=1e-3, atol=1e-6)
+
+
+def test_what_shares_its_matrix_is_looked_at_and_members_that_leave_take_theirs_along() -> None:
+    body = {"task": "gpt_bytes", "methods": ["eb"], "learning_rates": [0.1, 1e12], "seeds": [1]}
+    body |= {"epochs": 3, "batch_size": 20, "vary": {"width": [8], "depth": [1]}}
+    sound, broken = run_trials(watched(trials_of(body), "activations"))
+    assert sound.recording.outputs[0] == "symbol"
+    assert sound.recording.outputs[-1] == "output"
+    assert broken.outcome == "diverged"
+    assert len(broken.recording.sizes) < len(sound.recording.sizes)
+    np.testing.assert_allclose(broken.recording.sizes[0], sound.recording.sizes[0])
+    assert np.isfinite(sound.recording.sizes).all()
+    (alone,) = run_trials(watched(trials_of({**body, "learning_rates": [0.1]}), "activations"))
+    np.testing.assert_allclose(alone.recording.sizes, sound.recording.sizes, rtol=1e-3, atol=1e-6)
+
+
+def test_the_last_layer_stands_for_what_the_model_returns() -> None:
+    """muP divides the scores of a GPT by the width after its output layer."""
+    body = {"task": "gpt_bytes", "methods": ["adam"], "learning_rates": [0.001], "seeds": [1]}
+    body |= {"epochs": 1, "batch_size": 100, "vary": {"width": [64], "scaling": ["mup_adam"]}}
+    (result,) = run_trials(watched(trials_of(body), "activations"))
+    task = find_task("gpt_bytes")
+    torch.manual_seed(1)
+    model, (x, _) = task.model(width=64, scaling="mup_adam"), task.data().train
+    with torch.no_grad():
+        scores = model.eval()(x[evenly(len(x), SAMPLE_ROWS)])
+    place = result.recording.outputs.index("output")
+    size = float(scores.double().square().mean().sqrt())
+    assert result.recording.sizes[0, 1 + place] == pytest.approx(size, rel=1e-5)
+
+
+def test_the_paper_s_stacks_are_looked_at_too_and_bytes_keep_it() -> None:
+    given = watched(trials(), "norms", "activations")
+    together, plain = run_trials(given), run_trials(trials())
+    assert [repr(one.curve) for one in together] == [repr(one.curve) for one in plain]
+    alone = run_trials(given[:1])[0].recording
+    member = together[0].recording
+    assert len(member.outputs) == len(member.layers)
+    assert (member.sizes[0, 1:] > 0).tolist() == [True] * 4 + [False] * 4  # no way at the start
+    np.testing.assert_allclose(member.sizes, alone.sizes, rtol=1e-2, atol=1e-5)
+    again = Recording.from_bytes(member.to_bytes())
+    assert (again.outputs, again.holds(["activations", "norms"])) == (member.outputs, True)
+    np.testing.assert_allclose(again.sizes, member.sizes, rtol=1e-6)
+    np.testing.assert_allclose(again.rows, member.rows, rtol=1e-6)
+    names, lines = again.table()
+    (start, *_) = [dict(zip(names, line, strict=True)) for line in lines]
+    assert start[f"size {again.outputs[0]}"] == pytest.approx(member.sizes[0, 1], rel=1e-6)

@@ -131,3 +131,13 @@ def test_the_baseline_has_the_same_schedule() -> None:
     keys = [key(name) for name in ("eb", "ib", "eb(warmup=50)", "ib(warmup=50)", "ib(warmup=9)")]
     eb, ib, slow, slow_ib, other = keys
     assert baselines(keys) == {eb: eb, ib: eb, slow: eb, slow_ib: slow, other: eb}
+
+
+def test_what_is_left_unsaid_stands_where_its_default_belongs() -> None:
+    """0.9 goes unsaid and comes behind 0.5; a choice is listed as its task lists it."""
+    fast, slow = key("momo"), key("momo", options={"momentum": 0.5})
+    assert varied([fast, slow]) == [{"momentum": 0.9}, {"momentum": 0.5}]
+    assert sorted([fast, slow], key=series_order) == [slow, fast]
+    norms = [key(task="digits_wide", options={"norm": one}) for one in ("batch", "layer")]
+    none = key(task="digits_wide")
+    assert sorted([*norms, none], key=series_order) == [none, norms[1], norms[0]]
