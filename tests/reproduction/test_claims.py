@@ -50,9 +50,9 @@ def test_an_implicit_output_layer_survives_rate_100_on_car(needs_data):
 def test_steps_that_look_at_the_loss_survive_any_rate_on_car(needs_data):
     """Losses near those of a script that knows nothing of this code, its weights or its batches.
 
-    From rate 10 on roundings decide: rates moved by less than a millionth move NGN's means of three seeds to
-    .25-.32, .34-.67 and .30-.76. Medians over 15 such moves stay where they are, within 12 % in
-    12 tries: .27-.28, .37-.46 and .39-.47; SPS's at most 17 % from the script's.
+    From rate 10 on roundings decide: rates moved by less than a millionth move NGN's means of three
+    seeds to .25-.32, .34-.67 and .30-.76. In 12 tries medians over 15 such moves were .27-.28,
+    .37-.46 and .39-.47, and SPS's at most 17 % from the script's losses.
     """
     needs_data("uci/car")
     rates, moves = (5.0, 10.0, 100.0, 1000.0), range(-7, 8)
