@@ -156,10 +156,33 @@ def sentences(found: ScorecardRead) -> list[str]:
     told = which_method(tasks, FAMILIES, names)
     if told and found.across is not None:
         for one in found.across.ranks:
-            part = "" if one.tasks == len(tasks) else f" (of {len(tasks)}; the rest lack a method)"
+            part = "" if one.tasks == len(tasks) else f" (of {len(tasks)}; {_unranked(tasks, one)})"
             over = f"{one.tasks} tasks{part}, {RANKED[one.number]}"
             told.append(ranks_told(one.mean_ranks, one.critical_difference, over, names))
     return told or ["Too little has been trained yet."]
+
+
+def _unranked(tasks: Mapping[str, Mapping[str, Mapping[str, NumberRead]]], ranks: RanksRead) -> str:
+    """Return which tasks are in no rank, and for want of which methods."""
+    known = [one for one in ranks.mean_ranks if one in METHODS]
+    wanting: dict[tuple[str, ...], list[str]] = {}
+    for title, there in tasks.items():
+        none = [m for m in known if m not in there or there[m][ranks.number].value is None]
+        if none:
+            wanting.setdefault(tuple(none), []).append(title)
+    told = [
+        f"not {', '.join(titles)}, for want of {', '.join(map(_short, none))}"
+        for none, titles in wanting.items()
+    ]
+    return "; ".join(told) or "the rest lack a method"
+
+
+def _short(name: str) -> str:
+    """Return what a method is called, and why it may not have been trained."""
+    method = METHODS[name]
+    return (
+        f"{method.short} (it needs a linear last layer)" if method.implicit_output else method.short
+    )
 
 
 def _graph() -> Component:

@@ -3,13 +3,14 @@
 | module | holds |
 | --- | --- |
 | `loops` | the rules' solves, and a recurrent layer's two loops along time, with numba |
-| `outputs` | a softmax output's solve, with numba |
+| `blocks` | many small problems side by side: softmax outputs, Muon's matrices, with numba |
 | `fused` | all solves again, with triton: for tensors on a GPU |
 | `launched` | those as torch operators, which tensors without numbers (`meta`) take as well |
 
 Others call what stands here: `solved` and `solved_layer` for alphas, `solved_output` for those of a
-softmax output, `on_device` for what solves a stack on a GPU, `time_loops` for a recurrent layer,
-`compilable` to ask whether tensors fit, `torch_formulas` to do without.
+softmax output, `made_orthogonal` for small matrices, `on_device` for what solves a stack on a GPU,
+`time_loops` for a recurrent layer, `compilable` to ask whether tensors fit, `torch_formulas` to do
+without.
 
 Written with torch calls, the arctan solve reads and writes memory some 25 times, the relu rule 6
 times, a piecewise cubic 40 times a piece and a softmax output 40 times a Newton step. Compiled they
@@ -40,6 +41,7 @@ __all__ = [
     "SHARE_OF_U",
     "compilable",
     "find_kernel",
+    "made_orthogonal",
     "newton_steps",
     "on_device",
     "solved",
@@ -199,6 +201,35 @@ def solved_output(
     return out
 
 
+#: Products of more numbers than these are left to torch, one matrix after another.
+FEW_NUMBERS = 2048
+
+
+def made_orthogonal(
+    matrix: Tensor, steps: int, least: float, factors: tuple[float, float, float]
+) -> Tensor | None:
+    """Return what `methods.adam.orthogonal` does of small matrices, or None for others.
+
+    Args:
+        matrix: [members, rows, columns].
+        steps: Rounds.
+        least: Added to norms, which are divided by.
+        factors: A, B and C.
+    """
+    rows, columns = matrix.shape[-2:]
+    numbers = matrix.dim() == 3 and rows * columns * min(rows, columns)
+    fits = 0 < numbers <= FEW_NUMBERS and matrix.is_contiguous() and not matrix.requires_grad
+    compute = orthogonal_loop() if fits and compilable(matrix) else None
+    if compute is None:
+        return None
+    out, size = torch.empty_like(matrix), matrix.element_size()
+    sides = (rows, columns, size * columns, size)
+    if rows > columns:
+        sides = (columns, rows, size, size * columns)
+    compute(matrix.data_ptr(), out.data_ptr(), len(matrix), *sides, steps, least, *factors)
+    return out
+
+
 def _is_output(s: Tensor, b: Tensor) -> bool:
     """Tell whether these are outputs and their gradients, of one model or of a stack."""
     wanted = s.requires_grad or b.requires_grad
@@ -260,12 +291,24 @@ def time_loops() -> tuple[Callable[..., None], Callable[..., None]] | None:
 
 @cache
 def output_loop() -> Callable[..., None] | None:
-    """Return `outputs.cross_entropy`; None if it is not here."""
+    """Return `blocks.cross_entropy`; None if it is not here."""
 
     def build() -> Callable[..., None]:
-        from ib_core.kernels import outputs
+        from ib_core.kernels import blocks
 
-        return outputs.cross_entropy()
+        return blocks.cross_entropy()
+
+    return _built(build)
+
+
+@cache
+def orthogonal_loop() -> Callable[..., None] | None:
+    """Return `blocks.orthogonal`; None if it is not here."""
+
+    def build() -> Callable[..., None]:
+        from ib_core.kernels import blocks
+
+        return blocks.orthogonal()
 
     return _built(build)
 

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from ib_core.kernels import made_orthogonal
 from ib_core.methods.base import Member
 from ib_core.methods.mover import Mover, Rows, Step, said
 
@@ -142,6 +143,7 @@ class Lion(Mover):
 #: Muon's momentum, and its polynomial that makes a matrix orthogonal.
 MOMENTUM, ITERATIONS = 0.95, 5
 A, B, C = 3.4445, -4.7750, 2.0315
+LEAST_NORM = 1e-7
 
 
 class Muon(AdamW):
@@ -188,16 +190,20 @@ class Muon(AdamW):
 
 
 def orthogonal(matrix: Tensor) -> Tensor:
-    """Return `NS(matrix)`, all singular values near 1, [..., rows, columns].
+    """Return `NS(matrix)`, all singular values near 1, [members, rows, columns].
 
     `X = matrix/|matrix|`, then five times `X' = A X + B (X X^T) X + C (X X^T)^2 X`.
     """
+    compiled = made_orthogonal(matrix, ITERATIONS, LEAST_NORM, (A, B, C))
+    if compiled is not None:
+        return compiled
     tall = matrix.shape[-2] > matrix.shape[-1]
     x = matrix.mT if tall else matrix
-    x = x / (torch.linalg.matrix_norm(x, keepdim=True) + 1e-7)
+    x = x / (torch.linalg.matrix_norm(x, keepdim=True) + LEAST_NORM)
     for _ in range(ITERATIONS):
-        gram = x @ x.mT
-        x = A * x + (B * gram + C * gram @ gram) @ x
+        gram = torch.bmm(x, x.mT)
+        mixed = torch.baddbmm(gram, gram, gram, beta=B, alpha=C)
+        x = torch.baddbmm(x, mixed, x, beta=A)
     found: Tensor = x.mT if tall else x
     return found
 

@@ -173,22 +173,23 @@ def solved_rows(gradient: Tensor, z: Tensor, lr: Tensor) -> Tensor:
     rows, inputs = z.shape[-2:]
     rate = lr.view(-1, 1, 1)
     if inputs <= rows:
-        system = torch.baddbmm(_ones(inputs, z), z.mT * (rate / rows), z)
-        return _solved(system, gradient.mT).mT
-    system = torch.baddbmm(_ones(rows, z), z * (rate / rows), z.mT)
-    inner = _solved(system, z @ gradient.mT)  # [members, rows, out]
+        return _solved(_system(z.mT, rate / rows), gradient.mT).mT
+    inner = _solved(_system(z, rate / rows), z @ gradient.mT)  # [members, rows, out]
     return gradient - rate / rows * (inner.mT @ z)
 
 
-def _ones(size: int, like: Tensor) -> Tensor:
-    return torch.eye(size, dtype=like.dtype, device=like.device)
+def _system(x: Tensor, rate: Tensor) -> Tensor:
+    """Return `1 + rate x x^T`."""
+    system = torch.bmm(x, x.mT).mul_(rate)
+    system.diagonal(dim1=-2, dim2=-1).add_(1.0)
+    return system
 
 
 def _solved(system: Tensor, right: Tensor) -> Tensor:
     """Solve positive definite systems; a member whose system is not even finite gets NaN."""
     factor, failed = torch.linalg.cholesky_ex(system)
     found = torch.cholesky_solve(right, factor)
-    return torch.where((failed == 0).view(-1, 1, 1), found, float("nan"))
+    return found.masked_fill_((failed != 0).view(-1, 1, 1), float("nan"))
 
 
 class ImplicitMomentum(Mover):

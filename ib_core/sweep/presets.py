@@ -123,21 +123,12 @@ COMPARED_TABLES = (
 )
 
 
-#: Left out where training takes too long to be repeated: its step makes a matrix of 388 columns
-#: orthogonal, forty times a stack.
-TOO_DEAR = {"music/jsb_chorales": ("muon",)}
-
-
 def _compared(task: str, rates: list[float], epochs: int, batch_size: int | None = None) -> Body:
     """Return a sweep of all methods whose rates are chosen on a fifth of the training rows."""
     fits = find_task(task).linear_output
     body: Body = {
         "task": task,
-        "methods": [
-            one
-            for one in COMPARED
-            if (fits or not METHODS[one].implicit_output) and one not in TOO_DEAR.get(task, ())
-        ],
+        "methods": [one for one in COMPARED if fits or not METHODS[one].implicit_output],
         "learning_rates": rates,
         "seeds": 5,
         "epochs": epochs,

@@ -174,6 +174,27 @@ METHODS = (
         ("test_an_optimizer_of_today_steps_as_its_paper_writes",),
     ),
     Edit(
+        "the first of a block's matrices are made orthogonal for all blocks",
+        "ib_core/kernels",
+        "here = given[first : first + MEMBERS]",
+        "here = given[: min(MEMBERS, members - first)]",
+        ("test_small_matrices_are_made_orthogonal_as_by_torchs_products",),
+    ),
+    Edit(
+        "the arctan's bits are added up in 31 of them",
+        "ib_core/kernels",
+        "root = np.int32(np.uint32(log_z + _LOG_ONE) >> _BIT)",
+        "root = np.int32(np.int32(log_z + _LOG_ONE) >> np.int32(1))",
+        ("test_a_kernel_lands_where_its_formula_does_in_every_layout",),
+    ),
+    Edit(
+        "ProxProp solves for a rate that knows no rows",
+        "ib_core/methods",
+        "return _solved(_system(z.mT, rate / rows), gradient.mT).mT",
+        "return _solved(_system(z.mT, rate), gradient.mT).mT",
+        ("test_both_ways_to_solve_proxprops_system_are_the_plain_inverse",),
+    ),
+    Edit(
         "clipping makes short steps longer",
         "ib_core/updates",
         "(global_norm(norms) + ALMOST_NOTHING)).clamp(max=1.0)",

@@ -155,4 +155,21 @@ VERDICTS = (
     ),
 )
 
-EDITS = (*READING, *VERDICTS)
+PAGES: tuple[Edit, ...] = (
+    Edit(
+        "a task is in no rank for want of methods that it has",
+        "dashboard/pages",
+        "if m not in there or there[m][ranks.number].value is None]",
+        "if m in there and there[m][ranks.number].value is not None]",
+        ("test_a_task_that_is_in_no_rank_is_named_with_what_it_lacks",),
+    ),
+    Edit(
+        "the Methods page puts SPS and NGN among Adam's kin",
+        "dashboard/pages",
+        '"SPS and NGN": ("sps", "ngn", "ngn_m", "momo"),',
+        '"SPS and NGN": ("ngn", "ngn_m", "momo"),',
+        ("test_every_method_of_the_catalogue_belongs_to_a_family",),
+    ),
+)
+
+EDITS = (*READING, *VERDICTS, *PAGES)

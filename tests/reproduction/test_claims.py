@@ -1,10 +1,11 @@
 """Claims about the text profile, trained for real."""
 
-from statistics import fmean
+from dataclasses import replace
+from statistics import fmean, median
 
 import pytest
 
-from ib_core.sweep import run_sweep
+from ib_core.sweep import run_sweep, run_trials
 from ib_core.sweep.spec import SweepSpec
 
 pytestmark = pytest.mark.reproduction
@@ -47,15 +48,24 @@ def test_an_implicit_output_layer_survives_rate_100_on_car(needs_data):
 
 
 def test_steps_that_look_at_the_loss_survive_any_rate_on_car(needs_data):
+    """Losses near those of a script that knows nothing of this code, its weights or its batches.
+
+    From rate 10 on roundings decide: rates moved by less than a millionth move NGN's means of three
+    seeds to .25-.32, .34-.67 and .30-.76. In 12 tries medians over 15 such moves were .27-.28,
+    .37-.46 and .39-.47, and SPS's at most 17 % from the script's losses.
+    """
     needs_data("uci/car")
-    rates = (5.0, 10.0, 100.0, 1000.0)
+    rates, moves = (5.0, 10.0, 100.0, 1000.0), range(-7, 8)
     given = {"learning_rates": rates, "seeds": [1, 2, 3], "epochs": 10}
-    loss = means(SweepSpec.create("uci/car", methods=("ngn", "sps"), **given))
-    # Of a script that knows nothing of this code, from its own weights and batches. From ours the
-    # same 40 lines take the same steps to 3e-6, and yet end elsewhere from rate 10 on: initial
-    # weights moved by 1e-7 move NGN's means of these seeds to .25-.31, .32-.60 and .34-.52.
+    trials = SweepSpec.create("uci/car", methods=("ngn", "sps"), **given).expand()
+    moved = {(t, k): replace(t, lr=t.lr * (1 + 1e-7 * k)) for t in trials for k in moves}
+    found = dict(zip(moved, run_trials(list(moved.values())), strict=True))
     expected = {"ngn": (0.17, 0.30, 0.40, 0.42), "sps": (0.15, 0.12, 0.13, 0.13)}
     for method, known in expected.items():
-        found = [loss[method, lr] for lr in rates]
-        assert found[:1] == pytest.approx(known[:1], rel=0.35)  # seeds alone
-        assert found == pytest.approx(known, rel=0.6)
+        means = [
+            fmean(found[t, k].train_loss for t in trials if (t.method, t.lr) == (method, lr))
+            for lr in rates
+            for k in moves
+        ]
+        middle = [median(means[i : i + len(moves)]) for i in range(0, len(means), len(moves))]
+        assert middle == pytest.approx(known, rel=0.25)

@@ -7,7 +7,7 @@ from dashboard.pages import which_method
 from ib_core.methods import METHODS
 from tests.coroutines import run
 from tests.dashboard.dispatch import by_id, names, text_of
-from tests.dashboard.scored_answers import answers_of, rows_of, score_losses
+from tests.dashboard.scored_answers import across, answers_of, rows_of, score_losses
 
 RATES = (0.1, 1.0, 10.0)
 
@@ -60,6 +60,26 @@ def test_whoever_wins_in_the_trials_wins_in_words(best, family):
     assert ("lowest of all on" if best == "ib" else f"({METHODS[best].short}") in first
     for sentence in (tuned, untuned):
         assert f": {family} clearly on Task digits_mlp ({METHODS[best].short}" in sentence
+
+
+def test_a_task_that_is_in_no_rank_is_named_with_what_it_lacks():
+    tasks = {"one": ("eb", "ib", "ib_plus"), "two": ("eb", "ib", "ib_plus"), "songs": ("eb", "ib")}
+    rows = []
+    for task, methods in tasks.items():
+        losses = {method: {lr: [0.5] * 5 for lr in RATES} for method in methods}
+        rows += rows_of(score_losses(losses), task=task)
+    found = scorecard("ib")
+    over_all = across().model_copy()
+    over_all.ranks = [one.model_copy(update={"tasks": 2}) for one in over_all.ranks]
+    update = {"rows": rows, "answers": answers_of(*tasks), "across": over_all}
+    told = which_method.sentences(found.model_copy(update=update))
+    left_out = (
+        "2 tasks (of 3; not Task songs, for want of IB+ (it needs a linear last layer)), each"
+    )
+    assert any(f"Mean rank over {left_out}" in one for one in told)
+    over_all.ranks = [one.model_copy(update={"tasks": 3}) for one in over_all.ranks]
+    told = which_method.sentences(found.model_copy(update={**update, "rows": rows[:6]}))
+    assert not any("want of" in one for one in told)
 
 
 def test_every_method_of_the_catalogue_belongs_to_a_family():

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+import torch
 
 from ib_core.bench import peers, steps
 from ib_core.bench.races import Race, race, train_one
@@ -28,6 +29,21 @@ def test_a_stack_of_a_hundred_is_raced_by_every_method_that_shares_one():
     alone = {name for name, one in METHODS.items() if one.exact or one.implicit_filters}
     assert set(case.methods) == METHODS.keys() - alone
     steps.engine_steps([t for m in case.methods for t in few(m)], 1)()
+
+
+def test_a_stack_is_raced_with_one_thread_as_it_is_trained(monkeypatch):
+    def noted(*_):
+        return lambda: seen.append(torch.get_num_threads())
+
+    threads, seen = torch.get_num_threads(), []
+    monkeypatch.setattr(steps, "engine_steps", noted)
+    torch.set_num_threads(2)
+    try:
+        list(steps._race_network(steps.StepCase("two", "bundled/wine", ("eb",), members=2), 0.0))
+        assert set(seen) == {1}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
 
 
 def few(method):

@@ -11,7 +11,7 @@ from ib_core.methods import METHODS
 from ib_core.metrics import SeedResult
 from ib_core.reproduction import COMPARISON, FIELD, THEORY, Bundle, check, find_bundle
 from ib_core.sweep import ENGINE_VERSION, Outcome, fingerprint
-from ib_core.sweep.presets import COMPARED_TABLES, TOO_DEAR
+from ib_core.sweep.presets import COMPARED_TABLES
 from ib_core.tasks import TASKS
 
 
@@ -48,7 +48,6 @@ def test_all_methods_but_exact_isgd_share_rates_seeds_and_rows_held_out(stored):
             for name, one in METHODS.items()
             if not (one.exact or one.implicit_filters)
             and (TASKS[task].linear_output or not one.implicit_output)
-            and name not in TOO_DEAR.get(task, ())
         }
         assert set(methods) == fitting
         assert len({frozenset(grid) for grid in methods.values()}) == 1

@@ -1,11 +1,12 @@
-"""A softmax output's compiled solve against the torch formula, in float64 and in float32."""
+"""What is compiled for many small problems against torch's formulas, in float64 and float32."""
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ib_core.kernels import solved_output, torch_formulas
+from ib_core.kernels import made_orthogonal, solved_output, torch_formulas
+from ib_core.methods.adam import orthogonal
 from ib_core.updates.output_layer import cross_entropy_output
 
 EPS = torch.finfo(torch.float32).eps
@@ -129,3 +130,44 @@ def test_tensors_are_read_where_they_lie():
         first = torch.equal(alike[1], s[1])
         found = solve(alike, b.contiguous(), rho)
         assert torch.equal(found if first else found[0], wanted if first else wanted[0])
+
+
+def in_torch(matrices):
+    with torch_formulas():
+        return orthogonal(matrices)
+
+
+@pytest.mark.parametrize("members", [1, 64, 130])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (1, 7), (7, 1), (6, 6), (4, 12), (23, 9)])
+def test_small_matrices_are_made_orthogonal_as_by_torchs_products(rows, columns, members):
+    matrices = heavy(rows * columns, members, rows, columns)
+    found, exact = orthogonal(matrices), in_torch(matrices.double())
+    assert not torch.equal(found, in_torch(matrices)) or rows * columns == 1, "compiled"
+    off, off_by_torch = ((f - exact).abs().max().item() for f in (found, in_torch(matrices)))
+    assert off <= 2 * off_by_torch + 20 * EPS
+
+
+def test_a_matrix_is_made_orthogonal_whatever_the_others_are():
+    matrices = heavy(3, 70, 5, 4)
+    alone = orthogonal(matrices[5:6].clone())
+    matrices[0, 2, 1], matrices[69], matrices[64, 0, 0] = torch.nan, 0.0, torch.inf
+    found = orthogonal(matrices)
+    assert torch.equal(found[5], alone[0])
+    assert found[0].isnan().all()
+    assert found[64].isnan().all()
+    assert torch.equal(found[69], torch.zeros(5, 4))
+
+
+def test_matrices_that_no_kernel_takes_are_left_to_torch():
+    def compiled(matrices):
+        return made_orthogonal(matrices, 5, 1e-7, (1.0, 1.0, 1.0)) is not None
+
+    small = torch.ones(2, 4, 3)
+    assert compiled(small)
+    assert not compiled(torch.ones(2, 16, 16)), "torch's products are quicker"
+    assert not compiled(small.double())
+    assert not compiled(small.mT), "not as it lies in memory"
+    assert not compiled(small.to("meta"))
+    assert not compiled(torch.ones(0, 4, 3)[:, :, :0])
+    with torch_formulas():
+        assert not compiled(small)

@@ -1,5 +1,6 @@
-"""The exact solve of a linear output layer under softmax cross-entropy, for numba to compile.
+"""Many small problems side by side, for numba to compile: softmax outputs, matrices of few numbers.
 
+First the exact solve of a linear output layer under softmax cross-entropy.
 `updates/output_layer.py` explains what is computed, under the same names, and holds it as torch
 calls; `fused.py` holds it for a GPU. A stack's outputs are many rows of few classes, so it is rows
 that share the processor's wide registers: they are taken `ROWS` at a time, the classes first.
@@ -259,20 +260,10 @@ def cross_entropy_layer(
 
     A block may reach over several members, so that a stack of small batches has few empty rows.
 
-    Args:
-        s: Logits.
-        b: Gradients.
-        rho: Contiguous.
-        out: Where the alphas go.
-        strides: Of s, b and out, in bytes: members, rows, classes each.
-        members: How many.
-        rows: Of one member.
-        classes: How many.
-        steps: Newton steps.
-        divisor: What the loss divides every row's own loss by.
-        log_classes: Logarithm of the number of classes.
-        width: `ROWS`, which the compiler must not know: it would unroll loops over them in place
-            of making them wide.
+    Logits, gradients, contiguous rho, where the alphas go; the strides of s, b and out in bytes
+    (members, rows, classes each); Newton steps; what the loss divides every row's own loss by; and
+    `ROWS` as `width`, which the compiler must not know: it would unroll loops over them in place of
+    making them wide.
     """
     shape, steps_of = (members, classes, rows), carray(strides, (9,))
     s = as_strided(carray(s, shape), shape, (steps_of[0], steps_of[2], steps_of[1]))
@@ -302,8 +293,107 @@ def cross_entropy() -> Callable[..., None]:
     """Return what solves as `cross_entropy_layer` says, given all but its last argument."""
     arguments = (ADDRESS,) * 4 + (INTEGERS,) + (LENGTH,) * 4 + (NUMBER,) * 2 + (LENGTH,)
     solve = as_c_function(cross_entropy_layer, arguments)
+    return lambda *given: solve(*given, ROWS)
 
-    def kernel(*given: float) -> None:
-        solve(*given, ROWS)
 
-    return kernel
+# --- Muon's matrices, one a member. Torch multiplies them one after another and a product of six
+# by six is over before it has begun; here members share the wide registers, `MEMBERS` at a time.
+
+
+#: Members of one block: four wide registers, so that sums do not wait for each other.
+MEMBERS = 64
+
+
+@_inlined
+def _add_inner(total: Any, x: Any, y: Any, width: Any) -> None:
+    """Add every member's inner product of x and y, [numbers, members], four numbers at a time."""
+    whole = len(x) - len(x) % 4
+    for q in range(0, whole, 4):
+        x0, x1, x2, x3 = x[q], x[q + 1], x[q + 2], x[q + 3]
+        y0, y1, y2, y3 = y[q], y[q + 1], y[q + 2], y[q + 3]
+        for i in range(width):
+            total[i] += x0[i] * y0[i] + x1[i] * y1[i] + x2[i] * y2[i] + x3[i] * y3[i]
+    for q in range(whole, len(x)):
+        for i in range(width):
+            total[i] += x[q, i] * y[q, i]
+
+
+@_inlined
+def _by_transposed(x: Any, out: Any, width: Any) -> None:
+    """Write `X X^T`, which is symmetric."""
+    for p in range(len(x)):
+        for q in range(p, len(x)):
+            for i in range(width):
+                out[p, q, i] = _ZERO
+            _add_inner(out[p, q], x[p], x[q], width)
+            for i in range(width):
+                out[q, p, i] = out[p, q, i]
+
+
+@_inlined
+def _read_unit(there: Any, x: Any, norm: Any, least: Any, width: Any) -> None:
+    """Read a block's matrices, [members, few, many], and divide them by their norms."""
+    flat = x.reshape(x.shape[0] * x.shape[1], x.shape[2])
+    for i in range(width):
+        norm[i] = _ZERO
+    for p, q in np.ndindex(x.shape[0], x.shape[1]):
+        for i in range(len(there)):
+            x[p, q, i] = there[i, p, q]
+    _add_inner(norm, flat, flat, width)
+    for i in range(width):
+        norm[i] = np.float32(math.sqrt(norm[i])) + least
+    for p in range(len(flat)):
+        for i in range(width):
+            flat[p, i] /= norm[i]
+
+
+@_inlined
+def _one_round(x: Any, turned: Any, gram: Any, mix: Any, factors: Any, width: Any) -> None:
+    """Turn X into `A X + (B X X^T + C (X X^T)^2) X`."""
+    _by_transposed(x, gram, width)
+    _by_transposed(gram, mix, width)
+    for p, q in np.ndindex(mix.shape[0], mix.shape[1]):
+        for i in range(width):
+            mix[p, q, i] = factors[1] * gram[p, q, i] + factors[2] * mix[p, q, i]
+    for p, q in np.ndindex(x.shape[0], x.shape[1]):
+        for i in range(width):
+            turned[q, p, i] = x[p, q, i]
+            x[p, q, i] *= factors[0]
+    for p, q in np.ndindex(x.shape[0], x.shape[1]):
+        _add_inner(x[p, q], mix[p], turned[q], width)
+
+
+def orthogonal_matrices(
+    given: Any, out: Any, members: int, few: int, many: int, row: int, column: int, steps: int,
+    least: Any, a: Any, b: Any, c: Any, width: int,
+) -> None:  # fmt: skip
+    """Write `NS(X)` of every member, as `methods.adam.orthogonal` says.
+
+    Both are contiguous; of rows and columns, `row` and `column` bytes apart, the fewer come first.
+    Then rounds, what is added to norms, A, B, C, and `MEMBERS`, which the compiler must not know.
+    """
+    shape, bytes_apart = (members, few, many), (4 * few * many, row, column)
+    given = as_strided(carray(given, shape), shape, bytes_apart)
+    out = as_strided(carray(out, shape), shape, bytes_apart)
+    x, turned = (
+        np.zeros((few, many, MEMBERS), np.float32),
+        np.zeros((many, few, MEMBERS), np.float32),
+    )
+    gram, mix = np.zeros((few, few, MEMBERS), np.float32), np.zeros((few, few, MEMBERS), np.float32)
+    norm = np.zeros(MEMBERS, np.float32)
+    for first in range(0, members, MEMBERS):
+        here = given[first : first + MEMBERS]
+        _read_unit(here, x, norm, least, width)
+        for _ in range(steps):
+            _one_round(x, turned, gram, mix, (a, b, c), width)
+        for p, q in np.ndindex(few, many):
+            for i in range(len(here)):
+                out[first + i, p, q] = x[p, q, i]
+
+
+@cache
+def orthogonal() -> Callable[..., None]:
+    """Return what computes as `orthogonal_matrices` says, given all but its last argument."""
+    arguments = (ADDRESS,) * 2 + (LENGTH,) * 6 + (NUMBER,) * 4 + (LENGTH,)
+    compute = as_c_function(orthogonal_matrices, arguments)
+    return lambda *given: compute(*given, MEMBERS)
