@@ -1,18 +1,21 @@
 """What a sweep's trials add up to."""
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import select
+from sqlalchemy import event, select, text
 
+from backend.bench.installation import finish_everything
+from backend.db import get_engine, reading, transaction
 from backend.models import SweepTrialRow, TrialRow
 from backend.schemas import SweepState, TrialState
 from backend.services import sweeps
 from backend.services.studies.study import PRECEDENCE, study_state
-from backend.services.sweeps import Progress, state_of
-from backend.services.trials import rows
+from backend.services.sweeps import Progress, state_of, submitting
+from backend.services.trials import UNFINISHED, rows
 from ib_core.sweep.result import Outcome
 from tests.factories import claim, new_study, submit, train, train_all
 
@@ -131,3 +134,35 @@ def test_ranges_hold_all_of_the_trials_and_not_many_others(sweeps_ids, most) -> 
 
 def test_without_a_sweep_there_is_nothing_to_look_for() -> None:
     assert str(rows.within([])) == "false"
+
+
+def test_a_sweep_younger_than_its_statistics_is_not_compared_with_all_that_waits(
+    postgresql_database: str,
+) -> None:
+    """A join of 2,000 trials with as many that waited took seconds, the next one longer."""
+    with transaction() as session:
+        submit(session, seeds=range(1, 301))
+    finish_everything(get_engine())
+    with get_engine().connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("ANALYZE"))
+    with transaction() as session:
+        made = submit(session, seeds=range(1000, 1300)).sweep
+    asked: list[tuple[str, object]] = []
+    note = event.listens_for(get_engine(), "before_cursor_execute")
+    note(lambda _c, _k, statement, given, *_: asked.append((statement, given)))
+    with reading() as session:
+        sweeps.get(session, sweep_id=made.id)
+        submitting._trial_ids(session, made.id, UNFINISHED)
+    joins = [(one, given) for one, given in asked if "JOIN sweep_trials" in one]
+    assert len(joins) >= 3
+    with get_engine().connect() as connection:
+        for statement, given in joins:
+            explained = f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}"
+            (plan,) = connection.exec_driver_sql(explained, given).scalar_one()
+            assert visited(plan["Plan"]) < 20 * made.total, statement
+
+
+def visited(node: dict[str, Any]) -> float:
+    """Return how many rows a plan looked at, those included that it threw away."""
+    rows = node["Actual Rows"] + node.get("Rows Removed by Join Filter", 0)
+    return rows * node["Actual Loops"] + sum(map(visited, node.get("Plans", ())))
