@@ -39,6 +39,7 @@ BEYOND_A_SCHEMA = (
     "POST /api/studies/{study_id}/sweeps",
     "POST /api/sweeps",
     "POST /api/forecast",
+    "POST /api/runs",
     "POST /api/import",
     "GET /api/studies",
     "GET /api/studies/{study_id}/sweeps",
