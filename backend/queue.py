@@ -35,6 +35,8 @@ RUN_REPLAY = "etascope.run_replay"
 KEY_PREFIX = "etascope."
 #: A request must not hang because the broker does.
 CONNECT_SECONDS, ANSWER_SECONDS = 1.0, 2.0
+#: What is written to see whether it can be, and how long it stays.
+PROBE, PROBE_SECONDS = "probe", 60
 
 SENDING: dict[str, Any] = {
     "broker_connection_timeout": CONNECT_SECONDS,
@@ -152,9 +154,10 @@ class Queue:
             return {queue: int(client.llen(queue)) for queue in (*QUEUES, *special)}
 
     def why_unavailable(self) -> str | None:
-        """Return why the broker cannot be used; None if it can."""
+        """Return why the broker cannot be used; None if it can: one on a full disk still reads."""
         try:
-            self.depths()
+            with _reachable(), self._app.connection_for_write() as connection:
+                connection.default_channel.client.set(PROBE, 1, ex=PROBE_SECONDS)
         except Unavailable as error:
             return error.message
         return None
@@ -165,8 +168,9 @@ def _reachable() -> Iterator[None]:
     try:
         yield
     except (KombuError, redis.RedisError, OSError) as error:
+        does = "takes nothing" if isinstance(error, redis.ResponseError) else "does not answer"
         raise Unavailable(
-            f"The broker does not answer ({error}).",
+            f"The broker {does} ({error}).",
             hint="Work stays queued and starts by itself once the broker is back.",
         ) from error
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put what takes longest first; within that, everything stays as it was found."""
+    """Put what takes longest first; within that, everything stays as it was found.
+
+    Lanes know a test by its id alone, and of several with one id they run one. Those made for every
+    call of the API have names that tell them apart, and ids that do not.
+    """
+    for item in items:
+        _, bracket, params = item.name.partition("[")
+        if bracket and not item.nodeid.endswith("]"):
+            item._id = item.id.with_params(params.removesuffix("]"))
+    if double := [id for id, count in Counter(item.nodeid for item in items).items() if count > 1]:
+        raise pytest.UsageError(f"Of several tests called {double[0]} lanes would run only one.")
     items.sort(key=lambda item: place_of(item.nodeid))
 
 

@@ -44,7 +44,12 @@ def test_the_image_runs_as_nobody_special() -> None:
 
 
 def test_images_are_plain_names_of_a_fixed_version(services: dict[str, dict[str, Any]]) -> None:
-    named = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+    told = dict(re.findall(r"^ARG (\w+_IMAGE)=(\S+)$", DOCKERFILE, re.MULTILINE))
+    bases = re.findall(r"^FROM \$\{(\w+)\}", DOCKERFILE, re.MULTILINE)
+    assert len(bases) == DOCKERFILE.count("\nFROM "), "every stage's image can be pinned"
+    named = [told[base] for base in bases]
+    arguments = services["web"]["build"]["args"]
+    assert {re.sub(r".*:-(.*)\}", r"\1", arguments[base]) for base in bases} == set(named)
     named += [s["image"] for s in services.values() if "build" not in s]
     for image in named:
         chosen = re.sub(r"\$\{\w+:-(.*)\}", r"\1", image)  # what it is unless .env names a digest

@@ -247,6 +247,7 @@ class SweepTrialRow(Base):
         CheckConstraint("position >= 0", name="position_natural"),
     )
 
+    # PostgreSQL keeps no statistics of it: they know nothing of a new sweep (migration 0013).
     sweep_id: Mapped[int] = mapped_column(
         ForeignKey("sweeps.id", ondelete="CASCADE"), primary_key=True
     )

@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, LargeBinary, String, Text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, LargeBinary, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from backend.db import LARGEST, NO_SECOND_USE, Base, CreatedAt, enum_column, finite, one_of
@@ -155,6 +155,13 @@ class TrialRow(Base):
         ),
         # Progress is counted from this index alone, without touching the wide rows.
         Index("ix_trials_progress", "id", "state", "finished_at"),
+        # So is what somebody has begun; those that wait may be many, and are everywhere.
+        Index(
+            "ix_trials_begun",
+            *("id", "state", "finished_at"),
+            postgresql_where=text("state <> 'queued'"),
+            sqlite_where=text("state <> 'queued'"),
+        ),
         NO_SECOND_USE,
     )
 

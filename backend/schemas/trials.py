@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from backend.schemas.base import (
     BatchSize,
@@ -17,6 +17,7 @@ from backend.schemas.base import (
     Whole,
 )
 from backend.schemas.studies import Name
+from ib_core.sweep.request import SETTINGS
 
 __all__ = [
     "BesideRead",
@@ -380,4 +381,4 @@ class RunCreate(Input):
     clip: float | None = Field(None, gt=0, le=1e12)
     epochs: Whole = Field(1, ge=1, le=10**9)
     batch_size: BatchSize | None = None
-    settings: dict[str, Any] = Field(default_factory=dict)
+    settings: Annotated[dict[str, Any] | None, WithJsonSchema(SETTINGS["settings"].schema)] = None

@@ -341,7 +341,7 @@ def _add(session: Session, sweep_id: int, run: RunCreate, address: str) -> int:
     position = session.scalar(held) or 0
     if position >= MOST_RUNS:
         raise InvalidInput(f"A study holds at most {MOST_RUNS:,} live runs of a task.", field="key")
-    row = shards.columns_of(run.task, run.method, run.lr, run.seed, run.settings)
+    row = shards.columns_of(run.task, run.method, run.lr, run.seed, run.settings or {})
     row |= {"clip": run.clip, "epochs": run.epochs, "batch_size": run.batch_size}
     insert = insert_for(session, TrialRow).values({**row, "fingerprint": address})
     trial_id = session.scalars(insert.returning(TrialRow.id)).one()

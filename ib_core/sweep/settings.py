@@ -14,6 +14,8 @@ from ib_core.sweep.values import (
     AGENTS,
     BATCH_RULES,
     ISGD_FORMS,
+    LARGEST_OWN,
+    LONGEST_OWN,
     LONGEST_WORD,
     MOST_CLIPS,
     MOST_METHODS,
@@ -264,7 +266,18 @@ SETTINGS: dict[str, Setting] = {
             "settings",
             "With where agents: what else its program shall know, as names and values.",
             read_own,
-            _nullable({"type": "object", "maxProperties": MOST_OWN}),
+            _nullable(
+                {
+                    "type": "object",
+                    "maxProperties": MOST_OWN,
+                    "propertyNames": {"minLength": 1, "maxLength": LONGEST_WORD},
+                    "additionalProperties": _nullable(
+                        {"type": "string", "maxLength": LONGEST_OWN},
+                        {"type": "number", "minimum": -LARGEST_OWN, "maximum": LARGEST_OWN},
+                        {"type": "boolean"},
+                    ),
+                }
+            ),
             "",
         ),
         Setting(

@@ -43,7 +43,7 @@ BATCH_RULES = ("own", "share")
 ISGD_FORMS = ("text", "authors")
 #: Who trains: this service's workers, or anybody's programs that claim cell by cell.
 WORKERS, AGENTS = "workers", "agents"
-MOST_OWN, LONGEST_OWN = 50, 1000
+MOST_OWN, LONGEST_OWN, LARGEST_OWN = 50, 1000, 1e15
 LONGEST_WORD, MOST_METHODS, MOST_CLIPS, MOST_VALUES = 100, 200, 20, 50
 
 
@@ -295,7 +295,7 @@ def read_own(value: Any, typed: bool) -> dict[str, Any] | None:
 def _is_plain(value: Any) -> bool:
     if isinstance(value, str):
         return len(value) <= LONGEST_OWN and value.isprintable()
-    return value is None or (isinstance(value, int | float) and abs(value) <= 1e15)
+    return value is None or (isinstance(value, int | float) and abs(value) <= LARGEST_OWN)
 
 
 def spread(low: float, high: float, count: int) -> tuple[float, ...]:

@@ -55,6 +55,18 @@ def test_with_the_broker_away_the_work_stays_queued(shard_id: int, broker: Broke
     assert "does not answer" in str(get_queue().why_unavailable())
 
 
+def test_a_broker_that_only_reads_is_not_called_ready(home: Path, broker: BrokerServer) -> None:
+    """On a full disk it lists its queues and refuses every message."""
+    with broker.client() as client:
+        client.config_set("min-replicas-to-write", 1)
+        assert get_queue().depths() == {"cpu": 0, "gpu": 0}
+        reason = str(get_queue().why_unavailable())
+        assert "takes nothing" in reason
+        assert "replicas" in reason, "its own reason is told"
+        client.config_set("min-replicas-to-write", 0)
+    assert get_queue().why_unavailable() is None
+
+
 def test_a_broker_that_comes_back_is_used_again(shard_id: int, broker: BrokerServer) -> None:
     queue = get_queue()
     queue.send([Announcement(shard_id, "gpu")])

@@ -341,6 +341,21 @@ NUMBERS = (
         "np.sqrt(self.n_finite)",
         ("test_the_std_band_is_the_population_one_and_the_se_band_the_samples",),
     ),
+    Edit(
+        "trials that wait are in no count",
+        "backend/services",
+        "max(span.trials - found[sweep_id].total, 0)",
+        "0",
+        ("test_every_sweep_is_counted_as_its_trials_are",),
+    ),
+    Edit(
+        "trials of a sweep within another's are in no count",
+        "backend/services",
+        "max(span.last, ranges[-1][1])",
+        "span.last",
+        ("test_ranges_hold_all_of_the_trials_and_not_many_others",),
+    ),
 )
+
 
 EDITS = (*ACCOUNTS, *FILES, *ANALYSIS, *NUMBERS)

@@ -43,7 +43,7 @@ from backend.schemas import Page, Spark, SparkPoint, StudyRead, SweepState, Tria
 from backend.services import read_cursor, sweeps, write_cursor
 from backend.services.analysis import KEY_COLUMNS, Key, key_of, labels, series_order
 from backend.services.studies.study import PRECEDENCE, of_bundle, to_read
-from backend.services.trials import RETRIABLE, UNFINISHED
+from backend.services.trials import BEGUN, RETRIABLE, UNFINISHED, spans_of, within
 
 Sort = Literal["-updated_at", "updated_at", "-created_at", "created_at", "name", "-name"]
 SORTS: tuple[Sort, ...] = (
@@ -262,7 +262,8 @@ def sparklines(session: Session, *, study_ids: Sequence[int]) -> dict[int, list[
     query = select(SweepRow.id, SweepRow.study_id).where(SweepRow.study_id.in_(study_ids))
     studies = dict(session.execute(query).all())
     rows = _stored_sums(session, studies)
-    rows |= _sums_of_sweeps(session, sweep_ids=[id for id in studies if id not in rows])
+    counts = sweeps.progress_of(session, sweep_ids=[id for id in studies if id not in rows])
+    rows |= _sums_of_sweeps(session, sweep_ids=[id for id in counts if counts[id].good])
     by_study: defaultdict[int, list[SumRow]] = defaultdict(list)
     for sweep_id in sorted(rows):
         by_study[studies[sweep_id]] += rows[sweep_id]
@@ -275,6 +276,7 @@ def _sums_of_sweeps(session: Session, *, sweep_ids: Sequence[int]) -> dict[int, 
         return {}
     # Not by the index on states: SQLite would begin with every trial there is that has ended.
     ended = func.lower(type_coerce(TrialRow.state, Text)).in_(ENDED_NAMES)
+    near = within(spans_of(session, sweep_ids=sweep_ids).values())
     huge = func.abs(TrialRow.train_loss) >= _HUGE
     query = (
         select(
@@ -287,7 +289,7 @@ def _sums_of_sweeps(session: Session, *, sweep_ids: Sequence[int]) -> dict[int, 
             func.count(),
         )
         .join(TrialRow, TrialRow.id == SweepTrialRow.trial_id)
-        .where(SweepTrialRow.sweep_id.in_(sweep_ids), ended)
+        .where(SweepTrialRow.sweep_id.in_(sweep_ids), ended, BEGUN, near)
         .group_by(SweepTrialRow.sweep_id, *KEY_COLUMNS, TrialRow.lr)
         .order_by(SweepTrialRow.sweep_id, TrialRow.lr)
     )

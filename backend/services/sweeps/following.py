@@ -28,7 +28,7 @@ from backend.schemas import (
 from backend.services import errands, offers, read_cursor, workers, write_cursor
 from backend.services.shards import OPEN, obstacles, seconds_left
 from backend.services.sweeps.searched import read_search
-from backend.services.trials import COUNTED, OUTCOMES, UNFINISHED, to_event
+from backend.services.trials import BEGUN, COUNTED, OUTCOMES, UNFINISHED, spans_of, to_event, within
 
 MOST_ERRORS = 3
 #: Trials handed out in one go; the rest follows in the next round.
@@ -66,7 +66,7 @@ class Progress:
 
 
 def progress_of(session: Session, *, sweep_ids: Iterable[int]) -> dict[int, Progress]:
-    """Return the progress of each sweep, in two queries at most."""
+    """Return the progress of each sweep, in three queries at most."""
     wanted = list(sweep_ids)
     stored = _stored_progress(session, wanted)
     open_ones = [sweep_id for sweep_id in wanted if sweep_id not in stored]
@@ -86,7 +86,8 @@ def _stored_progress(session: Session, sweep_ids: Sequence[int]) -> dict[int, Pr
 
 
 def _counted_progress(session: Session, sweep_ids: Sequence[int]) -> dict[int, Progress]:
-    found = {sweep_id: Progress() for sweep_id in sweep_ids}
+    """Count what somebody has begun; what waits is the rest, may be much, and need not be read."""
+    found, spans = {id: Progress() for id in sweep_ids}, spans_of(session, sweep_ids=sweep_ids)
     query = (
         select(
             SweepTrialRow.sweep_id,
@@ -96,16 +97,17 @@ def _counted_progress(session: Session, sweep_ids: Sequence[int]) -> dict[int, P
             func.max(TrialRow.finished_at, type_=TrialRow.finished_at.type),
         )
         .join(TrialRow, TrialRow.id == SweepTrialRow.trial_id)
-        .where(SweepTrialRow.sweep_id.in_(sweep_ids))
+        .where(SweepTrialRow.sweep_id.in_(sweep_ids), BEGUN, within(spans.values()))
         .group_by(SweepTrialRow.sweep_id, TrialRow.state, SweepTrialRow.reused)
     )
     for sweep_id, state, reused, count, finished_at in session.execute(query):
         progress = found[sweep_id]
         progress.counts[state] += count
-        if not reused and state not in UNFINISHED:
-            progress.fresh += count
-        if finished_at and (progress.finished_at is None or finished_at > progress.finished_at):
-            progress.finished_at = finished_at
+        progress.fresh += 0 if reused or state in UNFINISHED else count
+        moments = (progress.finished_at, finished_at)
+        progress.finished_at = max(filter(None, moments), default=None)
+    for sweep_id, span in spans.items():
+        found[sweep_id].counts[TrialState.QUEUED] = max(span.trials - found[sweep_id].total, 0)
     return found
 
 
@@ -159,8 +161,7 @@ def forecast(session: Session, *, sweep_id: int, progress: Progress, cancelled: 
 
 def _agents(sweep_id: int, running: int) -> list[str]:
     """Return what a sweep of cells waits for: nothing, once somebody has claimed one."""
-    ready = f"waiting for agents: etascope agent {sweep_id} -- your program"
-    return [] if running else [ready]
+    return [] if running else [f"waiting for agents: etascope agent {sweep_id} -- your program"]
 
 
 def _open_shards(session: Session, sweep_id: int) -> Sequence[tuple[int, str]]:

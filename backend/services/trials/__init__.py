@@ -46,6 +46,7 @@ from backend.services.trials.curves import (
     wishes,
 )
 from backend.services.trials.rows import (
+    BEGUN,
     CHUNK,
     CLEARED,
     COUNTED,
@@ -64,9 +65,11 @@ from backend.services.trials.rows import (
     page,
     readable,
     result_columns,
+    spans_of,
     spec_of,
     to_event,
     to_read,
+    within,
 )
 from backend.settings import get_settings
 from ib_core.sweep import COLUMNS as COMMAND_LINE_COLUMNS
@@ -74,6 +77,7 @@ from ib_core.sweep import CurvePoint, Divergence, Outcome, Recording, TrialResul
 from ib_core.written import inert
 
 __all__ = [
+    "BEGUN",
     "CHUNK",
     "CLEARED",
     "COLUMNS",
@@ -105,6 +109,7 @@ __all__ = [
     "readable",
     "recording",
     "result_columns",
+    "spans_of",
     "spec_of",
     "store_recordings",
     "stored_results",
@@ -114,6 +119,7 @@ __all__ = [
     "unrecorded",
     "want_recordings",
     "wishes",
+    "within",
 ]
 
 

@@ -8,7 +8,7 @@ names, too, is answered and exported.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -56,6 +56,11 @@ CLEARED: dict[str, Any] = {
     "attempts": 0,
     **dict.fromkeys(RESULTS),
 }
+
+#: Written out: of a value that is bound no database could tell that `ix_trials_begun` answers it.
+BEGUN: ColumnElement[bool] = sa.literal_column("trials.state") != sa.literal_column("'queued'")
+#: Ids in more pieces, or with more strangers among them for each of ours, are no ranges.
+MOST_RANGES, MOST_STRANGERS = 20, 1.0
 
 LONGEST_ERROR = 10_000
 #: What is answered of a trial and is no column: the settings are those of a study's series.
@@ -261,3 +266,44 @@ def delete_orphans(session: Session, *, trial_ids: Sequence[int]) -> int:
         empty = (ShardRow.id.in_(chunk), ShardRow.state != ShardState.RUNNING, ~in_a_shard)
         session.execute(sa.delete(ShardRow).where(*empty))
     return gone
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where the trials of a sweep lie: how many, from which id to which."""
+
+    trials: int
+    first: int
+    last: int
+
+
+def spans_of(session: Session, *, sweep_ids: Sequence[int]) -> dict[int, Span]:
+    """Return where each sweep's trials lie; two looks into an index, however many they are."""
+    mine = SweepTrialRow.sweep_id == SweepRow.id
+    ends = [
+        select(end(SweepTrialRow.trial_id)).where(mine).scalar_subquery()
+        for end in (sa.func.min, sa.func.max)
+    ]
+    query = select(SweepRow.id, SweepRow.total, *ends).where(SweepRow.id.in_(sweep_ids))
+    found = session.execute(query).all()
+    return {id: Span(total, first, last) for id, total, first, last in found if first is not None}
+
+
+def within(spans: Iterable[Span]) -> ColumnElement[bool]:
+    """Return a condition that all trials of these fulfil, and few others.
+
+    Trials that were new to a sweep have ids side by side. Said so, they are found without a look at
+    the million others; where ids are scattered, the condition is none.
+    """
+    ranges: list[tuple[int, int]] = []
+    held = 0
+    for span in sorted(spans, key=lambda span: span.first):
+        held += span.trials
+        if ranges and span.first <= ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], max(span.last, ranges[-1][1]))
+        else:
+            ranges.append((span.first, span.last))
+    strangers = sum(last - first + 1 for first, last in ranges) - held
+    if len(ranges) > MOST_RANGES or strangers > MOST_STRANGERS * held:
+        return sa.true()
+    return sa.or_(sa.false(), *(TrialRow.id.between(first, last) for first, last in ranges))

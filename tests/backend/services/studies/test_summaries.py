@@ -2,16 +2,17 @@
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import event, func, select
+from sqlalchemy import event, func, select, text
 
 from backend.db import get_engine, reading, transaction
 from backend.models import SweepSummaryRow
 from backend.schemas import StudyRead
 from backend.services import studies, sweeps
 from backend.services.studies import history
+from backend.services.trials import BEGUN
 from ib_core.sweep.result import Outcome
 from tests.backend.conftest import BODY
-from tests.factories import new_study, submit, train, train_all
+from tests.factories import claim, new_study, submit, train, train_all
 
 
 def told() -> tuple[list[StudyRead], dict[int, object]]:
@@ -105,3 +106,31 @@ def test_the_second_look_at_the_history_reads_no_trials(
     assert api.get("/api/studies", params={"spark": "true"}).json() == first
     assert len(first["items"][0]["spark"]) == len(BODY["methods"])
     assert [statement for statement in seen if "JOIN trials" in statement] == []
+
+
+def test_what_waits_is_counted_without_being_read(database: str) -> None:
+    """Among a million trials those that wait lie on as many pages as there are of them."""
+    with transaction() as session:
+        study = new_study(session).id
+        first = submit(session, study_id=study, seeds=(1, 2))
+        submit(session, study_id=study, seeds=(3, 4))
+    asked: list[str] = []
+    note = event.listens_for(get_engine(), "before_cursor_execute")
+    note(lambda _c, _k, statement, *_: asked.append(statement))
+    (item,), curves = told()
+    assert item.progress["queued"] == item.total == 2 * first.sweep.total
+    assert curves == {}
+    reads = [one for one in asked if "JOIN trials" in one]
+    assert reads
+    assert all("trials.state != 'queued' AND trials.id BETWEEN" in one for one in reads)
+    assert [one for one in asked if "train_loss" in one] == [], "nothing has a loss yet"
+
+
+def test_the_condition_is_the_one_of_the_index(sqlite_database: str) -> None:
+    """SQLite refuses an index that cannot answer; it must see that this one can."""
+    asked = text(f"SELECT id FROM trials INDEXED BY ix_trials_begun WHERE {BEGUN}")
+    with transaction() as session:
+        made = submit(session)
+        assert session.execute(asked).all() == []
+        claim(session, made.shard_ids[0])
+        assert len(session.execute(asked).all()) == made.sweep.total
