@@ -21,7 +21,7 @@ from torch.func import functional_call, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_leaves, tree_map
 
-from ib_core.errors import MisuseError
+from ib_core.errors import MisuseError, first_line
 from ib_core.layers import ImplicitLayer
 from ib_core.tasks.losses import MappedLosses, one_number
 from ib_core.tasks.modules import make_stackable
@@ -331,7 +331,7 @@ def check_means(task: Task, model: nn.Module, rows: Rows) -> None:
         raise MisuseError(
             f"The loss of {task.name or 'the task'} must be a mean over rows: of {count} rows it "
             f"is {once:.6g}, and {twice:.6g} of the same rows twice. Return a mean, not a sum."
-        )
+        ).at(first_line(task.loss))
 
 
 def _share_or_none(metric: Any, output: Any, y: Tensor) -> Any:
