@@ -389,9 +389,9 @@ def _states(hx: Any, batched: bool) -> State:
     return parts if batched else tuple(part.unsqueeze(1) for part in parts)
 
 
-def make_stackable(model: nn.Module) -> None:
+def make_stackable(model: nn.Module, *, rows_last: bool = True) -> None:
     """Put a twin on every layer of torch's that it could not stack well."""
-    rows_last = not any(isinstance(module, _ROWS_FIRST) for module in model.modules())
+    rows_last &= not any(isinstance(module, _ROWS_FIRST) for module in model.modules())
     for module in model.modules():
         twin = _TWINS.get(type(module))
         if twin is not None and not getattr(module, "proj_size", 0):

@@ -291,6 +291,24 @@ def test_a_model_that_wants_all_memory_cannot_have_it_while_its_size_is_asked(
     assert told.read_text() == "refused"
 
 
+class Pairs(nn.Module):
+    """Looks at a layer's outputs as they lie in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pairs, self.output = nn.Linear(16, 26), nn.Linear(13, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        each = self.pairs(x).view(-1, 13).relu()
+        out: Tensor = self.output(each).view(-1, 2, 3).mean(1)
+        return out
+
+
+def test_a_model_that_looks_at_outputs_as_they_lie_is_stacked() -> None:
+    results = swept(task_with(Pairs), "eb", rates=(0.1, 0.2), batch_size=24)
+    assert {result.record["way"] for result in results} == {"stacked"}, results[0].record["why"]
+
+
 def a_sum(output: Tensor, target: Tensor) -> Tensor:
     return F.cross_entropy(output, target, reduction="sum")
 
