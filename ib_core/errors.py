@@ -5,7 +5,7 @@ import sysconfig
 import traceback
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
 
@@ -28,6 +28,11 @@ class IBError(Exception):
         self.message = message
         self.field = field
         self.hint = hint
+
+    def at(self, where: str | None) -> Self:
+        """Return itself, said of a place; of none at all where that is empty."""
+        self.where = where
+        return self
 
 
 class UnknownName(IBError):
@@ -112,12 +117,15 @@ def said_where(error: BaseException, made_by: Any = None) -> str:
     words = f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
     if isinstance(error, IBError):
         words = error.message
+    if isinstance(error, MemoryError) and not said:
+        words = "MemoryError: it asked for more memory than it may have"
     if isinstance(error, SyntaxError) and error.filename:
         return f"{Path(error.filename).name}, line {error.lineno}: {error.msg}"
     frames = traceback.extract_tb(error.__traceback__)
     theirs = [frame for frame in frames if _is_theirs(frame.filename)]
     if not theirs:
-        place = getattr(error, "where", None) or first_line(made_by)
+        told = getattr(error, "where", None)
+        place = first_line(made_by) if told is None else told
         return f"{place}: {words}" if place else words
     last = theirs[-1]
     return f"{Path(last.filename).name}, line {last.lineno}, in {last.name}: {words}"

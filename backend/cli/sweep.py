@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from ib_core.sweep import Book, SweepSpec, TrialResult, TrialSpec
     from ib_core.tasks import Task
 
+#: As in `ib_core.sweep.lanes`, which would bring torch along.
+STALL_SECONDS = 300.0
+Stall = Annotated[
+    float, typer.Option(help="Seconds without a step after which a file's code is stopped.")
+]
+
 
 @with_settings
 def sweep(
@@ -27,9 +33,7 @@ def sweep(
     scorecard: Annotated[
         Path | None, typer.Option(help="Write one line a method and number, as CSV.")
     ] = None,
-    stall: Annotated[
-        float, typer.Option(help="Seconds without a step after which a file's code is stopped.")
-    ] = 300.0,
+    stall: Stall = STALL_SECONDS,
 ) -> None:
     """Train a grid here and print what it shows. Ctrl-C keeps what is finished."""
     specs = _checked(asked, (csv, json, png, scorecard))
@@ -247,33 +251,36 @@ def replay(
     server: Server = None,
     token: Token = None,
     csv: Annotated[Path | None, typer.Option(help="Write one line a recorded step.")] = None,
+    stall: Stall = STALL_SECONDS,
 ) -> None:
     """Train a trial again alone, every step around its break recorded, and say why it broke.
 
     `etascope replay 12` has a worker do it with trial 12 of a server;
     `etascope replay digits_mlp --methods eb,ib --lrs 3 --seeds 1,` does it here, with every trial
-    of that grid.
+    of that grid. A file's code trains in a process of its own, as in a sweep.
     """
     number = asked.get("task", "")
     if number.isdecimal():
         _on_server(int(number), server, token, csv)
     else:
-        _here(asked, csv)
+        _here(asked, csv, stall)
 
 
-def _here(asked: dict[str, Any], csv: Path | None) -> None:
+def _here(asked: dict[str, Any], csv: Path | None, stall: float) -> None:
     import csv as tables
 
-    from ib_core.sweep import replay_trial, specs_of
+    from ib_core.sweep import Guard, can_fork, is_own, replay_trial, run_trials, specs_of
     from ib_core.tasks import find_task
 
     specs = specs_of(registered(asked), typed=True)
     for spec in specs:
         _check_data(find_task(spec.task))
     lines: list[list[Any]] = []
+    device, guard = specs[0].device, Guard(stall=stall)
     for one in (trial for spec in specs for trial in spec.expand()):
+        run = guard.run if can_fork(device) and is_own(one) else run_trials
         with _their_faults(getattr(find_task(one.task), "model", None)):
-            found = replay_trial(one, device=specs[0].device)
+            found = replay_trial(one, device=device, run=run)
         assert found is not None  # nobody calls it off
         name = [one.task, one.method, one.lr, one.seed]
         typer.echo(

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ib_core.errors import MisuseError
+from ib_core.errors import MisuseError, first_line
 from ib_core.methods.base import Member
 from ib_core.methods.names import refuse_closures
 from ib_core.methods.slots import Slot, Slots
@@ -36,14 +36,14 @@ def make_optimizer(
     Raises:
         MisuseError: In its own words, where it cannot be made.
     """
+    place = first_line(factory) or ""  # never the model's
     try:
         made = factory(list(params), lr=lr, **options)
     except Exception as error:
-        raise MisuseError(f"{name} could not be made: {error}") from error
+        raise MisuseError(f"{name} could not be made: {error}").at(place) from error
     if not hasattr(made, "step") or not hasattr(made, "param_groups"):
-        raise MisuseError(
-            f"The method {name} must return a torch optimizer; got {type(made).__name__}."
-        )
+        got = type(made).__name__
+        raise MisuseError(f"The method {name} must return a torch optimizer; got {got}.").at(place)
     refuse_closures(made, name)
     return made
 

@@ -349,7 +349,7 @@ class Lanes:
             # Whatever a user's code did to it, the next one begins afresh.
             self._processes.pop(pipe).kill()
             error = LaneDied(content[0])
-            error.split = content[1]
+            error.split, error.where = content[1], ""  # its words have told
             raise error
         if kind == "points":
             work.points(*content)

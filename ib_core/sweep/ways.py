@@ -211,8 +211,9 @@ class _Choice:
         apart = len(self.trials) * self._seconds([first], one_way)
         gain = apart / together
         if gain >= 1.0:
-            return replace(stacked, reason=f"{stacked.reason}; {gain:.1f} times a loop")
-        return Way("one by one", f"a loop is {1 / gain:.1f} times a stack", model="each")
+            return replace(stacked, reason=f"{stacked.reason}; {gain:.1f} times as fast as a loop")
+        reason = f"a loop is {1 / gain:.1f} times as fast as a stack"
+        return Way("one by one", reason, model="each")
 
     def _seconds(self, trials: Sequence[TrialSpec], way: Way) -> float:
         """Return what a step takes, the best of a few."""

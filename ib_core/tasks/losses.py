@@ -183,11 +183,9 @@ def one_number(loss: Tensor, task: Task, members: int) -> Tensor:
     """Return a loss, or refuse one that is not a number a member."""
     if not isinstance(loss, Tensor) or loss.dim() != members:
         got = tuple(loss.shape[members:]) if isinstance(loss, Tensor) else type(loss).__name__
-        error = MisuseError(
+        raise MisuseError(
             f"The loss of {task.name} must return one number, the mean over rows; got {got}."
-        )
-        error.where = first_line(task.loss)
-        raise error
+        ).at(first_line(task.loss))
     return loss
 
 

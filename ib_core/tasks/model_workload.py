@@ -21,7 +21,7 @@ from torch.func import functional_call, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_leaves, tree_map
 
-from ib_core.errors import MisuseError
+from ib_core.errors import MisuseError, first_line
 from ib_core.layers import ImplicitLayer
 from ib_core.tasks.losses import MappedLosses, one_number
 from ib_core.tasks.modules import make_stackable
@@ -33,13 +33,7 @@ from ib_core.tasks.randomness import (
     hold_out,
     tensor_hash,
 )
-from ib_core.tasks.stacked_model import (
-    Bridge,
-    Inputs,
-    Rows,
-    Stack,
-    build_model,
-)
+from ib_core.tasks.stacked_model import Bridge, Inputs, Rows, Stack, build_model
 from ib_core.tasks.task import EVALUATION_ROWS, Evaluation
 
 if TYPE_CHECKING:
@@ -110,7 +104,6 @@ class ModelWorkload:
         self.base = build_model(task, self.seeds[0], values).to(device)
         self.metric = task.metric or default_metric(task.loss, self.train.y)
         self.chance = self._looks_at_a_copy()
-        self._before: list[Tensor] = []
         self._stack = Stack(self.base) if way == "stacked" else None
 
     def model(self) -> nn.Module:
@@ -179,9 +172,19 @@ class ModelWorkload:
 
         members = torch.arange(len(self.seeds), device=self.device)
         mapped = vmap(loss, (0, 0, shared, shared), randomness="error")
+        return one_number(self._of_stack(mapped, members, x, y), self.task, 1)
+
+    def _of_stack(self, mapped: Callable[..., Any], *args: Any) -> Any:
+        """Return what a mapped function makes of the stack."""
+        assert self._stack is not None
         with sdpa_kernel(SDPBackend.MATH):  # torch cannot map its other attentions over members
-            losses = mapped(self._stack.tensors(), members, x, y)
-        return one_number(losses, self.task, 1)
+            try:
+                return mapped(self._stack.tensors(), *args)
+            except RuntimeError as error:
+                if "view size is not compatible" not in str(error):
+                    raise
+                make_stackable(self.base, rows_last=False)  # it looks at outputs as they lie
+                return mapped(self._stack.tensors(), *args)
 
     def _loss_alone(self, x: Inputs, y: Tensor) -> Tensor:
         if not self.chance:
@@ -211,7 +214,7 @@ class ModelWorkload:
         with sdpa_kernel(SDPBackend.MATH):  # the one that knows second derivatives
             if self._stack is None:
                 return one_number(self.task.loss(self.base(*x), y), self.task, 0).unsqueeze(0)
-            return one_number(vmap(loss)(self._stack.tensors()), self.task, 1)
+            return one_number(self._of_stack(vmap(loss)), self.task, 1)
 
     @torch.no_grad()
     def loss_at_zero(self) -> float:
@@ -273,8 +276,7 @@ class ModelWorkload:
                 lambda tensors: both(functional_call(self.base, tensors, x)),
                 chunk_size=max(1, EVALUATION_ROWS // len(y)),
             )
-            with sdpa_kernel(SDPBackend.MATH):
-                loss, share = mapped(self._stack.tensors())
+            loss, share = self._of_stack(mapped)
         return loss, share.to(self.device) if self.metric else None
 
     def _looks_at_a_copy(self) -> bool:
@@ -331,7 +333,7 @@ def check_means(task: Task, model: nn.Module, rows: Rows) -> None:
         raise MisuseError(
             f"The loss of {task.name or 'the task'} must be a mean over rows: of {count} rows it "
             f"is {once:.6g}, and {twice:.6g} of the same rows twice. Return a mean, not a sum."
-        )
+        ).at(first_line(task.loss))
 
 
 def _share_or_none(metric: Any, output: Any, y: Tensor) -> Any:

@@ -124,6 +124,27 @@ def test_a_replay_of_a_model_that_ends_the_command_is_a_sentence(monkeypatch, tm
     assert "quits.py, line 5, in forward: SystemExit: enough" in str(result.exception)
 
 
+@pytest.mark.parametrize(
+    ("does", "words"),
+    [("os._exit(4)", "exit code 4"), ("time.sleep(600)", "no sign of life for 1")],
+)
+def test_a_replay_of_a_users_code_is_guarded(does, words, monkeypatch, tmp_path):
+    monkeypatch.setattr("ib_core.own._files", {})
+    (tmp_path / "wild.py").write_text(
+        "import os, time, torch\nfrom ib_core import Data, Task\n"
+        "HERE = os.getpid()\n"
+        "class Model(torch.nn.Linear):\n"
+        "    def forward(self, x):\n"
+        f"        {does} if os.getpid() != HERE else time.sleep(0)\n"
+        "        return super().forward(x)\n"
+        "rows = Data(train=(torch.ones(4, 1), torch.ones(4, 1)))\n"
+        "task = Task(lambda: Model(1, 1), rows, loss=torch.nn.functional.mse_loss)\n"
+    )
+    result = run("replay", f"{tmp_path}/wild.py:task", "--methods", "eb", "--stall", 1)
+    assert isinstance(result.exception, IBError)
+    assert words in str(result.exception)
+
+
 def command(*arguments):
     return [sys.executable, "-m", "backend.cli", "sweep", *map(str, arguments)]
 

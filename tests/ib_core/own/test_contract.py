@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ib_core import Data, Method, Task
+from ib_core import Data, Method, Task, run_sweep
 from ib_core.errors import IBError
 from ib_core.tasks.randomness import SeededChance
 from ib_core.tasks.stacked_model import READ_TWICE
@@ -23,7 +23,7 @@ CPU = torch.device("cpu")
 
 
 #: Or, where that begins late, somebody measured before and found a loop faster.
-SOMETIMES = "gradient in some steps only|times a stack"
+SOMETIMES = "gradient in some steps only|as fast as a stack"
 
 
 class Remembering(nn.Module):
@@ -289,3 +289,47 @@ def test_a_model_that_wants_all_memory_cannot_have_it_while_its_size_is_asked(
     task.code = "a user's"
     task.footprint({})
     assert told.read_text() == "refused"
+
+
+class Pairs(nn.Module):
+    """Looks at a layer's outputs as they lie in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pairs, self.output = nn.Linear(16, 26), nn.Linear(13, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        each = self.pairs(x).view(-1, 13).relu()
+        out: Tensor = self.output(each).view(-1, 2, 3).mean(1)
+        return out
+
+
+def test_a_model_that_looks_at_outputs_as_they_lie_is_stacked() -> None:
+    results = swept(task_with(Pairs), "eb", rates=(0.1, 0.2), batch_size=24)
+    assert {result.record["way"] for result in results} == {"stacked"}, results[0].record["why"]
+
+
+def a_sum(output: Tensor, target: Tensor) -> Tensor:
+    return F.cross_entropy(output, target, reduction="sum")
+
+
+def each_row(output: Tensor, target: Tensor) -> Tensor:
+    return F.cross_entropy(output, target, reduction="none")
+
+
+def breaks(params: Any, lr: float) -> Any:
+    raise ValueError("no such thing")
+
+
+def five(params: Any, lr: float) -> Any:
+    return 5
+
+
+@pytest.mark.parametrize("fault", [a_sum, each_row, breaks, five])
+def test_a_fault_of_a_loss_or_a_method_is_told_where_it_is(fault: Any) -> None:
+    a_loss = fault in (a_sum, each_row)
+    task = task_with(loss=fault) if a_loss else task_with()
+    method = "eb" if a_loss else Method(fault)
+    (said,) = run_sweep(task, [method], learning_rates=[0.1], seeds=1, lanes=1).failures
+    line = fault.__code__.co_firstlineno
+    assert said.startswith(f"test_contract.py, line {line}, in {fault.__name__}: ")

@@ -224,16 +224,73 @@ def test_what_a_stack_computes_does_not_grow_by_repeating_weights() -> None:
     assert {shape[0] for shape in sizes.products} == {2}  # members, not members times rows
 
 
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(("rows", "sides"), [(20, (13, 13)), (20, (3, 40)), (5, (13, 13))])
+def test_a_narrow_layers_products_are_torchs_own(
+    rows: int, sides: tuple[int, int], bias: bool, shared: bool
+) -> None:
+    torch.manual_seed(5)
+    models = [nn.Linear(*sides, bias=bias) for _ in range(3)]
+    x = torch.randn(3, rows, sides[0], requires_grad=True)
+    if shared:
+        x = x[:1].detach().expand(x.shape).requires_grad_()
+    apart = torch.stack([model(one).sin().sum() for model, one in zip(models, x, strict=True)])
+    apart.sum().backward()
+    base = nn.Linear(*sides, bias=bias)
+    make_stackable(base)
+    assert base.rows_last
+    tensors = {
+        name: torch.stack([model.get_parameter(name).detach() for model in models]).requires_grad_()
+        for name, _ in base.named_parameters()
+    }
+    by_x, x.grad = x.grad, None
+    told = x[0] if shared else x
+    together = vmap(
+        lambda own, x: functional_call(base, own, (x,)).sin().sum(), (0, None if shared else 0)
+    )(tensors, told)
+    together.sum().backward()
+    torch.testing.assert_close(together, apart)
+    torch.testing.assert_close(x.grad.sum(0), by_x.sum(0))
+    for name, found in tensors.items():
+        each = [model.get_parameter(name).grad for model in models]
+        torch.testing.assert_close(
+            found.grad, torch.stack([one for one in each if one is not None])
+        )
+
+
+@pytest.mark.parametrize(
+    ("model", "last"),
+    [
+        (lambda: nn.Sequential(nn.Linear(16, 13), nn.ReLU(), nn.Linear(13, 3)), {24}),
+        # Wide sides gain nothing, and BatchNorm would turn everything around.
+        (lambda: nn.Sequential(nn.Linear(16, 48), nn.ReLU(), nn.Linear(48, 48)), {48}),
+        (lambda: nn.Sequential(nn.Linear(16, 13), nn.BatchNorm1d(13), nn.Linear(13, 3)), {13, 3}),
+    ],
+)
+def test_few_features_are_multiplied_with_the_rows_last(model: Any, last: set[int]) -> None:
+    task = task_with(model)
+    workload = task.workload(seeds=[1, 2], batch_size=24, values={}, device=torch.device("cpu"))
+    stack = workload.model()
+    workload.begin_epoch()
+    workload.load_batch(0)
+    with Sizes() as sizes, torch.no_grad():
+        workload.losses(stack)
+    assert sizes.made == last
+
+
 class Sizes(TorchDispatchMode):
-    """Notes what batched products multiply."""
+    """Notes what batched products multiply, and the last side of what they make."""
 
     def __init__(self) -> None:
         super().__init__()
         self.products: set[tuple[int, ...]] = set()
+        self.made: set[int] = set()
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if func is torch.ops.aten.bmm.default:
             self.products |= {tuple(one.shape) for one in args}
+            self.made.add(args[1].shape[-1])
         return func(*args, **(kwargs or {}))

@@ -150,6 +150,7 @@ def test_code_that_misbehaves_fails_its_own_trials_only(file: Path, what: str, s
     outcomes = [(r.outcome.value, r.error) for r in results if r]
     assert [outcome for outcome, _ in outcomes] == ["failed"] * 2 + ["completed"] * 2
     assert said in str(outcomes[0][1])
+    assert str(outcomes[0][1]).count("mine.py") == 1
 
 
 def test_a_daemon_as_a_workers_pool_has_them_may_guard_a_users_code(
