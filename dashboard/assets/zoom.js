@@ -82,12 +82,9 @@
 
   /* [figure, style, zoom]: another question begins with all it has to show. */
   function keepView(graph, figure, zoom) {
-    const shown = withView(graph, figure, zoom);
+    const [shown, ...rest] = withView(graph, figure, zoom);
     const { scrubFigure } = window.etascope;
-    if (scrubFigure) {
-      scrubFigure(graph, shown[0]);
-    }
-    return shown;
+    return [scrubFigure ? scrubFigure(graph, shown) : shown, ...rest];
   }
 
   function withView(graph, figure, zoom) {

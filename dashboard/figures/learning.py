@@ -4,6 +4,7 @@ The browser lights up what it has already: a drag must not wait for anybody (`sc
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from dashboard.figures.families import Naming, arrange, ramp, styles, varied
 from dashboard.figures.panels import Grid, columns_for, panel_titles, rate_axis
 from dashboard.figures.scale import Scale, choose_scale
 from dashboard.figures.sensitivity import Picture
-from dashboard.figures.traces import Trace, scatter
+from dashboard.figures.traces import Trace, best_point, scatter
 from dashboard.figures.wording import QUANTITY, caption_words, literal, title_words
 from dashboard.theme import PALETTE, Scheme, SeriesStyle, counted, method_style, number, template
 
@@ -225,6 +226,24 @@ def rates_of(series: Sequence[SeriesRead]) -> dict[str, Any]:
     """Return the rates a slider runs over."""
     rates = sorted({point.lr for line in series for point in line.points})
     return {"rates": rates, "words": [f"learning rate {number(rate)}" for rate in rates]}
+
+
+def rate_shown(series: Sequence[SeriesRead], picture: Picture) -> float | None:
+    """Return the rate a box plot shows: the tested one nearest to what was asked for.
+
+    Without a wish, the rate that is the best of most series.
+    """
+    rates = sorted({point.lr for line in series for point in line.points})
+    if not rates:
+        return None
+    wanted = picture.family.rate
+    if wanted is None or wanted <= 0:
+        found = [best_point(line, higher_is_better=picture.upwards) for line in series]
+        best = Counter(point.lr for point in found if point is not None)
+        wanted = min(best, key=lambda lr: (-best[lr], lr), default=rates[len(rates) // 2])
+    return min(
+        rates, key=lambda rate: abs(rate / wanted - 1) if rate > wanted else wanted / rate - 1
+    )
 
 
 #: From the top: the number, its axis, whether that is logarithmic, its place.
