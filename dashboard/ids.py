@@ -120,7 +120,7 @@ class Study:
     GRAPH = "study-graph"
     FIGURE = "study-figure"
     CAPTION = "study-caption"
-    MARK = "study-mark"
+    MARK, KEPT = "study-mark", "study-kept"
     SCORECARD = "study-scorecard"
     SCORES = "study-scores"
     SCORED = "study-scored"

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from backend.schemas import RatePointRead, RecordingRead, SeriesRead
 from dashboard.figures.families import Naming, arrange, ramp, styles, varied
 from dashboard.figures.learning import rate_shown, rates_of
-from dashboard.figures.panels import AXIS, TITLE, TITLE_LINE, Grid, title_place
+from dashboard.figures.panels import AXIS, LETTER, TITLE, TITLE_LINE, Grid, title_place
 from dashboard.figures.scale import Scale, choose_scale
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import Trace, opens, scatter
@@ -58,7 +58,7 @@ def box_figure(series: Sequence[SeriesRead], picture: Picture) -> go.Figure:
     top = TITLE + TITLE_LINE * (title_lines(title) - 1)
     figure.update_layout(
         height=max(row * len(found), 120) + top + AXIS,
-        margin={"l": 16, "r": 16, "t": top, "b": AXIS},
+        margin={"l": _room(figure.layout.yaxis.ticktext), "r": 16, "t": top, "b": AXIS},
         title={"text": title, **title_place(title_lines(title))},
         showlegend=False,
         meta={
@@ -359,7 +359,7 @@ def _lay_out(
     figure: go.Figure, names: Sequence[str], scale: Scale, picture: Picture, palette: Palette
 ) -> None:
     whole = Scale(scale.low, scale.lifted(1 + RAIL), scale.log)
-    short = [_wrapped(name) if picture.narrow else name for name in names]
+    short = [name.replace(", ", "<br>") if picture.narrow else name for name in names]
     figure.update_layout(
         hovermode="closest",
         clickmode="event",
@@ -374,6 +374,7 @@ def _lay_out(
             "ticktext": short,
             "range": [len(names) - 0.4, -0.6],
             "fixedrange": True,
+            "automargin": False,
             "showgrid": False,
             "zeroline": False,
         },
@@ -384,8 +385,9 @@ def _lay_out(
     )  # fmt: skip
 
 
-def _wrapped(name: str) -> str:
-    return name.replace(", ", "<br>")
+def _room(labels: Sequence[str]) -> int:
+    """Return the pixels labels take: plotly measures them itself by drawing twice."""
+    return 24 + LETTER * max((len(part) for one in labels for part in one.split("<br>")), default=0)
 
 
 def _spoken(found: Sequence[tuple[SeriesRead, RatePointRead]], naming: Naming, about: str) -> str:

@@ -153,6 +153,7 @@ def _stores(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) -
         *tick_stores(ids.TICK),
         dcc.Store(id=ids.SWEEPS_MARK, data=progress.sweeps_mark(sweeps)),
         dcc.Store(id=ids.MARK),
+        dcc.Store(id=ids.KEPT),
         dcc.Store(id=ids.SCORED),
         dcc.Store(id=ids.GAPS),
         dcc.Store(id=ids.DRAWN),

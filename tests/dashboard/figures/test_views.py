@@ -141,6 +141,15 @@ def test_every_trial_is_in_the_learning_curves_under_its_rate(answers):
     assert [by_rate[rate] for rate in scrub["rates"]] == list(scrub["colours"])
 
 
+def test_the_rates_of_all_series_stand_on_top_in_a_line_for_each_look(answers):
+    figure = view_figure("learning", answers, Picture())
+    lines = traces(figure, "overview")
+    drawn = [(x, y) for one in lines for x, y in zip(one.x, one.y, strict=True) if x is not None]
+    told = [(point.lr, point.mean) for line in answers.series for point in line.points]
+    assert sorted(map(str, drawn)) == sorted(map(str, told))
+    assert len(lines) == len({line.method for line in answers.series}) < len(answers.series)
+
+
 def test_without_single_trials_the_means_are_drawn(answers):
     means = {
         key: one.model_copy(
