@@ -341,9 +341,9 @@ class Views:
 class Discussion:
     """What people say about a study."""
 
-    LIST = "discussion-list"
-    TEXT = "discussion-text"
-    ADD = "discussion-add"
+    LIST, SEEN = "discussion-list", "discussion-seen"
+    TEXT, ADD = "discussion-text", "discussion-add"
+    INTERVAL, TICK = "discussion-interval", "discussion-tick"
 
 
 class Guide:

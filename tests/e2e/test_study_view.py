@@ -91,7 +91,7 @@ def test_what_was_shown_before_is_there_before_the_server_answers_and_stays(visi
     choose("Test", "test loss")
     choose("Training", "training loss")
     held = []
-    page.route("**/_dash-update-component", held.append)
+    page.route("**/_dash-update-component", lambda route: held.append(route))
     choose("Test", "test loss")
     assert "study-drawn" in "".join(one.request.post_data or "" for one in held)
     page.unroute("**/_dash-update-component")

@@ -21,6 +21,7 @@ from dashboard.api_client import (
     asked_client,
     learning_of,
     recordings_of,
+    task_names,
     task_title,
 )
 from dashboard.components import choices_of, unfinished
@@ -38,6 +39,7 @@ from dashboard.figures import (
     needs_rows,
     shown_only,
     view_figure,
+    with_titles,
 )
 from dashboard.ids import Study as ids
 from dashboard.pages.study import progress
@@ -148,7 +150,8 @@ async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     )
     task, only = task_shown(view.task, study.tasks), view.family.only
     every = [line for line in of_task(found.series, task) if view.shows(line)]
-    series = named_apart(shown_only(every, only))
+    titles = await task_names(study.tasks)
+    series = with_titles(named_apart(shown_only(every, only)), titles)
     rows = [row for row in of_task(scored.rows, task) if view.shows(row)] if scored else []
     learning = (
         await learning_of(series, view.metric, view.family.smooth)
@@ -164,7 +167,7 @@ async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
         )
     answers = Answers(
         series,
-        rows=shown_only(rows, only),
+        rows=with_titles(shown_only(rows, only), titles),
         learning=learning,
         threshold=next((line.threshold for line in series if line.threshold is not None), None),
         initial=initial,
@@ -253,6 +256,7 @@ async def _scored(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     task = task_shown(view.task, study.tasks)
     every = [row for row in of_task(found.rows, task) if view.shows(row)]
     rows = named_apart(shown_only(every, view.family.only))
+    rows = with_titles(rows, await task_names(study.tasks))
     if not any(one.value is not None for row in rows for one in row.best_of):
         words = "No series has an expected best of k yet: see “Expected best of 3” in the table."
         return await _beside(partial(blank, words, picture.scheme), html.P(), words, picture)
