@@ -52,8 +52,8 @@ VERDICTS = ("reproduced", "differs", "cannot tell", "not tested")
 
 
 OF_CLAIMS = (
-    "Each claim by one rule, with 95% intervals, on three sets of runs: those the authors recorded, "
-    "and ours by the text and as the authors ran it."
+    "Each claim by one rule, with 95% intervals, on three sets of runs: those the authors "
+    "recorded, and ours by the text and as the authors ran it."
 )
 
 
@@ -65,30 +65,21 @@ async def layout(**query: str) -> Component:
         ask(calls.bundle()),
         get_visitor(),
     )
-    studies = newest_studies(page.items)
+    studies, may_run = newest_studies(page.items), may_write(visitor)
+    ranks = ranks_section(studies.get(("text", UCI_METHODS)))
+    claims = [html.P(OF_CLAIMS, className="page-lead"), claims_table(paper)]
     return html.Div(
         [
             dcc.Store(id=Bundle.LOADED),
             _head(paper),
-            html.Div(_offer(bundle) if may_write(visitor) else None, id=ids.OFFER),
+            html.Div(_offer(bundle) if may_run else None, id=ids.OFFER),
             _part("17 experiments, run both ways", rules(paper), matrix(paper), messages()),
             detail_card(paper, query),
-            _part(
-                "What the paper claims",
-                html.P(OF_CLAIMS, className="page-lead"),
-                claims_table(paper),
-            ),
-            _part(
-                "UCI: 120 tables",
-                uci_section(
-                    paper,
-                    ranks_section(studies.get(("text", UCI_METHODS))),
-                    may_run=may_write(visitor),
-                ),
-            ),
+            _part("What the paper claims", *claims),
+            _part("UCI: 120 tables", uci_section(paper, ranks, may_run=may_run)),
             _part(
                 "Appendix C: the theorem’s average",
-                theory_section(studies.get(("text", TAG)), may_run=may_write(visitor)),
+                theory_section(studies.get(("text", TAG)), may_run=may_run),
             ),
             _part("Run times", run_times_table(paper)),
         ],
