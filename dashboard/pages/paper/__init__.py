@@ -90,11 +90,11 @@ async def layout(**query: str) -> Component:
 #: Parts of the page, by heading: on a phone, where all together are twenty screens, each is folded
 #: until somebody opens it.
 PARTS = {
-    "17 experiments, run both ways": "paper-experiments",
-    "What the paper claims": "paper-claims",
-    "UCI: 120 tables": "paper-uci",
-    "Appendix C: the theorem’s average": "paper-theorem",
-    "Run times": "paper-times",
+    "17 experiments, run both ways": "paper-part-experiments",
+    "What the paper claims": "paper-part-claims",
+    "UCI: 120 tables": "paper-part-uci",
+    "Appendix C: the theorem’s average": "paper-part-theorem",
+    "Run times": "paper-part-times",
 }
 browser_callback(
     f"function(narrow) {{ return Array({len(PARTS)}).fill(!narrow); }}",
