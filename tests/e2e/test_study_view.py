@@ -91,13 +91,13 @@ def test_what_was_shown_before_is_there_before_the_server_answers_and_stays(visi
     choose("Test", "test loss")
     choose("Training", "training loss")
     held = []
-    page.route("**/_dash-update-component", lambda route: held.append(route))
+    page.route("**/_dash-update-component*", lambda route: held.append(route))
     choose("Test", "test loss")
     assert "study-drawn" in "".join(one.request.post_data or "" for one in held)
-    page.unroute("**/_dash-update-component")
     with page.expect_response(lambda one: "study-drawn" in (one.request.post_data or "")) as answer:
         for one in held:
             one.continue_()
+        page.unroute("**/_dash-update-component*")
     assert "study-drawn" not in answer.value.json()["response"]  # a mark says all
     assert page.evaluate(shows, "test loss")
 
