@@ -104,7 +104,8 @@ class Ranks:
         """Add the diagram; its y axis counts rows downwards from the line of ranks."""
         place = {"xaxis": f"x{axis}", "yaxis": f"y{axis}"}
         if self.looks.picture.narrow:
-            return self._rows(figure, axis, domain, place)
+            self._rows(figure, axis, domain, place)
+            return
         count = len(self.ordered)
         room = ROOM * max(count - 1, 1)
         side, groups = (count + 1) // 2, len(self.ranks.groups)

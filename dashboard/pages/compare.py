@@ -225,7 +225,8 @@ async def draw(*values: Any) -> tuple[Any, ...]:
     words = answer_words(found.answers, None, found.across)
     family = family_of(arranged, view)
     titles = await task_names([one.task for one in every])
-    series, rows = (with_titles(shown_only(one, family.only), titles) for one in (every, rows))
+    series = with_titles(shown_only(every, family.only), titles)
+    rows = with_titles(shown_only(rows, family.only), titles)
     if len(series) > MOST_CURVES and view != "across":
         return _nothing_drawn(_too_many(len(series), across=found.across is not None), words)
     tasks = list(dict.fromkeys(line.task for line in series))
