@@ -230,6 +230,17 @@ async def task_title(names: list[str]) -> str:
     return ", ".join(filter(None, (f"{', '.join(heads[:-1])} and {heads[-1]}", *common)))
 
 
+async def task_names(names: Sequence[str]) -> dict[str, str]:
+    """Return what tasks are called beside each other: what is learnt, and how if that is one."""
+    known = {task.name: task.title for task in (await get_catalog()).tasks}
+    parts = {one: known[one].partition(", ") for one in names if one in known}
+    heads = [head for head, _, _ in parts.values()]
+    return {
+        name: head if heads.count(head) == 1 else f"{head} ({rest.replace(', ', ' ')})"
+        for name, (head, _, rest) in parts.items()
+    }
+
+
 def find_task(catalog: CatalogRead, name: str | None) -> TaskRead | None:
     """Return a task by name."""
     return next((task for task in catalog.tasks if task.name == name), None)

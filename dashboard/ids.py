@@ -120,7 +120,7 @@ class Study:
     GRAPH = "study-graph"
     FIGURE = "study-figure"
     CAPTION = "study-caption"
-    MARK = "study-mark"
+    MARK, KEPT = "study-mark", "study-kept"
     SCORECARD = "study-scorecard"
     SCORES = "study-scores"
     SCORED = "study-scored"
@@ -341,9 +341,9 @@ class Views:
 class Discussion:
     """What people say about a study."""
 
-    LIST = "discussion-list"
-    TEXT = "discussion-text"
-    ADD = "discussion-add"
+    LIST, SEEN = "discussion-list", "discussion-seen"
+    TEXT, ADD = "discussion-text", "discussion-add"
+    INTERVAL, TICK = "discussion-interval", "discussion-tick"
 
 
 class Guide:

@@ -375,3 +375,13 @@ def size(count_of_bytes: float | None) -> str:
 def counted(amount: int, noun: str, plural: str | None = None) -> str:
     """Return "1 seed" or "3 seeds"."""
     return f"{count(amount)} {noun if amount == 1 else plural or noun + 's'}"
+
+
+def looks() -> dict[str, Any]:
+    """Return every method's style, and palette and template in light and dark."""
+    by_scheme: dict[str, Any] = {
+        scheme: {"palette": asdict(palette), "template": template(scheme).to_plotly_json()}
+        for scheme, palette in PALETTE.items()
+    }
+    methods = {name: asdict(METHOD_STYLE[name]) for name in ("eb", "ib", "isgd")}
+    return {"methods": methods, **by_scheme}

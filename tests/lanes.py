@@ -3,9 +3,14 @@
 from xdist.scheduler import LoadFileScheduling
 
 #: Tests of a browser look at one installation with one trained study: one lane makes it, once,
-#: and few browsers compete. A newcomer and who logs in have installations of their own.
+#: and few browsers compete. A newcomer and who logs in have installations of their own; scripts and
+#: published pages need none.
 SHARED = "tests/e2e"
 ALONE = (f"{SHARED}/test_newcomer.py", f"{SHARED}/test_team.py")
+WITHOUT = tuple(
+    f"{SHARED}/test_{name}.py"
+    for name in ("illustration_scripts", "illustration_twins", "published", "scripts")
+)
 #: What takes longest or waits most begins first: begun last, it would keep one lane busy alone.
 LONGEST = (
     SHARED,
@@ -20,6 +25,7 @@ LONGEST = (
     "tests/backend/matrix",
     "tests/test_docs.py",
     "tests/test_run_py.py",
+    *WITHOUT,
 )
 
 
@@ -33,7 +39,8 @@ class Lanes(LoadFileScheduling):
 def scope_of(nodeid: str) -> str:
     """Return what a test is kept together with: its file, or all that looks at the same site."""
     file = nodeid.split("::", 1)[0]
-    return SHARED if file.startswith(f"{SHARED}/") and file not in ALONE else file
+    own = file in (*ALONE, *WITHOUT)
+    return SHARED if file.startswith(f"{SHARED}/") and not own else file
 
 
 def place_of(nodeid: str) -> int:

@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.lanes import ALONE, LONGEST, place_of, scope_of
+from tests.lanes import ALONE, LONGEST, WITHOUT, place_of, scope_of
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -362,7 +362,7 @@ def test_lanes_begin_with_what_takes_longest_and_one_lane_has_the_site() -> None
     for start in LONGEST:
         assert (ROOT / start).exists(), start
     browser = [f"tests/e2e/{file.name}::test_it" for file in (ROOT / "tests/e2e").glob("test_*.py")]
-    assert {scope_of(one) for one in browser} == {"tests/e2e", *ALONE}
+    assert {scope_of(one) for one in browser} == {"tests/e2e", *ALONE, *WITHOUT}
     assert scope_of("tests/worker/test_faults.py::test_it[a::b]") == "tests/worker/test_faults.py"
     order = ["tests/e2e/test_toy.py::a", "tests/worker/test_faults.py::a", f"{ALONE[0]}::a"]
     order += ["tests/backend/test_db.py::a"]

@@ -13,32 +13,62 @@
     return away.indexOf(Math.min(...away));
   }
 
+  const litOf = (data) => data.map((trace, index) => ({ trace, index })).filter(({ trace }) => trace.meta && trace.meta.lit);
+
+  function curveOf(data, rate, panel) {
+    return data.find((one) => one.meta && one.meta.lr === rate && one.xaxis === panel) || { x: [], y: [] };
+  }
+
+  const shapesWith = (layout, rate) => [
+    ...(layout.shapes || []).filter((shape) => shape.name !== "scrubber"), lineAt(rate),
+  ];
+
   /* The chosen rate's curves, drawn once more and thicker: all others stay as they are. */
   function light(plot, place) {
     const { rates, colours } = scrubOf(plot);
     if (!colours) {
       return;
     }
-    const lit = plot.data.map((trace, index) => ({ trace, index })).filter(({ trace }) => trace.meta && trace.meta.lit);
-    const same = (one, other) => one.xaxis === other.xaxis;
-    const curves = lit.map(({ trace }) =>
-      plot.data.find((other) => other.meta && other.meta.lr === rates[place] && same(other, trace))
-    );
-    const colour = colours[place];
+    const lit = litOf(plot.data);
+    const curves = lit.map(({ trace }) => curveOf(plot.data, rates[place], trace.xaxis));
     window.Plotly.update(
       plot,
       {
-        x: curves.map((curve) => (curve ? curve.x : [])),
-        y: curves.map((curve) => (curve ? curve.y : [])),
-        "line.color": colour,
-        "marker.color": colour,
+        x: curves.map((curve) => curve.x),
+        y: curves.map((curve) => curve.y),
+        meta: lit.map(() => ({ lit: true, place })),
+        "line.color": colours[place],
+        "marker.color": colours[place],
       },
-      { shapes: [...(plot.layout.shapes || []).filter((shape) => shape.name !== "scrubber"), lineAt(plot, rates[place])] },
+      { shapes: shapesWith(plot.layout, rates[place]) },
       lit.map(({ index }) => index)
     );
   }
 
-  function lineAt(plot, rate) {
+  /* A figure with a rate's curves lit before it is drawn: to draw it twice would take twice as long. */
+  function litFigure(figure, place) {
+    const { rates, colours } = figure.layout.meta.scrub;
+    const color = colours[place];
+    const data = figure.data.map((trace) => {
+      if (!(trace.meta && trace.meta.lit)) {
+        return trace;
+      }
+      const { x, y } = curveOf(figure.data, rates[place], trace.xaxis);
+      const line = Object.assign({}, trace.line, { color });
+      const marker = Object.assign({}, trace.marker, { color });
+      return Object.assign({}, trace, { x, y, line, marker, meta: { lit: true, place } });
+    });
+    const layout = Object.assign({}, figure.layout, { shapes: shapesWith(figure.layout, rates[place]) });
+    return Object.assign({}, figure, { data, layout });
+  }
+
+  /* The rate asked for by the address or a drag, else by the figure, else one in the middle. */
+  function placeOf(found, rate) {
+    const at = Number(rate) > 0 ? Number(rate) : found.chosen || found.rates[Math.floor(found.rates.length / 2)];
+    return nearest(found.rates, at);
+  }
+
+  function lineAt(rate) {
     const ink = getComputedStyle(document.documentElement).getPropertyValue("--accent").trim() || "#3B5BDB";
     return {
       type: "line", name: "scrubber", xref: "x", yref: "y domain", x0: rate, x1: rate, y0: 0, y1: 1,
@@ -96,14 +126,13 @@
   /* A new figure, or another rate in the address. */
   function scrub(graph) {
     const { figure } = chosen[graph];
-    const box = document.querySelector('.scrubber[data-graph="' + graph + '"]');
+    const box = boxOf(graph);
     if (!box) {
       return;
     }
     const call = (chosen[graph].call || 0) + 1;
     const { store, rail } = box.dataset;
-    /* Asked, not told: Dash tells of a store's first value nobody who has nothing to answer. */
-    const rate = window.dash_component_api.getLayout(store).props.data;
+    const rate = rateIn(box);
     Object.assign(chosen[graph], { scrubber: box.id, store, rail, call });
     const wanted = figure && figure.layout && figure.layout.meta && figure.layout.meta.scrub;
     box.hidden = !wanted;
@@ -112,22 +141,30 @@
     }
     whenDrawn(graph, figure, call, (plot, found) => {
       /* Lighting up changes the figure, of which Dash tells again. */
+      const place = placeOf(found, rate);
+      const lit = litOf(plot.data).every(({ trace }) => trace.meta.place === place);
       const key = [plot.layout.uirevision, found.rates.length, plot.data.length, rate].join(" ");
-      const lit = plot.data.filter((trace) => trace.meta && trace.meta.lit);
-      const dark = lit.length > 0 && lit.every((trace) => !trace.x.length);
-      if (chosen[graph].key === key && !dark) {
+      if (chosen[graph].key === key && lit) {
         return;
       }
       chosen[graph].key = key;
       box.querySelector("input").max = found.rates.length - 1;
-      const at = Number(rate) > 0 ? Number(rate) : found.chosen || found.rates[Math.floor(found.rates.length / 2)];
-      tell(graph, nearest(found.rates, at), false);
+      tell(graph, place, lit);
     });
   }
 
+  const boxOf = (graph) => document.querySelector('.scrubber[data-graph="' + graph + '"]');
+  /* Asked, not told: Dash tells of a store's first value nobody who has nothing to answer. */
+  const rateIn = (box) => window.dash_component_api.getLayout(box.dataset.store).props.data;
+
+  /* Returns a new figure as it is to be drawn. */
   function scrubFigure(graph, figure) {
-    chosen[graph] = Object.assign(chosen[graph] || {}, { figure });
+    const box = boxOf(graph);
+    const found = figure.layout.meta && figure.layout.meta.scrub;
+    const shown = box && found && found.colours ? litFigure(figure, placeOf(found, rateIn(box))) : figure;
+    chosen[graph] = Object.assign(chosen[graph] || {}, { figure: shown });
     scrub(graph);
+    return shown;
   }
 
   function scrubTo(graph) {

@@ -82,12 +82,9 @@
 
   /* [figure, style, zoom]: another question begins with all it has to show. */
   function keepView(graph, figure, zoom) {
-    const shown = withView(graph, figure, zoom);
+    const [shown, ...rest] = withView(graph, figure, zoom);
     const { scrubFigure } = window.etascope;
-    if (scrubFigure) {
-      scrubFigure(graph, shown[0]);
-    }
-    return shown;
+    return [scrubFigure ? scrubFigure(graph, shown) : shown, ...rest];
   }
 
   function withView(graph, figure, zoom) {
@@ -151,5 +148,65 @@
     }
   }, true);
 
-  Object.assign(window.etascope, { keepView, readZoom, showZoom });
+  /* --- Pictures that were shown before: there at once, unless the server then says otherwise ----- */
+
+  const MOST_KEPT = 30;
+
+  /* Figures by their mark, the last used one last; marks by what was asked for; what is shown. */
+  const kept = new Map();
+  const marks = new Map();
+  const shown = {};
+
+  /* Plotly writes into what it draws: hidden curves, ends of axes. Data it only reads. */
+  function copied({ data, layout }) {
+    const own = (value) => (Object.prototype.toString.call(value) === "[object Object]" ? Object.assign({}, value) : value);
+    const trace = (one) => Object.fromEntries(Object.entries(one).map(([name, value]) => [name, own(value)]));
+    return { data: data.map(trace), layout: structuredClone(layout) };
+  }
+
+  function keep(mark, figure) {
+    kept.delete(mark);
+    kept.set(mark, figure);
+    if (kept.size > MOST_KEPT) {
+      kept.delete(kept.keys().next().value);
+    }
+  }
+
+  /* A control was touched: the server is being asked, and what it sent before is shown meanwhile. */
+  function recall(graph, store, zoom, asked) {
+    const mark = marks.get(JSON.stringify(asked));
+    if (!kept.has(mark) || shown[graph] === mark || !plotOf(graph)) {
+      return;
+    }
+    const [figure, style, told] = draw(graph, mark, kept.get(mark), zoom);
+    const nothing = window.dash_clientside.no_update;
+    window.dash_clientside.set_props(graph, style === nothing ? { figure } : { figure, style });
+    if (told !== nothing) {
+      window.dash_clientside.set_props(store, { data: told });
+    }
+  }
+
+  function draw(graph, mark, figure, zoom) {
+    keep(mark, figure);
+    shown[graph] = mark;
+    return keepView(graph, copied(figure), zoom);
+  }
+
+  /* The server's answer, [figure, style, zoom, marks]: it sends no figure that is kept here. */
+  function settle(graph, store, sent, mark, zoom, asked) {
+    const nothing = window.dash_clientside.no_update;
+    const { triggered } = window.dash_clientside.callback_context;
+    const isNew = triggered.some(({ prop_id: name }) => name === store + ".data");
+    const figure = isNew ? sent : kept.get(mark);
+    if (!mark || !figure) {
+      return [nothing, nothing, nothing, nothing];
+    }
+    marks.set(JSON.stringify(asked), mark);
+    if (!isNew && shown[graph] === mark) {
+      return [nothing, nothing, nothing, nothing];
+    }
+    return [...draw(graph, mark, figure, zoom), [...kept.keys()]];
+  }
+
+  Object.assign(window.etascope, { keepView, readZoom, showZoom, recall, settle });
 })();

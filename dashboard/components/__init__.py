@@ -15,10 +15,10 @@ from dashboard.components.browser_drawn import (
     drawing_place,
     figure_dialog,
     figure_from,
-    looks,
     number_field,
     slider_inputs,
     sliders_for_browser,
+    zoom_from,
 )
 from dashboard.components.controls import (
     BANDS,
@@ -147,7 +147,6 @@ __all__ = [
     "lane_name",
     "link",
     "local_time",
-    "looks",
     "markdown",
     "method_swatch",
     "more_numbers",
@@ -181,6 +180,7 @@ __all__ = [
     "values_of",
     "view_control",
     "with_code",
+    "zoom_from",
     "zoom_out",
     "zoom_out_from",
 ]

@@ -6,7 +6,7 @@ And what it makes of a graph: the dialog that gets a picture ready for a paper.
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import dash_mantine_components as dmc
@@ -15,7 +15,7 @@ from dash.development import base_component
 
 from dashboard.components.controls import Choice, segmented, switch
 from dashboard.dash_blocks import Component, browser_callback, html
-from dashboard.theme import METHOD_STYLE, PALETTE, number, template
+from dashboard.theme import number
 from ib_core.written import NumberKind, Unreadable, read_number, written
 
 
@@ -242,6 +242,12 @@ def draw_from(store: str, graph: str, zoom: str | None = None) -> None:
         State(zoom, "data"),
         prevent_initial_call=True,
     )
+    zoom_from(graph, zoom)
+
+
+def zoom_from(graph: str, zoom: str) -> None:
+    """Let a graph and a store of its zoom follow each other."""
+    name = json.dumps(graph)
     browser_callback(
         f"function(change, zoom) {{ return window.etascope.readZoom({name}, zoom); }}",
         Output(zoom, "data", allow_duplicate=True),
@@ -254,16 +260,6 @@ def draw_from(store: str, graph: str, zoom: str | None = None) -> None:
         Input(zoom, "data"),
         prevent_initial_call=True,
     )
-
-
-def looks() -> dict[str, Any]:
-    """Return every method's style, and palette and template in light and dark."""
-    by_scheme: dict[str, Any] = {
-        scheme: {"palette": asdict(palette), "template": template(scheme).to_plotly_json()}
-        for scheme, palette in PALETTE.items()
-    }
-    methods = {name: asdict(METHOD_STYLE[name]) for name in ("eb", "ib", "isgd")}
-    return {"methods": methods, **by_scheme}
 
 
 def sliders_for_browser(sliders: Mapping[str, NumberSlider]) -> list[dict[str, Any]]:

@@ -54,6 +54,7 @@ from dashboard.figures.families import (
     shown_only,
     token,
     varied,
+    with_titles,
 )
 from dashboard.figures.learning import learning_figure, theorem_figure, theorem_words
 from dashboard.figures.maps import EPOCH, map_figure
@@ -78,7 +79,7 @@ from dashboard.figures.thumbnails import (
     sparkline,
 )
 from dashboard.figures.traces import MOST_OPENED, NOTHING_YET
-from dashboard.figures.wording import QUANTITY, series_name
+from dashboard.figures.wording import QUANTITY, series_name, told_apart
 from dashboard.theme import METHOD_STYLE, PALETTE, Scheme, template
 
 __all__ = [
@@ -134,9 +135,11 @@ __all__ = [
     "theorem_figure",
     "theorem_words",
     "token",
+    "told_apart",
     "varied",
     "view_figure",
     "way_figure",
+    "with_titles",
 ]
 
 

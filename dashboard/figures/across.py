@@ -79,7 +79,12 @@ def _caption(
 
 def _panels(across: AcrossRead, looks: Looks) -> list[Panel]:
     found = [
-        Panel(ranks_heading(one), ranks_height(one), Ranks(one, looks)) for one in across.ranks
+        Panel(
+            ranks_heading(one),
+            ranks_height(one, narrow=looks.picture.narrow),
+            Ranks(one, looks),
+        )
+        for one in across.ranks
     ]
     if across.profiles:
         height = max(PROFILES, NAME * len(across.profiles) + 44)

@@ -1,7 +1,6 @@
 """One learning rate: every series' seeds in boxes; recorded steps, of all rates and of one."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
@@ -10,11 +9,11 @@ import plotly.graph_objects as go
 
 from backend.schemas import RatePointRead, RecordingRead, SeriesRead
 from dashboard.figures.families import Naming, arrange, ramp, styles, varied
-from dashboard.figures.learning import rates_of
-from dashboard.figures.panels import AXIS, TITLE, TITLE_LINE, Grid, title_place
+from dashboard.figures.learning import rate_shown, rates_of
+from dashboard.figures.panels import AXIS, LETTER, TITLE, TITLE_LINE, Grid, title_place
 from dashboard.figures.scale import Scale, choose_scale
 from dashboard.figures.sensitivity import Picture
-from dashboard.figures.traces import Trace, best_point, opens, scatter
+from dashboard.figures.traces import Trace, opens, scatter
 from dashboard.figures.wording import axis_title, caption_words, literal, title_lines, title_words
 from dashboard.theme import PALETTE, Palette, Scheme, SeriesStyle, counted, faint, number, template
 
@@ -22,24 +21,6 @@ from dashboard.theme import PALETTE, Palette, Scheme, SeriesStyle, counted, fain
 ROW, SMALL_ROW, MANY = 40, 24, 16
 #: Share of the width that the rail takes, at the right.
 RAIL = 0.12
-
-
-def rate_shown(series: Sequence[SeriesRead], picture: Picture) -> float | None:
-    """Return the rate a box plot shows: the tested one nearest to what was asked for.
-
-    Without a wish, the rate that is the best of most series.
-    """
-    rates = sorted({point.lr for line in series for point in line.points})
-    if not rates:
-        return None
-    wanted = picture.family.rate
-    if wanted is None or wanted <= 0:
-        found = [best_point(line, higher_is_better=picture.upwards) for line in series]
-        best = Counter(point.lr for point in found if point is not None)
-        wanted = min(best, key=lambda lr: (-best[lr], lr), default=rates[len(rates) // 2])
-    return min(
-        rates, key=lambda rate: abs(rate / wanted - 1) if rate > wanted else wanted / rate - 1
-    )
 
 
 def box_figure(series: Sequence[SeriesRead], picture: Picture) -> go.Figure:
@@ -58,11 +39,10 @@ def box_figure(series: Sequence[SeriesRead], picture: Picture) -> go.Figure:
     looks = styles(drawn, arrange(drawn, picture.family), picture.scheme)
     naming = Naming(varied(drawn))
     traces: list[Trace] = []
-    for place, (line, point) in enumerate(found):
-        name = literal(naming.of(line))
-        traces += _box(place, point, name, looks[line.id], scale)
-        traces += _seeds(place, point, name, looks[line.id], scale)
-        traces += _lost(place, point, name, looks[line.id], scale)
+    for rows in _alike([looks[line.id] for line, _ in found]):
+        own = [(place, found[place][1], literal(naming.of(found[place][0]))) for place in rows]
+        look = looks[found[rows[0]][0].id]
+        traces += [*_boxes(own, look, scale), *_seeds(own, look, scale), *_lost(own, look, scale)]
     figure = go.Figure(traces, {"template": template(picture.scheme)})
     _lay_out(figure, [literal(naming.of(line)) for line, _ in found], scale, picture, palette)
     # Centred below a narrow panel it would be cut.
@@ -78,7 +58,7 @@ def box_figure(series: Sequence[SeriesRead], picture: Picture) -> go.Figure:
     top = TITLE + TITLE_LINE * (title_lines(title) - 1)
     figure.update_layout(
         height=max(row * len(found), 120) + top + AXIS,
-        margin={"l": 16, "r": 16, "t": top, "b": AXIS},
+        margin={"l": _room(figure.layout.yaxis.ticktext), "r": 16, "t": top, "b": AXIS},
         title={"text": title, **title_place(title_lines(title))},
         showlegend=False,
         meta={
@@ -278,76 +258,97 @@ def _scale(whole: Scale, points: Sequence[RatePointRead]) -> Scale:
     return Scale(low - margin, high + margin)
 
 
-def _box(
-    place: int, point: RatePointRead, name: str, look: SeriesStyle, scale: Scale
-) -> list[Trace]:
-    if point.q1 is None or point.median is None or point.q3 is None or point.q1 > scale.high:
+#: A series' row in the picture, its point at the rate, its name.
+Row = tuple[int, RatePointRead, str]
+
+
+def _alike(looks: Sequence[SeriesStyle]) -> list[list[int]]:
+    """Return the rows of each colour: a browser takes longer for traces than for what they hold."""
+    rows: dict[tuple[str, str], list[int]] = {}
+    for place, look in enumerate(looks):
+        rows.setdefault((look.colour, look.ink), []).append(place)
+    return list(rows.values())
+
+
+def _boxes(rows: Sequence[Row], look: SeriesStyle, scale: Scale) -> list[Trace]:
+    shown = [
+        (place, point, [seed.value for seed in point.seeds if seed.value is not None])
+        for place, point, _ in rows
+        if None not in (point.q1, point.median, point.q3) and (point.q1 or 0.0) <= scale.high
+    ]
+    if not shown:
         return []
-    values = [seed.value for seed in point.seeds if seed.value is not None]
     return [
         {
             "type": "box",
             "orientation": "h",
-            "y": [place],
-            "q1": [point.q1],
-            "median": [point.median],
-            "q3": [point.q3],
-            "lowerfence": [min(values)],
-            "upperfence": [max(values)],
+            "y": [place for place, _, _ in shown],
+            "q1": [point.q1 for _, point, _ in shown],
+            "median": [point.median for _, point, _ in shown],
+            "q3": [point.q3 for _, point, _ in shown],
+            "lowerfence": [min(values) for _, _, values in shown],
+            "upperfence": [max(values) for _, _, values in shown],
             "line": {"color": look.ink, "width": 1.4},
             "fillcolor": faint(look.colour, 0.22),
             "width": 0.56,
-            "name": name,
             "hoverinfo": "skip",
             "meta": "box",
         }
     ]
 
 
-def _seeds(
-    place: int, point: RatePointRead, name: str, look: SeriesStyle, scale: Scale
-) -> list[Trace]:
-    shown = [s for s in point.seeds if s.value is not None and scale.holds(s.value)]
+def _seeds(rows: Sequence[Row], look: SeriesStyle, scale: Scale) -> list[Trace]:
+    shown = [
+        (place, seed, name, seed.value)
+        for place, point, name in rows
+        for seed in point.seeds
+        if seed.value is not None and scale.holds(seed.value)
+    ]
     if not shown:
         return []
     return [
         scatter(
-            x=[seed.value for seed in shown],
+            x=[value for *_, value in shown],
             # A little apart, so that equal seeds are two dots; the same for the same seed.
-            y=[place + 0.16 * ((seed.seed * 7) % 5 - 2) / 2 for seed in shown],
+            y=[place + 0.16 * ((seed.seed * 7) % 5 - 2) / 2 for place, seed, _, _ in shown],
             mode="markers",
             marker={"symbol": "circle-open", "size": 6, "color": look.ink, "line": {"width": 1}},
             hovertext=[
-                f"<b>{name}</b><br>seed {seed.seed}<br>{number(seed.value)}, {seed.outcome}"
-                for seed in shown
+                f"<b>{name}</b><br>seed {seed.seed}<br>{number(value)}, {seed.outcome}"
+                for _, seed, name, value in shown
             ],
             hoverinfo="text",
-            customdata=[opens([seed.trial_id]) for seed in shown],
+            customdata=[opens([seed.trial_id]) for _, seed, _, _ in shown],
             meta="seeds",
         )
     ]
 
 
-def _lost(
-    place: int, point: RatePointRead, name: str, look: SeriesStyle, scale: Scale
-) -> list[Trace]:
-    """Return the mark of the seeds that are not on the scale, at the right."""
-    gone = [s for s in point.seeds if s.value is None or not scale.holds(s.value)]
+def _lost(rows: Sequence[Row], look: SeriesStyle, scale: Scale) -> list[Trace]:
+    """Return the marks of the seeds that are not on the scale, at the right."""
+    gone = [
+        (place, point, name, beyond)
+        for place, point, name in rows
+        if (beyond := [s for s in point.seeds if s.value is None or not scale.holds(s.value)])
+    ]
     if not gone:
         return []
-    words = f"{len(gone)} of {counted(point.n, 'seed')} off the scale, {point.diverged} diverged"
     return [
         scatter(
-            x=[scale.lifted(1 + RAIL / 3)],
-            y=[place],
+            x=[scale.lifted(1 + RAIL / 3)] * len(gone),
+            y=[place for place, *_ in gone],
             mode="markers+text",
             marker={"symbol": "triangle-right", "size": 10, "color": look.colour},
-            text=[f"{len(gone)}/{point.n}"],
+            text=[f"{len(beyond)}/{point.n}" for _, point, _, beyond in gone],
             textposition="middle right",
             textfont={"size": 11, "color": look.ink},
-            hovertext=[f"<b>{name}</b><br>{words}"],
+            hovertext=[
+                f"<b>{name}</b><br>{len(beyond)} of {counted(point.n, 'seed')} off the scale, "
+                f"{point.diverged} diverged"
+                for _, point, name, beyond in gone
+            ],
             hoverinfo="text",
-            customdata=[opens(seed.trial_id for seed in gone)],
+            customdata=[opens(seed.trial_id for seed in beyond) for *_, beyond in gone],
             cliponaxis=False,
             meta="rail",
         )
@@ -358,7 +359,7 @@ def _lay_out(
     figure: go.Figure, names: Sequence[str], scale: Scale, picture: Picture, palette: Palette
 ) -> None:
     whole = Scale(scale.low, scale.lifted(1 + RAIL), scale.log)
-    short = [_wrapped(name) if picture.narrow else name for name in names]
+    short = [name.replace(", ", "<br>") if picture.narrow else name for name in names]
     figure.update_layout(
         hovermode="closest",
         clickmode="event",
@@ -373,6 +374,7 @@ def _lay_out(
             "ticktext": short,
             "range": [len(names) - 0.4, -0.6],
             "fixedrange": True,
+            "automargin": False,
             "showgrid": False,
             "zeroline": False,
         },
@@ -383,8 +385,9 @@ def _lay_out(
     )  # fmt: skip
 
 
-def _wrapped(name: str) -> str:
-    return name.replace(", ", "<br>")
+def _room(labels: Sequence[str]) -> int:
+    """Return the pixels labels take: plotly measures them itself by drawing twice."""
+    return 24 + LETTER * max((len(part) for one in labels for part in one.split("<br>")), default=0)
 
 
 def _spoken(found: Sequence[tuple[SeriesRead, RatePointRead]], naming: Naming, about: str) -> str:

@@ -91,7 +91,7 @@ def facets(
     tall = Scale(scale.low, top, scale.log)
     grid.lay_out(
         figure,
-        rate_axis(rates, narrow=narrow or grid.columns > 2),
+        rate_axis(rates, narrow=narrow, columns=grid.columns),
         {
             "type": "log" if scale.log else "linear",
             "range": tall.range,

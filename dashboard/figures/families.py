@@ -167,6 +167,17 @@ def shown_only(lines: Sequence[Line], only: Sequence[str]) -> list[Line]:
     ]
 
 
+def with_titles(lines: Sequence[Line], titles: Mapping[str, str]) -> list[Line]:
+    """Return series whose tasks are called by their titles, which people know them by."""
+    titled = []
+    for line in lines:
+        title = titles.get(line.task, line.task)
+        parts = (title if part == line.task else part for part in line.label.split(", "))
+        settings = {**line.settings, TASK: title} if TASK in line.settings else line.settings
+        titled.append(line.model_copy(update={"label": ", ".join(parts), "settings": settings}))
+    return titled
+
+
 def only_words(only: Sequence[str]) -> str:
     """Return in words what is shown alone."""
     return ", ".join(unquote(one.partition(":")[2]) for one in only)

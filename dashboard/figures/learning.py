@@ -4,6 +4,7 @@ The browser lights up what it has already: a drag must not wait for anybody (`sc
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,8 +21,8 @@ from dashboard.figures.families import Naming, arrange, ramp, styles, varied
 from dashboard.figures.panels import Grid, columns_for, panel_titles, rate_axis
 from dashboard.figures.scale import Scale, choose_scale
 from dashboard.figures.sensitivity import Picture
-from dashboard.figures.traces import Trace, scatter
-from dashboard.figures.wording import QUANTITY, caption_words, literal, title_words
+from dashboard.figures.traces import Trace, best_point, scatter
+from dashboard.figures.wording import QUANTITY, caption_words, title_words
 from dashboard.theme import PALETTE, Scheme, SeriesStyle, counted, method_style, number, template
 
 #: More panels than this no screen holds; the first ones are drawn.
@@ -63,7 +64,7 @@ def learning_figure(
         above=OVERVIEW + BELOW,
     )
     scale = choose_scale(drawn, picture.metric, picture.scale, initial)
-    traces = list(_overview(drawn, picture, naming, colours))
+    traces = list(_overview(drawn, picture, colours))
     for place, line in enumerate(shown):
         axes = {"xaxis": f"x{grid.suffix(place)}", "yaxis": f"y{grid.suffix(place)}"}
         traces += [_rate(rate, colours[rate.lr], axes) for rate in learning[line.id].rates]
@@ -90,23 +91,28 @@ def learning_figure(
 
 
 def _overview(
-    series: Sequence[SeriesRead], picture: Picture, naming: Naming, colours: Mapping[float, str]
+    series: Sequence[SeriesRead], picture: Picture, colours: Mapping[float, str]
 ) -> Iterator[Trace]:
     """Yield loss against rate; its dots have the rates' colours, and so are their legend."""
+    palette = PALETTE[picture.scheme]
     looks: dict[str, SeriesStyle] = styles(series, arrange(series, picture.family), picture.scheme)
-    for line in series:
+    # Series of one look are one line with gaps: a browser takes longer for sixty of them than for
+    # what is in them. For as many marks, too: those of series without a panel are no legend.
+    alike: dict[tuple[str, str, bool], list[SeriesRead]] = {}
+    for place, line in enumerate(series):
         look = looks[line.id]
+        marked = place < MOST_PANELS or len(line.points) == 1
+        alike.setdefault((look.dash, look.marker, marked), []).append(line)
+    for (dash, marker, marked), lines in alike.items():
+        points = [point for line in lines for point in [*line.points, None]][:-1]
+        shades = [colours.get(one.lr if one else 0.0, palette.muted) for one in points]
         yield scatter(
-            x=[point.lr for point in line.points],
-            y=[point.mean for point in line.points],
-            mode="lines+markers",
-            line={"color": PALETTE[picture.scheme].muted, "dash": look.dash, "width": 1},
-            marker={
-                "size": 7,
-                "symbol": look.marker,
-                "color": [colours.get(point.lr, look.colour) for point in line.points],
-            },
-            name=literal(naming.of(line)),
+            x=[None if one is None else one.lr for one in points],
+            y=[None if one is None else one.mean for one in points],
+            mode="lines+markers" if marked else "lines",
+            line={"color": palette.muted, "dash": dash, "width": 1},
+            connectgaps=False,
+            **({"marker": {"size": 7, "symbol": marker, "color": shades}} if marked else {}),
             hoverinfo="skip",
             xaxis="x",
             yaxis="y",
@@ -225,6 +231,24 @@ def rates_of(series: Sequence[SeriesRead]) -> dict[str, Any]:
     """Return the rates a slider runs over."""
     rates = sorted({point.lr for line in series for point in line.points})
     return {"rates": rates, "words": [f"learning rate {number(rate)}" for rate in rates]}
+
+
+def rate_shown(series: Sequence[SeriesRead], picture: Picture) -> float | None:
+    """Return the rate a box plot shows: the tested one nearest to what was asked for.
+
+    Without a wish, the rate that is the best of most series.
+    """
+    rates = sorted({point.lr for line in series for point in line.points})
+    if not rates:
+        return None
+    wanted = picture.family.rate
+    if wanted is None or wanted <= 0:
+        found = [best_point(line, higher_is_better=picture.upwards) for line in series]
+        best = Counter(point.lr for point in found if point is not None)
+        wanted = min(best, key=lambda lr: (-best[lr], lr), default=rates[len(rates) // 2])
+    return min(
+        rates, key=lambda rate: abs(rate / wanted - 1) if rate > wanted else wanted / rate - 1
+    )
 
 
 #: From the top: the number, its axis, whether that is logarithmic, its place.

@@ -108,7 +108,8 @@ def map_figure(
         figure,
         rate_axis(
             [p.lr for line in drawn for p in line.points],
-            narrow=picture.narrow or grid.columns > 2,
+            narrow=picture.narrow,
+            columns=grid.columns,
         ),
         {"showgrid": False, "zeroline": False, "range": _reach(panels)}
         | ({"tickvals": list(range(len(ticks))), "ticktext": ticks} if ticks else {}),

@@ -361,7 +361,7 @@ def rate_range(rates: Sequence[float]) -> list[float]:
     return [min(logs) - margin, max(logs) + margin]
 
 
-def rate_axis(rates: Sequence[float], *, narrow: bool) -> dict[str, Any]:
+def rate_axis(rates: Sequence[float], *, narrow: bool, columns: int = 1) -> dict[str, Any]:
     """Return the axis of learning rates: a tick a decade, or as many as stand level beside it.
 
     Slanted, their labels would take the room of what stands below.
@@ -369,7 +369,9 @@ def rate_axis(rates: Sequence[float], *, narrow: bool) -> dict[str, Any]:
     low, high = rate_range(rates)
     decades = range(math.ceil(low), math.floor(high) + 1)
     label = LETTER * max((len(f"{10.0**power:g}") for power in decades), default=0) + LABEL_GAP
-    every = max(1, math.ceil(label * (high - low) / (PHONE if narrow else WIDE)))
+    # Panels beside each other share the room; three of a wide picture are as wide as a phone's.
+    room = PHONE / columns if narrow else max(WIDE / columns, PHONE if columns < 4 else 0)
+    every = max(1, math.ceil(label * (high - low) / room))
     axis = {**RATE_AXIS, "range": [low, high], "tickangle": 0, "dtick": every}
     if every > 1:
         between = {"dtick": 1, "tick0": decades[-1]}

@@ -33,10 +33,11 @@ from dashboard.theme import (
 
 #: Height of a name's row, in pixels.
 STEM = 20
-#: Share of the ranks' axis kept for names at either end, with room for them and on a phone.
-ROOM, NARROW_ROOM = 0.3, 0.9
-#: So many numbers stand beside each other on a phone.
-NARROW_TICKS = 6
+#: Share of the ranks' axis kept for names at either end.
+ROOM = 0.3
+#: On a phone: height of a method's row in pixels, and share of the axis kept for a bar of those
+#: that cannot be told apart.
+NARROW_ROW, NARROW_BAR = 24, 0.08
 #: Letters of a name, with room for it and on a phone.
 LONGEST, SHORTEST = 28, 12
 
@@ -81,45 +82,109 @@ def ranks_heading(ranks: RanksRead) -> str:
     return f"Mean ranks: {ranks.title} ({counted(ranks.tasks, 'task')}, Friedman's p {p})"
 
 
-def ranks_height(ranks: RanksRead) -> int:
+def ranks_height(ranks: RanksRead, *, narrow: bool = False) -> int:
     """Return how high a diagram is, in pixels."""
+    if narrow:
+        return NARROW_ROW * (len(ranks.mean_ranks) + 1) + 8
     side = (len(ranks.mean_ranks) + 1) // 2
     return STEM * (side + len(ranks.groups)) + 44
 
 
 class Ranks:
-    """The critical-difference diagram: names at both ends, bars join what cannot be told apart."""
+    """The critical-difference diagram: names at both ends, bars join what cannot be told apart.
+
+    On a phone, where names at both ends would leave nothing between them, a row for each method.
+    """
 
     def __init__(self, ranks: RanksRead, looks: Looks) -> None:
         self.ranks, self.looks = ranks, looks
+        self.ordered = sorted(ranks.mean_ranks, key=lambda label: ranks.mean_ranks[label])
 
     def __call__(self, figure: go.Figure, axis: str, domain: list[float]) -> None:
         """Add the diagram; its y axis counts rows downwards from the line of ranks."""
         place = {"xaxis": f"x{axis}", "yaxis": f"y{axis}"}
-        count = len(self.ranks.mean_ranks)
-        room = (NARROW_ROOM if self.looks.picture.narrow else ROOM) * max(count - 1, 1)
+        if self.looks.picture.narrow:
+            self._rows(figure, axis, domain, place)
+            return
+        count = len(self.ordered)
+        room = ROOM * max(count - 1, 1)
         side, groups = (count + 1) // 2, len(self.ranks.groups)
+        hidden = {"visible": False, "fixedrange": True}
         figure.update_layout(
             {
-                f"xaxis{axis}": {
-                    # On a phone the names at the left have the margin, too.
-                    "range": [1 - (room / 3 if self.looks.picture.narrow else room), count + room],
-                    "visible": False,
-                    "fixedrange": True,
-                    "anchor": f"y{axis}",
-                },
+                f"xaxis{axis}": {"range": [1 - room, count + room], "anchor": f"y{axis}", **hidden},
                 f"yaxis{axis}": {
                     "domain": domain,
                     "range": [-(side + 0.6 * groups + 0.6), 1.6],
-                    "visible": False,
-                    "fixedrange": True,
                     "anchor": f"x{axis}",
+                    **hidden,
                 },
             }
         )
         figure.add_traces([*self._scale(count, place), *self._difference(place)])
         figure.add_traces(list(self._groups(place)))
         figure.add_traces(list(self._stems(place, room)))
+
+    def _rows(
+        self, figure: go.Figure, axis: str, domain: list[float], place: dict[str, str]
+    ) -> None:
+        """Add a row for each method, the best on top; bars at the right join rows."""
+        count = len(self.ordered)
+        step = NARROW_BAR * count
+        high = count + 1.6 * step + step * len(self.ranks.groups)
+        figure.update_layout(
+            {
+                f"xaxis{axis}": {
+                    "range": [1 - 0.5 * step, high],
+                    "tickvals": list(range(1, count + 1, math.ceil(count / 8))),
+                    "title": {"text": "mean rank", "standoff": 4},
+                    "fixedrange": True,
+                    "anchor": f"y{axis}",
+                },
+                f"yaxis{axis}": {
+                    "domain": domain,
+                    "range": [-count + 0.3, 1.6],
+                    "tickvals": [-row for row in range(count)],
+                    "ticktext": [self.looks.name(label) for label in self.ordered],
+                    "fixedrange": True,
+                    "automargin": False,
+                    "anchor": f"x{axis}",
+                },
+            }
+        )
+        for row, label in enumerate(self.ordered):
+            rank, style = self.ranks.mean_ranks[label], self.looks.style(label)
+            figure.add_trace(
+                scatter(
+                    x=[rank],
+                    y=[-row],
+                    mode="markers+text",
+                    text=[f"  {rank:.2f}"],
+                    textposition="middle right",
+                    textfont={"size": 12, "color": style.ink},
+                    marker=self._marker(style, 10),
+                    hovertext=self._hover(label),
+                    hoverinfo="text",
+                    meta="rank",
+                    **place,
+                )
+            )
+        for index, group in enumerate(self.ranks.groups):
+            rows = [-self.ordered.index(label) for label in group]
+            across, ink = [count + (1.6 + index) * step] * 2, self.looks.palette.text
+            ends = [min(rows) - 0.2, max(rows) + 0.2]
+            figure.add_trace(self._line(across, ends, 4, ink, meta="rank group", **place))
+        figure.add_traces(list(self._difference(place)))
+
+    def _marker(self, style: SeriesStyle, size: Any) -> dict[str, Any]:
+        line = {"color": style.ink, "width": 1}
+        return {"symbol": style.marker, "size": size, "color": style.colour, "line": line}
+
+    def _hover(self, label: str) -> str:
+        return (
+            f"<b>{literal(short_name(label))}</b><br>mean rank {self.ranks.mean_ranks[label]:.2f} "
+            f"of {len(self.ordered)}<br>over {counted(self.ranks.tasks, 'task')}"
+        )
 
     def _line(
         self, xs: Sequence[float], ys: Sequence[float], width: float, colour: str, **more: Any
@@ -131,13 +196,12 @@ class Ranks:
         palette = self.looks.palette
         yield self._line([1, count], [0, 0], 1.2, palette.axis, meta="rank axis", **place)
         ticks = list(range(1, count + 1))
-        every = math.ceil(count / NARROW_TICKS) if self.looks.picture.narrow else 1
         yield scatter(
             x=ticks,
             y=[0] * count,
             mode="markers+text",
             marker={"symbol": "line-ns-open", "size": 8, "color": palette.axis},
-            text=["" if (tick - 1) % every else str(tick) for tick in ticks],
+            text=[str(tick) for tick in ticks],
             textposition="top center",
             textfont={"size": 11, "color": palette.muted},
             hoverinfo="skip",
@@ -179,7 +243,7 @@ class Ranks:
             yield self._line(ends, [height, height], 5, ink, meta="rank group", **place)
 
     def _stems(self, place: dict[str, str], room: float) -> Iterator[Any]:
-        ordered = sorted(self.ranks.mean_ranks, key=lambda label: self.ranks.mean_ranks[label])
+        ordered = self.ordered
         side, count = (len(ordered) + 1) // 2, len(ordered)
         base = 0.6 * len(self.ranks.groups)
         for index, label in enumerate(ordered):
@@ -194,17 +258,11 @@ class Ranks:
                 x=[rank, end],
                 y=[0, depth],
                 mode="markers+text",
-                marker={
-                    "symbol": style.marker,
-                    "size": [10, 0.1],
-                    "color": style.colour,
-                    "line": {"color": style.ink, "width": 1},
-                },
+                marker=self._marker(style, [10, 0.1]),
                 text=["", f"{words} " if left else f" {words}"],
                 textposition="middle left" if left else "middle right",
                 textfont={"size": 12, "color": style.ink},
-                hovertext=f"<b>{literal(short_name(label))}</b><br>mean rank {rank:.2f} of {count}"
-                f"<br>over {counted(self.ranks.tasks, 'task')}",
+                hovertext=self._hover(label),
                 hoverinfo="text",
                 cliponaxis=False,
                 meta="rank",

@@ -206,3 +206,21 @@ def diverged_words(point: RatePointRead) -> str:
     """Return the share of diverged seeds with its interval."""
     interval = f"{percent(point.diverged_low)} to {percent(point.diverged_high)}"
     return f"diverged {point.diverged} of {point.n} (95 %: {interval})"
+
+
+def told_apart(names: Sequence[str], longest: int) -> list[str]:
+    """Return names of at most so many letters, without what all begin with if that is needed."""
+    short = list(names)
+    if any(len(name) > longest for name in names):
+        short = _without_start(names)
+    return [one if len(one) <= longest else f"{one[: longest - 1].rstrip()}…" for one in short]
+
+
+def _without_start(names: Sequence[str]) -> list[str]:
+    words = [name.split() for name in names]
+    bare = [[word.strip(",:;") for word in one] for one in words]
+    same = [len(set(column)) == 1 for column in zip(*bare, strict=False)]
+    start = same.index(False) if False in same else len(same)
+    left = [" ".join(one[start:]) for one in words]
+    left = [one[1:-1] if one[:1] == "(" and one[-1:] == ")" else one for one in left]
+    return left if len(set(names)) > 1 and all(left) else list(names)

@@ -19,7 +19,7 @@ from backend.schemas import (
     StudyRead,
 )
 from dashboard import ids as shared
-from dashboard.api_client import Trouble, ask, learning_of, task_title
+from dashboard.api_client import Trouble, ask, learning_of, task_names, task_title
 from dashboard.components import (
     BANDS,
     QUANTITIES,
@@ -68,7 +68,9 @@ from dashboard.figures import (
     best_of_figure,
     needs_learning,
     shown_only,
+    told_apart,
     view_figure,
+    with_titles,
 )
 from dashboard.ids import Compare as ids
 from dashboard.pages.study import ALL_VIEWS, metric_of, without_common
@@ -84,7 +86,7 @@ MOST_CURVES = 120
 #: More series than this have no table here.
 MOST_ROWS = 30
 #: Letters of a study's name in the legend, with room for it and on a phone.
-LONGEST_NAME, LONGEST_NARROW = 28, 12
+LONGEST_NAME, LONGEST_NARROW = 28, 16
 LOSSES = QUANTITIES[:2]
 VIEWS = tuple(one for one in ALL_VIEWS if one[0] in (*FAMILY_VIEWS, "best_of", "across"))
 CONTROLS = (
@@ -222,7 +224,9 @@ async def draw(*values: Any) -> tuple[Any, ...]:
     every, rows = renamed(found, LONGEST_NARROW if narrow else LONGEST_NAME)
     words = answer_words(found.answers, None, found.across)
     family = family_of(arranged, view)
-    series, rows = shown_only(every, family.only), shown_only(rows, family.only)
+    titles = await task_names([one.task for one in every])
+    series = with_titles(shown_only(every, family.only), titles)
+    rows = with_titles(shown_only(rows, family.only), titles)
     if len(series) > MOST_CURVES and view != "across":
         return _nothing_drawn(_too_many(len(series), across=found.across is not None), words)
     tasks = list(dict.fromkeys(line.task for line in series))
@@ -309,7 +313,8 @@ def renamed(
     found: CompareRead, longest: int = LONGEST_NAME
 ) -> tuple[list[SeriesRead], list[ScorecardRow]]:
     """Name curves by method and study, and by what tells the curves of one study apart."""
-    short = {study.id: _shortened(study.name, longest) for study in found.studies}
+    names = told_apart([study.name for study in found.studies], longest)
+    short = {study.id: name for study, name in zip(found.studies, names, strict=True)}
     alike = Counter(short.values())
     labels: dict[str, str] = {}
     for study in found.studies:
@@ -322,10 +327,6 @@ def renamed(
     series = [line.model_copy(update={"label": labels[line.id]}) for line in found.series]
     rows = [row.model_copy(update={"label": labels.get(row.id, row.label)}) for row in found.rows]
     return series, rows
-
-
-def _shortened(name: str, longest: int) -> str:
-    return name if len(name) <= longest else f"{name[: longest - 1].rstrip()}…"
 
 
 def _nothing(studies: Sequence[StudyRead]) -> Component:

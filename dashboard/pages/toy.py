@@ -18,7 +18,6 @@ from dashboard.components import (
     drawing_place,
     guide_link,
     keep_in_url,
-    looks,
     read_controls,
     segmented,
     slider_inputs,
@@ -29,6 +28,7 @@ from dashboard.components import (
 from dashboard.dash_blocks import browser_callback
 from dashboard.ids import Toy
 from dashboard.router import Page
+from dashboard.theme import looks
 
 LOSSES: tuple[Choice, ...] = (
     ("quadratic", "Quadratic"),

@@ -21,7 +21,6 @@ from dashboard.components import (
     drawing_place,
     guide_link,
     keep_in_url,
-    looks,
     read_controls,
     segmented,
     slider_inputs,
@@ -31,6 +30,7 @@ from dashboard.components import (
 from dashboard.dash_blocks import browser_callback, callback
 from dashboard.ids import Updates
 from dashboard.router import Page
+from dashboard.theme import looks
 
 SPANS: tuple[Choice, ...] = (("whole", "Whole step"), ("near", "Near zero"))
 NEAR = 3.0

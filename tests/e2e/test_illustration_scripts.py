@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from dashboard.components.browser_drawn import looks
-from dashboard.theme import METHOD_STYLE, number
+from dashboard.theme import METHOD_STYLE, looks, number
 from tests.e2e.browser import patient
 from tests.e2e.test_scripts import ASSETS, DASH
 

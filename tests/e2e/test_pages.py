@@ -72,6 +72,12 @@ def test_a_picture_of_the_paper_can_be_chosen_linked_to_and_gone_back_from(visit
     expect(chosen).to_have_value("Nottingham")
     page.go_back()
     expect(chosen).to_have_value("JSB Chorales")
+    page.set_viewport_size({"width": 390, "height": 800})  # where all of it is twenty screens
+    expect(row).to_be_hidden()
+    page.get_by_role("heading", name="17 experiments, run both ways").click()
+    expect(row).to_be_visible()
+    page.set_viewport_size({"width": 1280, "height": 900})
+    expect(page.get_by_role("heading", name="Run times")).to_be_visible()
 
 
 def with_its_data(one):

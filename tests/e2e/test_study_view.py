@@ -80,6 +80,28 @@ def test_a_zoom_is_in_the_address_for_a_colleague_and_a_double_click_ends_it(vis
     colleague.close()
 
 
+def test_what_was_shown_before_is_there_before_the_server_answers_and_stays(visit):
+    page = drawn(visit.open("/studies/1"))
+    shows = "words => document.querySelector('#study-graph .ytitle').textContent.startsWith(words)"
+
+    def choose(split: str, words: str) -> None:
+        page.locator("#study-split").get_by_text(split, exact=True).click()
+        page.wait_for_function(shows, arg=words)
+
+    choose("Test", "test loss")
+    choose("Training", "training loss")
+    held = []
+    page.route("**/_dash-update-component*", lambda route: held.append(route))
+    choose("Test", "test loss")
+    assert "study-drawn" in "".join(one.request.post_data or "" for one in held)
+    with page.expect_response(lambda one: "study-drawn" in (one.request.post_data or "")) as answer:
+        for one in held:
+            one.continue_()
+        page.unroute("**/_dash-update-component*")
+    assert "study-drawn" not in answer.value.json()["response"]  # a mark says all
+    assert page.evaluate(shows, "test loss")
+
+
 def test_a_button_ends_a_zoom_and_is_there_only_then(visit):
     page = drawn(visit.open("/studies/1"))
     everything = ends(page)

@@ -51,6 +51,12 @@ MOST_STUDIES = 200
 VERDICTS = ("reproduced", "differs", "cannot tell", "not tested")
 
 
+OF_CLAIMS = (
+    "Each claim by one rule, with 95% intervals, on three sets of runs: those the authors "
+    "recorded, and ours by the text and as the authors ran it."
+)
+
+
 async def layout(**query: str) -> Component:
     """Return the page; `experiment` and `profile` choose its detail."""
     paper, page, bundle, visitor = await asyncio.gather(
@@ -59,35 +65,47 @@ async def layout(**query: str) -> Component:
         ask(calls.bundle()),
         get_visitor(),
     )
-    studies = newest_studies(page.items)
+    studies, may_run = newest_studies(page.items), may_write(visitor)
+    ranks = ranks_section(studies.get(("text", UCI_METHODS)))
+    claims = [html.P(OF_CLAIMS, className="page-lead"), claims_table(paper)]
     return html.Div(
         [
             dcc.Store(id=Bundle.LOADED),
             _head(paper),
-            html.Div(_offer(bundle) if may_write(visitor) else None, id=ids.OFFER),
-            html.H2("17 experiments, run both ways", className="section-title"),
-            rules(paper),
-            matrix(paper),
-            messages(),
+            html.Div(_offer(bundle) if may_run else None, id=ids.OFFER),
+            _part("17 experiments, run both ways", rules(paper), matrix(paper), messages()),
             detail_card(paper, query),
-            html.H2("What the paper claims", className="section-title"),
-            html.P(
-                "Each claim by one rule, with 95% intervals, on three sets of runs: those the "
-                "authors recorded, and ours by the text and as the authors ran it.",
-                className="page-lead",
+            _part("What the paper claims", *claims),
+            _part("UCI: 120 tables", uci_section(paper, ranks, may_run=may_run)),
+            _part(
+                "Appendix C: the theorem’s average",
+                theory_section(studies.get(("text", TAG)), may_run=may_run),
             ),
-            claims_table(paper),
-            html.H2("UCI: 120 tables", className="section-title"),
-            uci_section(
-                paper, ranks_section(studies.get(("text", UCI_METHODS))), may_run=may_write(visitor)
-            ),
-            html.H2("Appendix C: the theorem’s average", className="section-title"),
-            theory_section(studies.get(("text", TAG)), may_run=may_write(visitor)),
-            html.H2("Run times", className="section-title"),
-            run_times_table(paper),
+            _part("Run times", run_times_table(paper)),
         ],
         className="paper-page",
     )
+
+
+#: Parts of the page, by heading: on a phone, where all together are twenty screens, each is folded
+#: until somebody opens it.
+PARTS = {
+    "17 experiments, run both ways": "paper-part-experiments",
+    "What the paper claims": "paper-part-claims",
+    "UCI: 120 tables": "paper-part-uci",
+    "Appendix C: the theorem’s average": "paper-part-theorem",
+    "Run times": "paper-part-times",
+}
+browser_callback(
+    f"function(narrow) {{ return Array({len(PARTS)}).fill(!narrow); }}",
+    *(Output(id_, "open") for id_ in PARTS.values()),
+    Input(shared.NARROW, "data"),
+)
+
+
+def _part(title: str, *inside: Any) -> Component:
+    heading = html.Summary(html.H2(title, className="section-title"))
+    return html.Details([heading, *inside], id=PARTS[title], open=True, className="part")
 
 
 def _offer(bundle: BundleRead) -> Component | None:

@@ -28,6 +28,7 @@ from dashboard.api_client import ask, get_visitor, may_change, may_write, senten
 from dashboard.components import (
     MOST_LANES,
     activity,
+    answering,
     button_link,
     card,
     empty_state,
@@ -40,6 +41,7 @@ from dashboard.components import (
     plain_elements,
     read_controls,
     scrubber,
+    tick_from,
     tick_stores,
     zoom_out,
 )
@@ -153,6 +155,7 @@ def _stores(study: StudyRead, sweeps: list[SweepRead], values: dict[str, Any]) -
         *tick_stores(ids.TICK),
         dcc.Store(id=ids.SWEEPS_MARK, data=progress.sweeps_mark(sweeps)),
         dcc.Store(id=ids.MARK),
+        dcc.Store(id=ids.KEPT),
         dcc.Store(id=ids.SCORED),
         dcc.Store(id=ids.GAPS),
         dcc.Store(id=ids.DRAWN),
@@ -259,6 +262,9 @@ def _figure(lanes: int) -> Component:
 
 
 MOST_SHOWN = 50
+#: So long a colleague's note may take to come, in milliseconds: also when all trials have ended.
+NOTES_MS = 15_000
+tick_from(Discussion.INTERVAL, Discussion.TICK)
 #: Of what was done to a study: so many are in sight, and so many are there at all.
 MOST_IN_SIGHT, MOST_KEPT = 5, 100
 
@@ -278,7 +284,12 @@ async def notes_on(study_id: int, visitor: MeRead) -> list[Component]:
     ]
     found = await ask(calls.notes(study_id, limit=MOST_SHOWN))
     entries = html.Div(_entries(found.items, visitor), id=Discussion.LIST)
-    return [*(form if may_write(visitor) else []), entries]
+    ticking = [
+        dcc.Interval(id=Discussion.INTERVAL, interval=NOTES_MS),
+        *tick_stores(Discussion.TICK),
+        dcc.Store(id=Discussion.SEEN, data=[note.id for note in found.items]),
+    ]
+    return [*(form if may_write(visitor) else []), entries, *ticking]
 
 
 def _entries(notes: list[NoteRead], visitor: MeRead) -> list[Component]:
@@ -342,6 +353,24 @@ async def delete_note(_clicks: list[int], study_id: int) -> Any:
         return no_update
     await ask(calls.delete_note(pressed["key"]))
     return await _fresh(study_id)
+
+
+@callback(
+    Output(Discussion.LIST, "children", allow_duplicate=True),
+    Output(Discussion.SEEN, "data"),
+    Input(Discussion.TICK, "data"),
+    State(Discussion.SEEN, "data"),
+    State(ids.ID, "data"),
+    running=answering(Discussion.TICK),
+    prevent_initial_call=True,
+)
+async def follow_notes(_tick: Any, seen: list[int] | None, study_id: int) -> tuple[Any, Any]:
+    """Show what others have said meanwhile, or taken back; nothing moves where nothing changed."""
+    found = await ask(calls.notes(study_id, limit=MOST_SHOWN))
+    now = [note.id for note in found.items]
+    if now == seen:
+        return no_update, no_update
+    return _entries(found.items, await get_visitor()), now
 
 
 async def _fresh(study_id: int) -> list[Component]:

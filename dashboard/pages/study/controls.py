@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar, cast
 
 import dash_mantine_components as dmc
-from dash import Input, Output
+from dash import Input, Output, State
 
 from backend.schemas import (
     Band,
@@ -17,6 +17,7 @@ from backend.schemas import (
     SeriesRead,
     SweepRead,
 )
+from dashboard import ids as shared
 from dashboard.components import (
     BANDS,
     QUANTITIES,
@@ -36,6 +37,7 @@ from dashboard.components import (
     switch,
     values_of,
     view_control,
+    zoom_from,
     zoom_out_from,
 )
 from dashboard.dash_blocks import Component, browser_callback, html
@@ -88,6 +90,41 @@ DRAWN_BY = CONTROLS[:-3]
 keep_in_url(PATH, CONTROLS)
 arrange_from(ids)
 zoom_out_from(ids)
+#: What decides which picture is shown.
+ASKED = [
+    Input(ids.VERSION, "data"),
+    *(Input(control.id, control.property) for control in DRAWN_BY),
+    Input(shared.SCHEME, "data"),
+    Input(shared.NARROW, "data"),
+]
+# What was shown for these controls before is there at once. The server has the last word: a mark,
+# and the figure unless the browser has the one of this mark.
+browser_callback(
+    "function(...asked) { const zoom = asked.pop(); window.etascope.recall("
+    f"{json.dumps(ids.GRAPH)}, {json.dumps(ids.ZOOM)}, zoom, asked); "
+    "return window.dash_clientside.no_update; }",
+    # Never written: an output on the page keeps the callback quiet while the page is not there.
+    Output(ids.KEPT, "data", allow_duplicate=True),
+    *ASKED,
+    State(ids.ID, "data"),
+    State(ids.ZOOM, "data"),
+    prevent_initial_call=True,
+)
+browser_callback(
+    "function(sent, mark, zoom, ...asked) { return window.etascope.settle("
+    f"{json.dumps(ids.GRAPH)}, {json.dumps(ids.DRAWN)}, sent, mark, zoom, asked); }}",
+    Output(ids.GRAPH, "figure"),
+    Output(ids.GRAPH, "style"),
+    Output(ids.ZOOM, "data", allow_duplicate=True),
+    Output(ids.KEPT, "data"),
+    Input(ids.DRAWN, "data"),
+    Input(ids.MARK, "data"),
+    State(ids.ZOOM, "data"),
+    *(State(one.component_id, one.component_property) for one in ASKED),
+    State(ids.ID, "data"),
+    prevent_initial_call=True,
+)
+zoom_from(ids.GRAPH, ids.ZOOM)
 #: Controls that do nothing in some view, in the order of `idle`.
 IDLE = (ids.SPLIT, ids.REDUCER, ids.VIEW, ids.BAND, ids.CLIPPING)
 OF_TIME = (

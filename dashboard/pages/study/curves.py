@@ -9,12 +9,11 @@ from functools import partial
 from typing import Any
 
 import plotly.graph_objects as go
-from dash import Input, Output, State, no_update
+from dash import Output, State, no_update
 from pydantic import BaseModel
 
 from backend.client import calls
 from backend.schemas import DifferenceKind, SensitivityRead, StudyRead
-from dashboard import ids as shared
 from dashboard.api_client import (
     Cache,
     Trouble,
@@ -22,9 +21,10 @@ from dashboard.api_client import (
     asked_client,
     learning_of,
     recordings_of,
+    task_names,
     task_title,
 )
-from dashboard.components import choices_of, draw_from, unfinished
+from dashboard.components import choices_of, unfinished
 from dashboard.dash_blocks import Component, callback, html
 from dashboard.figures import (
     COORDINATES,
@@ -41,12 +41,13 @@ from dashboard.figures import (
     needs_rows,
     shown_only,
     view_figure,
+    with_titles,
 )
 from dashboard.ids import Study as ids
 from dashboard.pages.study import progress
 from dashboard.pages.study.answer import scores_of
 from dashboard.pages.study.controls import (
-    DRAWN_BY,
+    ASKED,
     StudyView,
     named_apart,
     of_task,
@@ -73,7 +74,6 @@ MOST_PICTURES = 40
 MOST_LOSSES = 1000
 
 Draw = Callable[[StudyView], Awaitable[object]]
-VIEW_INPUTS = [Input(control.id, control.property) for control in DRAWN_BY]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,8 @@ async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     )
     task, only = task_shown(view.task, study.tasks), view.family.only
     every = [line for line in of_task(found.series, task) if view.shows(line)]
-    series = named_apart(shown_only(every, only))
+    titles = await task_names(study.tasks)
+    series = with_titles(named_apart(shown_only(every, only)), titles)
     rows = [row for row in of_task(scored.rows, task) if view.shows(row)] if scored else []
     learning = (
         await learning_of(series, view.metric, view.family.smooth)
@@ -170,7 +171,7 @@ async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
         )
     answers = Answers(
         series,
-        rows=shown_only(rows, only),
+        rows=with_titles(shown_only(rows, only), titles),
         learning=learning,
         threshold=next((line.threshold for line in series if line.threshold is not None), None),
         initial=initial,
@@ -259,6 +260,7 @@ async def _scored(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     task = task_shown(view.task, study.tasks)
     every = [row for row in of_task(found.rows, task) if view.shows(row)]
     rows = named_apart(shown_only(every, view.family.only))
+    rows = with_titles(rows, await task_names(study.tasks))
     if not any(one.value is not None for row in rows for one in row.best_of):
         words = "No series has an expected best of k yet: see “Expected best of 3” in the table."
         return await _beside(partial(blank, words, picture.scheme), html.P(), words, picture)
@@ -292,28 +294,22 @@ async def _differences(study: StudyRead, view: StudyView, picture: Picture) -> D
     return await _beside(draw, html.P(words, className="history-meta"), *shown, picture, initial)
 
 
-draw_from(ids.DRAWN, ids.GRAPH, ids.ZOOM)
-
-
 @callback(
     Output(ids.DRAWN, "data"),
     Output(ids.CAPTION, "children"),
     Output(ids.MARK, "data"),
     Output(ids.SCORED, "data"),
     Output(ids.CHOICES, "data"),
-    Input(ids.VERSION, "data"),
-    *VIEW_INPUTS,
-    Input(shared.SCHEME, "data"),
-    Input(shared.NARROW, "data"),
+    *ASKED,
     State(ids.ID, "data"),
-    State(ids.MARK, "data"),
+    State(ids.KEPT, "data"),
     State(ids.SCORED, "data"),
     State(ids.CHOICES, "data"),
     running=[(Output(ids.FIGURE, "className"), "waiting", "")],
 )
 async def draw(*values: Any) -> tuple[Any, ...]:
-    """Draw the study; a figure that did not change is not sent again."""
-    _version, *chosen, scheme, narrow, study_id, mark, scored, offered = values
+    """Draw the study; a figure that the browser has is not sent again."""
+    _version, *chosen, scheme, narrow, study_id, kept, scored, offered = values
     view = StudyView.of(chosen)
     study = await ask(calls.study(study_id))
     task, version = task_shown(view.task, study.tasks), progress.version(study)
@@ -329,9 +325,9 @@ async def draw(*values: Any) -> tuple[Any, ...]:
     scoring = no_update if scored == to_score else to_score
     choices = no_update if found.choices in (None, offered) else found.choices
     rest = (found.caption, found.mark, scoring, choices)
-    if found.mark == mark:
-        return no_update, *rest
     prefetch(study, version, one_control_away(view, found.choices), shown)
+    if found.mark in (kept or ()):
+        return no_update, *rest
     return found.figure, *rest
 
 

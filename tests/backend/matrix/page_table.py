@@ -194,6 +194,7 @@ READS: frozenset[str] = frozenset(
         "study.trials.show",
         "study.progress.follow",
         "study.curves.draw",
+        "study.follow_notes",
         "study.answer.score",
         "study.answer.offer",
         "study.trials.begin",

@@ -3,6 +3,7 @@
 import pytest
 
 from dashboard.figures import Picture, across_figure, best_of_figure, rank_words
+from dashboard.figures.ranks import short_name
 from tests.dashboard.scored_answers import across, rows
 
 #: What no task has in common with the others.
@@ -22,7 +23,12 @@ def test_every_method_stands_at_its_mean_rank_with_its_name(narrow):
     drawn = [one for one in traces(figure, "rank") if one.xaxis == "x"]
     assert sorted(one.x[0] for one in drawn) == sorted(ranks.values())
     for one in drawn:
-        assert f"{one.x[0]:.2f}" in one.text[1]
+        assert f"{one.x[0]:.2f}" in one.text[-1]
+    if narrow:  # a row each, the best on top: names at both ends would leave nothing between them
+        ordered = sorted(drawn, key=lambda one: one.x[0])
+        assert [one.y[0] for one in ordered] == [-row for row in range(len(ordered))]
+        names = [short_name(label) for label in sorted(ranks, key=ranks.get)]
+        assert list(figure.layout.yaxis.ticktext) == names
 
 
 def test_the_critical_difference_is_drawn_to_scale_and_said():
@@ -44,6 +50,14 @@ def test_bars_join_those_and_only_those_that_cannot_be_told_apart():
         one for one in traces(across_figure(found, Picture()), "rank group") if one.xaxis == "x"
     ]
     inside = {label for label, rank in ranks.mean_ranks.items() if min(bar.x) <= rank <= max(bar.x)}
+    assert inside == {"eb", "ib"}
+    narrow = across_figure(found, Picture(narrow=True))
+    (bar,) = [one for one in traces(narrow, "rank group") if one.xaxis == "x"]
+    rows_of = {one.x[0]: one.y[0] for one in traces(narrow, "rank") if one.xaxis == "x"}
+    inside = {
+        label for label, rank in ranks.mean_ranks.items()
+        if min(bar.y) <= rows_of[rank] <= max(bar.y)
+    }  # fmt: skip
     assert inside == {"eb", "ib"}
 
 

@@ -7,7 +7,15 @@ from itertools import combinations
 import pytest
 
 from backend.schemas import SeriesRead
-from dashboard.figures import Family, Picture, series_name, shown_only, token, varied
+from dashboard.figures import (
+    Family,
+    Picture,
+    series_name,
+    shown_only,
+    token,
+    varied,
+    with_titles,
+)
 from dashboard.figures.families import (
     RAMPS,
     Naming,
@@ -87,6 +95,14 @@ def test_what_the_task_decides_is_not_told_beside_it():
     ]
     assert [one.name for one in varied(lines)] == ["task", "width"]
     assert Naming(varied(lines)).of(lines[0]) == "digits_wide, width 32"
+
+
+def test_panels_of_tasks_have_their_titles_and_not_their_ids():
+    lines = [line("eb", task=task) for task in ("bundled/iris", "digits_mlp", "own.py:net")]
+    lines = [one.model_copy(update={"task": one.settings["task"]}) for one in lines]
+    found = with_titles(lines, {"bundled/iris": "Iris", "digits_mlp": "Digits"})
+    (setting,) = varied(found)
+    assert [title for title, _ in panels_of(found, setting)] == ["Digits", "Iris", "own.py:net"]
 
 
 def test_few_series_are_coloured_by_method_in_one_panel():

@@ -32,6 +32,14 @@ def test_on_a_phone_labels_stay_level_apart_and_name_the_last_decade(rates):
     assert every * PHONE / (high - low) > LETTER * longest
 
 
+@pytest.mark.parametrize(("narrow", "columns"), [(False, 2), (False, 4), (True, 2)])
+def test_labels_of_panels_beside_each_other_do_not_meet(narrow, columns):
+    axis = rate_axis([0.001, 100], narrow=narrow, columns=columns)
+    (low, high), every = axis["range"], axis["dtick"]
+    room = (PHONE if narrow else WIDE) / columns
+    assert every * room / (high - low) > LETTER * len("0.001")
+
+
 def test_one_rate_has_an_axis():
     assert rate_axis([1.0], narrow=True)["dtick"] == 1
     assert rate_axis([], narrow=True)["range"] == [-2.0, 2.0]

@@ -141,6 +141,15 @@ def test_every_trial_is_in_the_learning_curves_under_its_rate(answers):
     assert [by_rate[rate] for rate in scrub["rates"]] == list(scrub["colours"])
 
 
+def test_the_rates_of_all_series_stand_on_top_in_a_line_for_each_look(answers):
+    figure = view_figure("learning", answers, Picture())
+    lines = traces(figure, "overview")
+    drawn = [(x, y) for one in lines for x, y in zip(one.x, one.y, strict=True) if x is not None]
+    told = [(point.lr, point.mean) for line in answers.series for point in line.points]
+    assert sorted(map(str, drawn)) == sorted(map(str, told))
+    assert len(lines) == len({line.method for line in answers.series}) < len(answers.series)
+
+
 def test_without_single_trials_the_means_are_drawn(answers):
     means = {
         key: one.model_copy(
@@ -167,7 +176,8 @@ def test_a_box_has_the_quartiles_of_the_answer_and_counts_what_is_off_the_scale(
     picture = Picture(family=Family(rate=0.31))
     figure = view_figure("box", Answers(with_quartiles), picture)
     boxes = traces(figure, "box")
-    assert len(boxes) == len(answers.series)
+    assert sorted(place for box in boxes for place in box.y) == [*range(len(answers.series))]
+    assert len(boxes) < len(answers.series)  # one of each colour: sixty traces would be slow
     assert (boxes[0].q1[0], boxes[0].median[0], boxes[0].q3[0]) == (0.1, 0.2, 0.3)
     assert "0.3" in figure.layout.title.text
     broken = view_figure("box", Answers(with_quartiles), Picture(family=Family(rate=100.0)))
@@ -190,7 +200,7 @@ def test_what_is_off_the_scale_has_a_mark_and_no_box_through_it(answers):
     low, high = figure.layout.xaxis.range
     ends = (10**low, 10**high) if figure.layout.xaxis.type == "log" else (low, high)
     boxes = traces(figure, "box")
-    assert all(box.q1[0] <= ends[1] for box in boxes)
+    assert all(q1 <= ends[1] for box in boxes for q1 in box.q1)
     assert traces(figure, "rail")
 
 

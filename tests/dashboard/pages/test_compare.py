@@ -3,6 +3,7 @@
 import pytest
 
 from backend.schemas import CompareRead, CompareStudy, SeriesRead
+from dashboard.figures import told_apart
 from dashboard.ids import Compare as ids
 from dashboard.pages import compare
 from tests.coroutines import run
@@ -110,6 +111,20 @@ def test_studies_of_one_name_are_told_apart_by_number():
         series=[line(1, "eb, Digits"), line(2, "eb, Digits")],
     )  # fmt: skip
     assert [one.label for one in compare.renamed(found)[0]] == ["eb, Digits (1)", "eb, Digits (2)"]
+
+
+def test_names_that_begin_alike_are_told_apart_by_their_ends_where_there_is_no_room():
+    names = [
+        "JSB Chorales (text profile)",
+        "JSB Chorales (authors profile)",
+        "JSB Chorales, clip 8",
+    ]
+    assert told_apart(names, 16) == ["text profile", "authors profile", "clip 8"]
+    assert told_apart(names, 40) == names
+    assert told_apart(["Digits", "Digits and a long name more"], 16) == [
+        "Digits",
+        "Digits and a lo…",
+    ]
 
 
 def test_the_zoom_is_in_the_address_and_comes_back_from_it(api):

@@ -230,3 +230,9 @@ def test_ranks_over_uci_are_a_table_with_what_cannot_be_told_apart():
     assert words.index("EB") < words.index("IB") < words.index("SPS")
     assert all(told in words for told in ("1.50", "2.00", "2.50", "120", "Best mean loss: 0.61"))
     assert "nothing to rank" in text_of(ranks_words([]))
+
+
+def test_no_part_of_the_page_has_the_name_of_something_in_it(page):
+    assert not set(paper.PARTS.values()) & set(map(str, vars(ids).values()))
+    for name in paper.PARTS.values():
+        assert by_id(page, name).open

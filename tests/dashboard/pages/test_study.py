@@ -27,10 +27,10 @@ CHOSEN = ("loss", "train", "final", "all", "curves", "std", True, "focus", "all"
 FAMILY = tuple(control.fallback for control in family_controls(ids))
 
 
-def drawn(*chosen, mark=None, study_id=1, scheme="light", narrow=False):
+def drawn(*chosen, kept=None, study_id=1, scheme="light", narrow=False):
     values = chosen or CHOSEN
     values = (*values, *FAMILY) if len(values) == len(CHOSEN) else values
-    return run(curves.draw("v", *values, scheme, narrow, study_id, mark, None, None))[:3]
+    return run(curves.draw("v", *values, scheme, narrow, study_id, kept, None, None))[:3]
 
 
 def test_the_picture_asks_for_what_the_controls_say(api):
@@ -39,17 +39,17 @@ def test_the_picture_asks_for_what_the_controls_say(api):
     assert asked.parameters == {"metric": "test_accuracy", "reducer": "best", "band": "se"}
 
 
-def test_a_figure_that_did_not_change_is_not_sent_again(api):
+def test_a_figure_that_the_browser_has_is_not_sent_again(api):
     first, _, mark = drawn()
     assert first is not no_update
-    again, _, same = drawn(mark=mark)
+    again, _, same = drawn(kept=["older", mark])
     assert again is no_update
     assert same == mark
 
 
 def test_another_control_sends_another_figure(api):
     *_, mark = drawn()
-    other, *_ = drawn(*CHOSEN[:-2], "log", "all", mark=mark)
+    other, *_ = drawn(*CHOSEN[:-2], "log", "all", kept=[mark])
     assert other is not no_update
 
 

@@ -112,6 +112,17 @@ def test_a_note_can_be_added_and_one_s_own_deleted(api, dash_app):
     assert [note.text for note in api.notes] == ["hers"]
 
 
+def test_a_colleague_s_note_comes_to_an_open_page_and_nothing_moves_without_one(api, dash_app):
+    page = body("/studies/1")
+    assert not getattr(by_id(page, Discussion.INTERVAL), "disabled", False)
+    seen = by_id(page, Discussion.SEEN).data
+    tick, given = (Discussion.TICK, "data", 1), {Study.ID: 1, Discussion.SEEN: seen}
+    assert trigger(dash_app, f"{Discussion.SEEN}.data", tick, **given)["response"] == {}
+    api.notes = [NoteRead(id=9, study_id=1, author="ada", text="It breaks here", created_at=NOW)]
+    answer = trigger(dash_app, f"{Discussion.SEEN}.data", tick, **given)
+    assert "It breaks here" in str(answer)
+
+
 def test_people_s_text_is_drawn_inert():
     drawn = markdown("<script>alert(1)</script> ![x](https://evil.example/x.png)")
     assert drawn.dangerously_allow_html is False

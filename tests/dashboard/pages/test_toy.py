@@ -2,10 +2,10 @@
 
 import pytest
 
-from dashboard.components.browser_drawn import looks, sliders_for_browser
+from dashboard.components.browser_drawn import sliders_for_browser
 from dashboard.ids import Toy
 from dashboard.pages import toy
-from dashboard.theme import METHOD_STYLE
+from dashboard.theme import METHOD_STYLE, looks
 from ib_core.written import Unreadable, read_number
 from tests.dashboard.component_tree import find
 
