@@ -171,12 +171,13 @@ def _folder(bundle: Path | None) -> Path:
 
 def _reported(bundle: Path | None, *, trained: bool) -> "Bundle":
     """Return what to report: the folder that was named, else one's own runs and the shipped."""
-    from ib_core.reproduction import SHIPPED, Bundle, find_bundle
+    from ib_core.reproduction import SHIPPED, SHIPPED_SEEDS, Bundle, find_bundle
 
     if bundle is not None:
         # What was trained into a folder called `paper` is not the shipped bundle of that name.
         return Bundle(bundle) if trained else find_bundle(bundle)
     shipped, own = find_bundle(SHIPPED), _folder(None)
+    shipped.borrow(find_bundle(SHIPPED_SEEDS))
     if not own.is_dir():
         return shipped
     both = Bundle(own)
@@ -228,7 +229,7 @@ def _train(folder: Path, studies: "list[Study]", seeds: int | None, minutes: flo
 
 
 def known_elsewhere(own: "Bundle") -> "Finder":
-    """Return a finder that asks the shipped bundle, then the local database."""
+    """Return a finder that asks the shipped bundles, then the local database."""
 
     def find(addresses: Sequence[str]) -> "Mapping[str, TrialResult]":
         found = _in_shipped(own, set(addresses))
@@ -239,16 +240,16 @@ def known_elsewhere(own: "Bundle") -> "Finder":
 
 
 def _in_shipped(own: "Bundle", addresses: set[str]) -> "dict[str, TrialResult]":
-    from ib_core.reproduction import Bundle, shipped_folder
+    from ib_core.reproduction import SHIPPED, SHIPPED_SEEDS, Bundle, shipped_folder
 
-    folder = shipped_folder()
-    if not folder.is_dir() or folder.resolve() == own.folder.resolve():
-        return {}
-    return {
-        result.fingerprint: result
-        for result in Bundle(folder).results.values()
-        if result.fingerprint in addresses
-    }
+    found: dict[str, TrialResult] = {}
+    for name in (SHIPPED, SHIPPED_SEEDS):
+        folder = shipped_folder(name)
+        wanted = addresses - found.keys()
+        if wanted and folder.is_dir() and folder.resolve() != own.folder.resolve():
+            results = Bundle(folder).results.values()
+            found |= {one.fingerprint: one for one in results if one.fingerprint in wanted}
+    return found
 
 
 def _in_database(addresses: Sequence[str]) -> "dict[str, TrialResult]":
@@ -259,7 +260,9 @@ def _in_database(addresses: Sequence[str]) -> "dict[str, TrialResult]":
 
 
 def verify(
-    bundle: Annotated[str, typer.Argument(help="A bundle's folder, or paper.")] = "paper",
+    bundle: Annotated[
+        str, typer.Argument(help="A bundle's folder, or one that comes along: paper, seeds.")
+    ] = "paper",
     sample: Annotated[
         int,
         typer.Option(min=1, help="How many random trials to train; kinds of tasks take turns."),

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from ib_core.reproduction.bundle import (
         SHIPPED,
         SHIPPED_NAMES,
+        SHIPPED_SEEDS,
         Bundle,
         find_bundle,
-        locked,
         shipped_folder,
         shipped_run_times,
     )
@@ -98,6 +98,7 @@ __all__ = [
     "SETTINGS",
     "SHIPPED",
     "SHIPPED_NAMES",
+    "SHIPPED_SEEDS",
     "SOURCE",
     "THEORY",
     "Accuracies",
@@ -149,7 +150,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "bundle": ("SHIPPED SHIPPED_NAMES Bundle find_bundle locked shipped_folder shipped_run_times"),
+    "bundle": (
+        "SHIPPED SHIPPED_NAMES SHIPPED_SEEDS Bundle find_bundle shipped_folder shipped_run_times"
+    ),
     "clipping": "ClipDifferences",
     "evidence": "SETTINGS Evidence LossFacts RateFacts Run experiment_of runs_of",
     "findings": (
@@ -160,7 +163,7 @@ _HOMES = {
     "published": "published_words",
     "recorded": "SOURCE recorded_evidence",
     "studies": "Body Portion Study",
-    "training": "Finder Forecast Progress Unit forecast measure_overheads train train_alone",
+    "training": "Finder Forecast Progress Unit forecast locked measure_overheads train train_alone",
     "uci": "OF_ALL Accuracies Cell TableNumbers by_table values_by_table",
     "verdicts": "Judgement RecordedCell",
     "verify": "Check Drawn check draw",

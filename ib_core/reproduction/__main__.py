@@ -4,7 +4,8 @@ UCI's printed tables, music's recorded epochs, the classifier's divergence rates
 trains the start page's race anew instead, into the package or into the folder that is named,
 `methods [FOLDER]` what is missing of the comparison of all methods, `studies [FOLDER]` of the ten
 studies of the field;
-`facts [FOLDER]` makes the tables of the recorded runs anew, from those of the data folder.
+`facts [FOLDER]` makes the tables of the recorded runs anew, from those of the data folder;
+`ship FOLDER [INTO]` puts what a run of the plan has trained into the shipped bundles.
 """
 
 import os
@@ -20,13 +21,23 @@ from ib_core.datasets import DATASETS, UCI_NAMES
 from ib_core.errors import IBError, lookup
 from ib_core.metrics import RateCurve, SeedResult, paper_threshold
 from ib_core.reproduction.bundle import (
+    SHIPPED,
     SHIPPED_METHODS,
+    SHIPPED_SEEDS,
     SHIPPED_STUDIES,
     Bundle,
     shipped_folder,
 )
 from ib_core.reproduction.evidence import Evidence, runs_of
-from ib_core.reproduction.plan import COMPARISON, FIELD, RACE, THEORY, race_folder
+from ib_core.reproduction.plan import (
+    COMPARISON,
+    FIELD,
+    PLAN,
+    RACE,
+    THEORY,
+    race_folder,
+    shipped_in,
+)
 from ib_core.reproduction.published import printed_uci_losses
 from ib_core.reproduction.recorded import MUSIC_NAMES, recorded_runs, write_facts
 from ib_core.reproduction.studies import Study
@@ -211,6 +222,8 @@ def main(words: list[str]) -> int:
     try:
         if words[:1] == ["facts"]:
             return _facts(*map(Path, words[1:2]))
+        if words[:1] == ["ship"]:
+            return _ship(*map(Path, words[1:3]))
         for name in words or list(CHECKS):
             check = lookup("check", name, CHECKS)
             start = time.monotonic()
@@ -238,6 +251,21 @@ def _race(folder: Path | None = None) -> int:
         old.unlink()
     bundle = train_alone(folder, RACE)
     sys.stderr.write(f"{len(bundle.results)} trials in {folder}\n")
+    return 0
+
+
+def _ship(trained: Path, into: Path | None = None) -> int:
+    """Put the results of a run into the bundles they are shipped in, where they are not yet."""
+    results = Bundle(trained).results
+    for name in (SHIPPED, SHIPPED_SEEDS):
+        bundle = Bundle(into / f"{name}_bundle" if into else shipped_folder(name))
+        own = [one for spec, one in results.items() if shipped_in(spec) == name]
+        fresh = [one for one in own if one.spec not in bundle.results]
+        for result in fresh:
+            bundle.append(result)
+        bundle.pack(PLAN.values(), dense=name == SHIPPED_SEEDS)
+        size = sum(file.stat().st_size for file in bundle.folder.glob("*.*"))
+        sys.stderr.write(f"{len(fresh)} new trials in {bundle.folder} ({size:,} bytes)\n")
     return 0
 
 
