@@ -202,7 +202,8 @@ class Bundle:
 def _packed_text(path: Path) -> str:
     dense = path.name.endswith(DENSE)
     try:
-        return (lzma if dense else gzip).decompress(path.read_bytes()).decode()
+        content = path.read_bytes()
+        return (lzma.decompress(content) if dense else gzip.decompress(content)).decode()
     except (EOFError, OSError, zlib.error, lzma.LZMAError, UnicodeDecodeError) as error:
         kind = "xz" if dense else "gzip"
         raise CorruptData(
