@@ -193,7 +193,7 @@ def _print_plan(folder: Path, studies: "list[Study]", seeds: int | None) -> None
 
     calibrate()
     own = Bundle(folder)
-    print_plan(forecast(studies, own, elsewhere=known_elsewhere(own), seeds=seeds))
+    print_plan(forecast(studies, own, elsewhere=known_elsewhere(own, studies), seeds=seeds))
 
 
 def _train(folder: Path, studies: "list[Study]", seeds: int | None, minutes: float) -> bool:
@@ -208,7 +208,7 @@ def _train(folder: Path, studies: "list[Study]", seeds: int | None, minutes: flo
     calibrate()
     with locked(folder, waiting=say_waiting):
         bundle = Bundle(folder)
-        wanted = forecast(studies, bundle, elsewhere=known_elsewhere(bundle), seeds=seeds)
+        wanted = forecast(studies, bundle, elsewhere=known_elsewhere(bundle, studies), seeds=seeds)
         for result in wanted.found:
             bundle.append(result)
         print_plan(wanted)
@@ -228,22 +228,32 @@ def _train(folder: Path, studies: "list[Study]", seeds: int | None, minutes: flo
         return interrupted
 
 
-def known_elsewhere(own: "Bundle") -> "Finder":
-    """Return a finder that asks the shipped bundles, then the local database."""
+def known_elsewhere(own: "Bundle", studies: "Sequence[Study]") -> "Finder":
+    """Return a finder that asks the shipped bundles, then the local database.
+
+    Args:
+        own: Where results are kept.
+        studies: Whose trials will be asked for: bundles without any of them are not read.
+    """
+    from ib_core.reproduction import shipped_in
+
+    names = sorted({shipped_in(trial) for study in studies for _, trial in study.trials()})
 
     def find(addresses: Sequence[str]) -> "Mapping[str, TrialResult]":
-        found = _in_shipped(own, set(addresses))
+        found = _in_shipped(own, names, set(addresses))
         rest = [address for address in addresses if address not in found]
         return {**found, **_in_database(rest)}
 
     return find
 
 
-def _in_shipped(own: "Bundle", addresses: set[str]) -> "dict[str, TrialResult]":
-    from ib_core.reproduction import SHIPPED, SHIPPED_SEEDS, Bundle, shipped_folder
+def _in_shipped(
+    own: "Bundle", names: Sequence[str], addresses: set[str]
+) -> "dict[str, TrialResult]":
+    from ib_core.reproduction import Bundle, shipped_folder
 
     found: dict[str, TrialResult] = {}
-    for name in (SHIPPED, SHIPPED_SEEDS):
+    for name in names:
         folder = shipped_folder(name)
         wanted = addresses - found.keys()
         if wanted and folder.is_dir() and folder.resolve() != own.folder.resolve():

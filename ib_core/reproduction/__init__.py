@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         THEORY,
         experiments,
         race_folder,
+        shipped_in,
     )
     from ib_core.reproduction.published import published_words
     from ib_core.reproduction.recorded import SOURCE, recorded_evidence
@@ -143,6 +144,7 @@ __all__ = [
     "recorded_evidence",
     "runs_of",
     "shipped_folder",
+    "shipped_in",
     "shipped_run_times",
     "train",
     "train_alone",
@@ -159,7 +161,7 @@ _HOMES = {
         "RULES ClaimFindings Coverage ExperimentFindings Findings ProfileFindings RunTimeFindings "
         "find headlines"
     ),
-    "plan": "COMPARISON FIELD PLAN RACE THEORY experiments race_folder",
+    "plan": "COMPARISON FIELD PLAN RACE THEORY experiments race_folder shipped_in",
     "published": "published_words",
     "recorded": "SOURCE recorded_evidence",
     "studies": "Body Portion Study",

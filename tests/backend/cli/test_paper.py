@@ -104,6 +104,7 @@ def test_what_is_apart_among_the_shipped_is_known_and_reported_as_well(
     (shipped.folder / "toy.quadratic.jsonl.gz").unlink()
     shipped.pack([STUDY])
     folders = {"paper": shipped.folder, "seeds": further.folder}
+    monkeypatch.setattr(plan, "shipped_in", lambda trial: "seeds" if trial.seed > 1 else "paper")
     monkeypatch.setattr(
         "ib_core.reproduction.bundle.shipped_folder", lambda name="paper": folders[name]
     )
