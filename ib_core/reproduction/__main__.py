@@ -11,7 +11,7 @@ studies of the field;
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -44,7 +44,15 @@ from ib_core.reproduction.studies import Study
 from ib_core.reproduction.training import train_alone
 from ib_core.reproduction.uci import Comparison, summary, within
 from ib_core.reproduction.verify import Roundings, roundings
-from ib_core.sweep import SILENT, Observer, SweepSpec, TrialResult, run_all, run_trials
+from ib_core.sweep import (
+    SILENT,
+    Observer,
+    SweepSpec,
+    TrialResult,
+    TrialSpec,
+    run_all,
+    run_trials,
+)
 from ib_core.tasks import MUSIC_RATES
 
 UCI_TOLERANCE = 0.01
@@ -256,7 +264,7 @@ def _race(folder: Path | None = None) -> int:
 
 def _ship(trained: Path, into: Path | None = None) -> int:
     """Put the results of a run into the bundles they are shipped in, where they are not yet."""
-    results = Bundle(trained).results
+    results = _whole(Bundle(trained).results)
     for name in (SHIPPED, SHIPPED_SEEDS):
         bundle = Bundle(into / f"{name}_bundle" if into else shipped_folder(name))
         own = [one for spec, one in results.items() if shipped_in(spec) == name]
@@ -267,6 +275,20 @@ def _ship(trained: Path, into: Path | None = None) -> int:
         size = sum(file.stat().st_size for file in bundle.folder.glob("*.*"))
         sys.stderr.write(f"{len(fresh)} new trials in {bundle.folder} ({size:,} bytes)\n")
     return 0
+
+
+def _whole(results: Mapping[TrialSpec, TrialResult]) -> dict[TrialSpec, TrialResult]:
+    """Return the results whose task is through with its stage of a study.
+
+    Of a stack that still trains only those are known that broke: numbers without the others would
+    make a method look as if it broke everywhere.
+    """
+    stages: dict[tuple[str, str, int], list[TrialSpec]] = {}
+    for study in PLAN.values():
+        for stage, trial in study.trials():
+            stages.setdefault((study.name, trial.task, stage), []).append(trial)
+    through = (trials for trials in stages.values() if all(one in results for one in trials))
+    return {trial: results[trial] for trials in through for trial in trials}
 
 
 def _missing(folder: Path, studies: Sequence[Study]) -> int:

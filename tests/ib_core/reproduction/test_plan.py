@@ -74,19 +74,23 @@ def test_the_first_stages_hold_every_experiment():
         assert min(stage for stage, _ in PLAN[experiment.text].trials()) <= 3
 
 
-def test_what_a_run_has_trained_is_shipped_where_it_belongs_and_once(tmp_path, capsys, monkeypatch):
+def test_what_a_run_is_through_with_is_shipped_where_it_belongs_and_once(
+    tmp_path, capsys, monkeypatch
+):
     study = PLAN["beyond/uci_methods"].only(["uci/iris"])
     monkeypatch.setattr("ib_core.reproduction.__main__.PLAN", {study.name: study})
     trained = Bundle(tmp_path / "run")
-    for seed in (1, 2):
-        trial = next(trial for _, trial in study.trials() if trial.seed == seed)
-        trained.append(result_of(trial, 0.5))
-    for new in (1, 0):
+    for _, trial in study.trials():
+        # Of the third seed's stack, which still trains, what broke is known already.
+        if trial.seed <= 2 or (trial.seed, trial.method, trial.lr) == (3, "eb", 1000.0):
+            trained.append(result_of(trial, 0.5))
+    for new in (91, 0):
         assert main(["ship", str(trained.folder), str(tmp_path)]) == 0
         assert capsys.readouterr().err.count(f"{new} new trials") == 2
     paper, seeds = (Bundle(tmp_path / f"{name}_bundle") for name in ("paper", "seeds"))
-    assert [spec.seed for spec in paper.results] == [1]
-    assert [spec.seed for spec in seeds.results] == [2]
-    assert paper.results | seeds.results == trained.results
+    assert {spec.seed for spec in paper.results} == {1}
+    assert {spec.seed for spec in seeds.results} == {2}
+    kept = {spec: one for spec, one in trained.results.items() if spec.seed < 3}
+    assert paper.results | seeds.results == kept
     suffixes = [next(one.folder.glob("uci*")).suffix for one in (paper, seeds)]
     assert suffixes == [".gz", ".xz"]
