@@ -259,6 +259,19 @@ def test_every_declared_package_is_pinned() -> None:
     assert declared_packages("server", "dev") <= pinned
 
 
+def test_an_installed_product_has_every_file_of_its_packages() -> None:
+    """The shipped bundles above all: what package-data does not name stays behind."""
+    setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    patterns = setuptools["package-data"]["*"]
+    held = [
+        path
+        for path in (whole.relative_to(ROOT) for whole in project_files())
+        if path.parts[0] in PACKAGES and path.suffix != ".py" and path.name != "Dockerfile"
+    ]
+    assert len(held) > 300
+    assert [path for path in held if not any(path.match(one) for one in patterns)] == []
+
+
 def test_no_module_exceeds_400_lines() -> None:
     lengths = {path: len(path.read_text("utf-8").splitlines()) for path in sources()}
     assert {str(path.relative_to(ROOT)): n for path, n in lengths.items() if n > 400} == {}

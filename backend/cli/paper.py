@@ -171,12 +171,13 @@ def _folder(bundle: Path | None) -> Path:
 
 def _reported(bundle: Path | None, *, trained: bool) -> "Bundle":
     """Return what to report: the folder that was named, else one's own runs and the shipped."""
-    from ib_core.reproduction import SHIPPED, Bundle, find_bundle
+    from ib_core.reproduction import SHIPPED, SHIPPED_SEEDS, Bundle, find_bundle
 
     if bundle is not None:
         # What was trained into a folder called `paper` is not the shipped bundle of that name.
         return Bundle(bundle) if trained else find_bundle(bundle)
     shipped, own = find_bundle(SHIPPED), _folder(None)
+    shipped.borrow(find_bundle(SHIPPED_SEEDS))
     if not own.is_dir():
         return shipped
     both = Bundle(own)
@@ -192,7 +193,7 @@ def _print_plan(folder: Path, studies: "list[Study]", seeds: int | None) -> None
 
     calibrate()
     own = Bundle(folder)
-    print_plan(forecast(studies, own, elsewhere=known_elsewhere(own), seeds=seeds))
+    print_plan(forecast(studies, own, elsewhere=known_elsewhere(own, studies), seeds=seeds))
 
 
 def _train(folder: Path, studies: "list[Study]", seeds: int | None, minutes: float) -> bool:
@@ -207,7 +208,7 @@ def _train(folder: Path, studies: "list[Study]", seeds: int | None, minutes: flo
     calibrate()
     with locked(folder, waiting=say_waiting):
         bundle = Bundle(folder)
-        wanted = forecast(studies, bundle, elsewhere=known_elsewhere(bundle), seeds=seeds)
+        wanted = forecast(studies, bundle, elsewhere=known_elsewhere(bundle, studies), seeds=seeds)
         for result in wanted.found:
             bundle.append(result)
         print_plan(wanted)
@@ -227,28 +228,38 @@ def _train(folder: Path, studies: "list[Study]", seeds: int | None, minutes: flo
         return interrupted
 
 
-def known_elsewhere(own: "Bundle") -> "Finder":
-    """Return a finder that asks the shipped bundle, then the local database."""
+def known_elsewhere(own: "Bundle", studies: "Sequence[Study]") -> "Finder":
+    """Return a finder that asks the shipped bundles, then the local database.
+
+    Args:
+        own: Where results are kept.
+        studies: Whose trials will be asked for: bundles without any of them are not read.
+    """
+    from ib_core.reproduction import shipped_in
+
+    names = sorted({shipped_in(trial) for study in studies for _, trial in study.trials()})
 
     def find(addresses: Sequence[str]) -> "Mapping[str, TrialResult]":
-        found = _in_shipped(own, set(addresses))
+        found = _in_shipped(own, names, set(addresses))
         rest = [address for address in addresses if address not in found]
         return {**found, **_in_database(rest)}
 
     return find
 
 
-def _in_shipped(own: "Bundle", addresses: set[str]) -> "dict[str, TrialResult]":
+def _in_shipped(
+    own: "Bundle", names: Sequence[str], addresses: set[str]
+) -> "dict[str, TrialResult]":
     from ib_core.reproduction import Bundle, shipped_folder
 
-    folder = shipped_folder()
-    if not folder.is_dir() or folder.resolve() == own.folder.resolve():
-        return {}
-    return {
-        result.fingerprint: result
-        for result in Bundle(folder).results.values()
-        if result.fingerprint in addresses
-    }
+    found: dict[str, TrialResult] = {}
+    for name in names:
+        folder = shipped_folder(name)
+        wanted = addresses - found.keys()
+        if wanted and folder.is_dir() and folder.resolve() != own.folder.resolve():
+            results = Bundle(folder).results.values()
+            found |= {one.fingerprint: one for one in results if one.fingerprint in wanted}
+    return found
 
 
 def _in_database(addresses: Sequence[str]) -> "dict[str, TrialResult]":
@@ -259,7 +270,9 @@ def _in_database(addresses: Sequence[str]) -> "dict[str, TrialResult]":
 
 
 def verify(
-    bundle: Annotated[str, typer.Argument(help="A bundle's folder, or paper.")] = "paper",
+    bundle: Annotated[
+        str, typer.Argument(help="A bundle's folder, or one that comes along: paper, seeds.")
+    ] = "paper",
     sample: Annotated[
         int,
         typer.Option(min=1, help="How many random trials to train; kinds of tasks take turns."),

@@ -41,6 +41,7 @@ from ib_core.reproduction import (
     runs_of,
     values_by_table,
 )
+from ib_core.sweep import TrialResult
 
 UCI_METHODS = "beyond/uci_methods"
 COMMAND = "etascope report paper --run --out paper.html"
@@ -91,7 +92,8 @@ def _render(bundle: Bundle, paper: PaperRead, look: Look) -> str:
         figures |= _experiment_figures(experiment, look)
     figures |= uci_pictures(look, paper)
     beyond = [_beyond(study, bundle, figures, look) for study in PLAN.values() if _is_beyond(study)]
-    tables = by_table(bundle.results_of(PLAN[UCI_METHODS]))
+    on_tables = bundle.results_of(PLAN[UCI_METHODS])
+    tables = by_table(on_tables)
     if tables:
         figures["uci-methods"] = tables_picture(look, tables)
     environment = Environment(
@@ -107,6 +109,7 @@ def _render(bundle: Bundle, paper: PaperRead, look: Look) -> str:
         beyond=[section for section in beyond if section.trials],
         uci_methods=_medians(tables, methods_of(look, tables)),
         uci_tables=len({row.dataset for row in tables}),
+        uci_seeds=_seeds(on_tables),
         names={name: style.short for name, style in look.methods.items()},
         ranks=_ranks(tables),
         figures=_packed(figures),
@@ -175,8 +178,9 @@ def _ranks(tables: Sequence[TableNumbers]) -> list[dict[str, Any]]:
     titles = {"best_mean": "Best training loss", "lr_sensitivity": "LR sensitivity"}
     found = []
     for name, title in titles.items():
-        values = values_by_table(tables, name)
-        if len({row.method for row in tables}) > 1:
+        values, methods = values_by_table(tables, name), {row.method for row in tables}
+        whole = any(all(row.get(one) is not None for one in methods) for row in values.values())
+        if whole and len(methods) > 1:
             test = rank_test(values)
             found.append(
                 {
@@ -187,6 +191,13 @@ def _ranks(tables: Sequence[TableNumbers]) -> list[dict[str, Any]]:
                 }
             )
     return found
+
+
+def _seeds(results: Sequence[TrialResult]) -> str:
+    """Return how many seeds the tables have, `1` or `2 to 5`."""
+    found = Counter(task for task, _ in {(one.spec.task, one.spec.seed) for one in results})
+    few, many = min(found.values(), default=0), max(found.values(), default=0)
+    return f"{few}" if few == many else f"{few} to {many}"
 
 
 def _median(values: Sequence[Number]) -> str:

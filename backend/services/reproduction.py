@@ -207,16 +207,18 @@ def _sweep(
     found: Sequence[TrialResult],
     source: str,
 ) -> int:
-    """Return the sweep of a portion, made now if it is not there; it names the seeds it holds."""
-    spec = replace(
-        specs_of(portion.body)[0], seeds=tuple(sorted({result.spec.seed for result in found}))
-    )
+    """Return the sweep of a portion, made now if it is not there.
+
+    It names the seeds it holds, those included that another bundle has brought.
+    """
+    same = SweepRow.study_id == study_id, SweepRow.idempotency_key == key
+    there = session.execute(select(SweepRow.id, SweepRow.spec).where(*same)).one_or_none()
+    seeds = {result.spec.seed for result in found} | set(there.spec["seeds"] if there else ())
+    spec = replace(specs_of(portion.body)[0], seeds=tuple(sorted(seeds)))
     told = json.loads(json.dumps(spec.as_dict()))
-    same = select(SweepRow.id).where(SweepRow.study_id == study_id, SweepRow.idempotency_key == key)
-    sweep_id = session.scalars(same).one_or_none()
-    if sweep_id is not None:
-        session.execute(update(SweepRow).where(SweepRow.id == sweep_id).values(spec=told))
-        return sweep_id
+    if there is not None:
+        session.execute(update(SweepRow).where(SweepRow.id == there.id).values(spec=told))
+        return int(there.id)
     return session.scalars(
         insert(SweepRow).returning(SweepRow.id),
         [

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from ib_core.reproduction.bundle import (
         SHIPPED,
         SHIPPED_NAMES,
+        SHIPPED_SEEDS,
         Bundle,
         find_bundle,
-        locked,
         shipped_folder,
         shipped_run_times,
     )
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         THEORY,
         experiments,
         race_folder,
+        shipped_in,
     )
     from ib_core.reproduction.published import published_words
     from ib_core.reproduction.recorded import SOURCE, recorded_evidence
@@ -98,6 +99,7 @@ __all__ = [
     "SETTINGS",
     "SHIPPED",
     "SHIPPED_NAMES",
+    "SHIPPED_SEEDS",
     "SOURCE",
     "THEORY",
     "Accuracies",
@@ -142,6 +144,7 @@ __all__ = [
     "recorded_evidence",
     "runs_of",
     "shipped_folder",
+    "shipped_in",
     "shipped_run_times",
     "train",
     "train_alone",
@@ -149,18 +152,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "bundle": ("SHIPPED SHIPPED_NAMES Bundle find_bundle locked shipped_folder shipped_run_times"),
+    "bundle": (
+        "SHIPPED SHIPPED_NAMES SHIPPED_SEEDS Bundle find_bundle shipped_folder shipped_run_times"
+    ),
     "clipping": "ClipDifferences",
     "evidence": "SETTINGS Evidence LossFacts RateFacts Run experiment_of runs_of",
     "findings": (
         "RULES ClaimFindings Coverage ExperimentFindings Findings ProfileFindings RunTimeFindings "
         "find headlines"
     ),
-    "plan": "COMPARISON FIELD PLAN RACE THEORY experiments race_folder",
+    "plan": "COMPARISON FIELD PLAN RACE THEORY experiments race_folder shipped_in",
     "published": "published_words",
     "recorded": "SOURCE recorded_evidence",
     "studies": "Body Portion Study",
-    "training": "Finder Forecast Progress Unit forecast measure_overheads train train_alone",
+    "training": "Finder Forecast Progress Unit forecast locked measure_overheads train train_alone",
     "uci": "OF_ALL Accuracies Cell TableNumbers by_table values_by_table",
     "verdicts": "Judgement RecordedCell",
     "verify": "Check Drawn check draw",

@@ -4,13 +4,14 @@ UCI's printed tables, music's recorded epochs, the classifier's divergence rates
 trains the start page's race anew instead, into the package or into the folder that is named,
 `methods [FOLDER]` what is missing of the comparison of all methods, `studies [FOLDER]` of the ten
 studies of the field;
-`facts [FOLDER]` makes the tables of the recorded runs anew, from those of the data folder.
+`facts [FOLDER]` makes the tables of the recorded runs anew, from those of the data folder;
+`ship FOLDER [INTO]` puts what a run of the plan has trained into the shipped bundles.
 """
 
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -20,20 +21,38 @@ from ib_core.datasets import DATASETS, UCI_NAMES
 from ib_core.errors import IBError, lookup
 from ib_core.metrics import RateCurve, SeedResult, paper_threshold
 from ib_core.reproduction.bundle import (
+    SHIPPED,
     SHIPPED_METHODS,
+    SHIPPED_SEEDS,
     SHIPPED_STUDIES,
     Bundle,
     shipped_folder,
 )
 from ib_core.reproduction.evidence import Evidence, runs_of
-from ib_core.reproduction.plan import COMPARISON, FIELD, RACE, THEORY, race_folder
+from ib_core.reproduction.plan import (
+    COMPARISON,
+    FIELD,
+    PLAN,
+    RACE,
+    THEORY,
+    race_folder,
+    shipped_in,
+)
 from ib_core.reproduction.published import printed_uci_losses
 from ib_core.reproduction.recorded import MUSIC_NAMES, recorded_runs, write_facts
 from ib_core.reproduction.studies import Study
 from ib_core.reproduction.training import train_alone
 from ib_core.reproduction.uci import Comparison, summary, within
 from ib_core.reproduction.verify import Roundings, roundings
-from ib_core.sweep import SILENT, Observer, SweepSpec, TrialResult, run_all, run_trials
+from ib_core.sweep import (
+    SILENT,
+    Observer,
+    SweepSpec,
+    TrialResult,
+    TrialSpec,
+    run_all,
+    run_trials,
+)
 from ib_core.tasks import MUSIC_RATES
 
 UCI_TOLERANCE = 0.01
@@ -211,6 +230,8 @@ def main(words: list[str]) -> int:
     try:
         if words[:1] == ["facts"]:
             return _facts(*map(Path, words[1:2]))
+        if words[:1] == ["ship"]:
+            return _ship(*map(Path, words[1:3]))
         for name in words or list(CHECKS):
             check = lookup("check", name, CHECKS)
             start = time.monotonic()
@@ -239,6 +260,35 @@ def _race(folder: Path | None = None) -> int:
     bundle = train_alone(folder, RACE)
     sys.stderr.write(f"{len(bundle.results)} trials in {folder}\n")
     return 0
+
+
+def _ship(trained: Path, into: Path | None = None) -> int:
+    """Put the results of a run into the bundles they are shipped in, where they are not yet."""
+    results = _whole(Bundle(trained).results)
+    for name in (SHIPPED, SHIPPED_SEEDS):
+        bundle = Bundle(into / f"{name}_bundle" if into else shipped_folder(name))
+        own = [one for spec, one in results.items() if shipped_in(spec) == name]
+        fresh = [one for one in own if one.spec not in bundle.results]
+        for result in fresh:
+            bundle.append(result)
+        bundle.pack(PLAN.values(), dense=name == SHIPPED_SEEDS)
+        size = sum(file.stat().st_size for file in bundle.folder.glob("*.*"))
+        sys.stderr.write(f"{len(fresh)} new trials in {bundle.folder} ({size:,} bytes)\n")
+    return 0
+
+
+def _whole(results: Mapping[TrialSpec, TrialResult]) -> dict[TrialSpec, TrialResult]:
+    """Return the results whose task is through with its stage of a study.
+
+    Of a stack that still trains only those are known that broke: numbers without the others would
+    make a method look as if it broke everywhere.
+    """
+    stages: dict[tuple[str, str, int], list[TrialSpec]] = {}
+    for study in PLAN.values():
+        for stage, trial in study.trials():
+            stages.setdefault((study.name, trial.task, stage), []).append(trial)
+    through = (trials for trials in stages.values() if all(one in results for one in trials))
+    return {trial: results[trial] for trials in through for trial in trials}
 
 
 def _missing(folder: Path, studies: Sequence[Study]) -> int:

@@ -4,22 +4,23 @@
 task, one line each, found by content. While a run goes on every finished trial is appended to
 `<task>.jsonl` at once, so that whatever kills the run costs nothing that was finished; `pack`
 folds these journals into the compressed files.
+
+Where trials are many, `<task>.jsonl.xz` holds the same lines in half the bytes: without addresses,
+which follow from the rest of a line and are a sixth of it that nothing can compress, and sorted so
+that neighbours are alike.
 """
 
 import gzip
 import json
+import lzma
 import math
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
-from threading import Timer
 from types import UnionType
 from typing import Any
-
-from filelock import FileLock
 
 from ib_core.errors import CorruptData, IBError, InvalidSpec
 from ib_core.methods import stayed_at_zero
@@ -33,14 +34,16 @@ from ib_core.sweep import (
     Recording,
     TrialResult,
     TrialSpec,
+    fingerprint,
 )
 
-#: The names of the bundles that come with the program; the first is the paper's.
+#: The names of the bundles that come with the program and are in every history from its first
+#: start; the first is the paper's.
 SHIPPED, SHIPPED_METHODS, SHIPPED_STUDIES = SHIPPED_NAMES = ("paper", "methods", "studies")
-PACKED, JOURNAL, STUDIES = ".jsonl.gz", ".jsonl", "studies.json"
+#: Comes with it as well: further seeds of the study of every UCI table, for whoever wants them.
+SHIPPED_SEEDS = "seeds"
+PACKED, DENSE, JOURNAL, STUDIES = ".jsonl.gz", ".jsonl.xz", ".jsonl", "studies.json"
 RUN_TIMES, STEP_COSTS = "run_times.json", "step_costs.json"
-#: A lock that takes longer than this is held by another run, and waiting for it is worth a word.
-PATIENCE_SECONDS = 1.0
 _REMEDY = "Get the bundle again, or delete the file: `report paper --run` makes its content anew."
 
 
@@ -55,12 +58,13 @@ def find_bundle(name: str | Path) -> "Bundle":
     Raises:
         InvalidSpec: If there is none.
     """
-    folder = shipped_folder(str(name)) if str(name) in SHIPPED_NAMES else Path(name)
+    ours = (*SHIPPED_NAMES, SHIPPED_SEEDS)
+    folder = shipped_folder(str(name)) if str(name) in ours else Path(name)
     if not (folder / STUDIES).is_file():
         raise InvalidSpec(
             f"{folder} is no bundle: it has no {STUDIES}.",
             hint="Name a folder made by `etascope report paper --run --bundle`, or one of "
-            f"{', '.join(SHIPPED_NAMES)}.",
+            f"{', '.join(ours)}.",
         )
     return Bundle(folder)
 
@@ -76,39 +80,6 @@ def _measured(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise CorruptData(f"{path} is not JSON ({error}).", hint=_REMEDY) from None
     return found if isinstance(found, dict) else {}
-
-
-@contextmanager
-def locked(folder: Path, *, waiting: Callable[[], object]) -> Iterator[None]:
-    """Keep other runs from writing to a folder while the body runs; wait for one that does.
-
-    Open the bundle inside: before, another run may still be adding to it.
-
-    Args:
-        folder: Where results are kept; made if it is not there.
-        waiting: Called once if another run holds it.
-
-    Raises:
-        InvalidSpec: If nothing can be written there.
-    """
-    lock = folder / ".lock"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock.touch()
-    except OSError as error:
-        raise InvalidSpec(
-            f"Results cannot be kept in {folder}: {error.strerror}.",
-            hint="Name another folder with --bundle.",
-        ) from None
-    notice = Timer(PATIENCE_SECONDS, waiting)
-    notice.daemon = True
-    notice.start()
-    try:
-        with FileLock(lock):
-            notice.cancel()
-            yield
-    finally:
-        notice.cancel()
 
 
 class Bundle:
@@ -171,15 +142,21 @@ class Bundle:
         with journal.open("a") as file:
             file.write(encode(result) + "\n")
 
-    def pack(self, studies: Iterable[Study]) -> None:
-        """Fold the journals into compressed files and list the studies that have results."""
+    def pack(self, studies: Iterable[Study], *, dense: bool = False) -> None:
+        """Fold the journals into compressed files and list the studies that have results.
+
+        Args:
+            studies: Those that may be listed.
+            dense: Whether files are to be as small as can be; such a folder is always packed so.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
+        packed, write = (DENSE, _write_dense) if dense else (PACKED, _write)
         by_task: dict[str, list[TrialResult]] = {}
         for result in self.results.values():
             by_task.setdefault(result.spec.task, []).append(result)
         for task, results in by_task.items():
-            if self._path(task, JOURNAL).exists() or not self._path(task, PACKED).exists():
-                _write(self._path(task, PACKED), results)
+            if self._path(task, JOURNAL).exists() or not self._path(task, packed).exists():
+                write(self._path(task, packed), results)
                 self._path(task, JOURNAL).unlink(missing_ok=True)
         held = [study_content(study) for study in studies if self.results_of(study)]
         content = json.dumps({"format": FORMAT, "studies": held}, indent=1)
@@ -211,7 +188,11 @@ class Bundle:
             for path in sorted(self.folder.glob(f"*{JOURNAL}"))
             if (text := _journal_text(path)) is not None
         ]
-        packed = ((path, _packed_text(path)) for path in sorted(self.folder.glob(f"*{PACKED}")))
+        packed = (
+            (path, _packed_text(path))
+            for suffix in (PACKED, DENSE)
+            for path in sorted(self.folder.glob(f"*{suffix}"))
+        )
         for path, text in chain(packed, journals):
             for number, line in enumerate(text.split("\n"), 1):
                 if line:
@@ -219,11 +200,14 @@ class Bundle:
 
 
 def _packed_text(path: Path) -> str:
+    dense = path.name.endswith(DENSE)
     try:
-        return gzip.decompress(path.read_bytes()).decode()
-    except (EOFError, OSError, zlib.error, UnicodeDecodeError) as error:
+        content = path.read_bytes()
+        return (lzma.decompress(content) if dense else gzip.decompress(content)).decode()
+    except (EOFError, OSError, zlib.error, lzma.LZMAError, UnicodeDecodeError) as error:
+        kind = "xz" if dense else "gzip"
         raise CorruptData(
-            f"{path} cannot be read, it is cut short or no gzip file ({error}).", hint=_REMEDY
+            f"{path} cannot be read, it is cut short or no {kind} file ({error}).", hint=_REMEDY
         ) from None
 
 
@@ -254,7 +238,7 @@ def _decode(path: Path, number: int, line: str) -> TrialResult:
         return decode(line)
     except CorruptData as error:
         hint = "Get the bundle again, or delete the line: its trial will be trained again."
-        if path.name.endswith(PACKED):
+        if path.name.endswith((PACKED, DENSE)):
             hint = _REMEDY
         raise CorruptData(
             f"{path}, line {number} is no result: {error.message}.", hint=hint
@@ -266,6 +250,12 @@ def _write(path: Path, results: list[TrialResult]) -> None:
     lines = "".join(encode(result) + "\n" for result in results)
     # Without a time inside, the same results give the same file.
     _replace(path, gzip.compress(lines.encode(), compresslevel=9, mtime=0))
+
+
+def _write_dense(path: Path, results: list[TrialResult]) -> None:
+    results.sort(key=lambda one: (one.spec.seed, one.spec.method, one.spec.lr, one.fingerprint))
+    lines = "".join(encode(result, addressed=False) + "\n" for result in results)
+    _replace(path, lzma.compress(lines.encode(), preset=9 | lzma.PRESET_EXTREME))
 
 
 def _replace(path: Path, content: bytes) -> None:
@@ -293,12 +283,13 @@ SETTINGS: dict[str, type | UnionType] = {
 }
 
 
-def encode(result: TrialResult) -> str:
-    """Return the result as one line."""
+def encode(result: TrialResult, *, addressed: bool = True) -> str:
+    """Return the result as one line; one of this engine can do without its address."""
     spec = result.spec.as_dict()
     spec["options"] = {k: v for k, v in spec["options"].items() if v not in (None, False)}
+    known = not addressed and result.fingerprint == _address(result.spec, result.record)
     content: dict[str, Any] = {
-        "fingerprint": result.fingerprint,
+        **({} if known else {"fingerprint": result.fingerprint}),
         "spec": spec,
         "outcome": result.outcome.value,
         **{name: _short(getattr(result, name), 9) for name in NUMBERS},
@@ -339,8 +330,11 @@ def _result(content: Any) -> TrialResult:
     # Options of every kind: they must have an address, and a place in a dict.
     json.dumps(content["spec"], allow_nan=False)
     hash(spec)
-    if not isinstance(content["record"], dict) or not isinstance(content["fingerprint"], str):
-        raise ValueError("its record or its fingerprint is of the wrong kind")
+    if not isinstance(content["record"], dict):
+        raise ValueError("its record is of the wrong kind")
+    address = content.get("fingerprint") or _address(spec, content["record"])
+    if not isinstance(address, str):
+        raise ValueError("its fingerprint is of the wrong kind")
     numbers: dict[str, Any] = {
         name: None if content[name] is None else float(content[name]) for name in NUMBERS
     }
@@ -356,11 +350,16 @@ def _result(content: Any) -> TrialResult:
         divergence=Divergence(*divergence) if divergence else None,
         seconds=float(content["seconds"]),
         curve=_points(content["curve"]),
-        fingerprint=content["fingerprint"],
+        fingerprint=address,
         record=content["record"],
         recording=Recording.from_text(content["recording"]) if "recording" in content else None,
         **_restarted(content),
     )
+
+
+def _address(spec: TrialSpec, record: Mapping[str, Any]) -> str:
+    """Return a trial's address; empty, which is nobody's, where another engine made it."""
+    return fingerprint(spec, str(record["data"])) if record["engine"] == ENGINE_VERSION else ""
 
 
 def _restarted(content: dict[str, Any]) -> dict[str, Any]:

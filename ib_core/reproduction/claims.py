@@ -4,7 +4,7 @@ Every judge is a pure function of evidence, so that the same rule speaks about t
 recorded runs and about ours. What the intervals leave open is `cannot tell`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ib_core.metrics import Number, number_text
@@ -100,7 +100,8 @@ def better(evidence: Evidence) -> Judgement:
     run = [name for name in sorted(evidence.facts) if evidence.has_pair(name)]
     if not run:
         return not_tested("No experiment was run.")
-    sides = {name: sign(evidence.number(name, "ib", "mean_difference")) for name in run}
+    means = {name: evidence.number(name, "ib", "mean_difference") for name in run}
+    sides = {name: sign(mean) for name, mean in means.items()}
     won = [name for name in run if sides[name] == -1]
     lost = [name for name in run if sides[name] == 1]
     numbers = published_claims()["better"].numbers
@@ -108,9 +109,11 @@ def better(evidence: Evidence) -> Judgement:
     if lost:
         reason += f", higher in {len(lost)} ({'; '.join(map(title_of, lost))})"
     left = len(run) - len(won) - len(lost)
-    reason += f"; in {left} the interval holds 0." if left else "."
-    won_by_sign, signs = _by_signs(evidence, run)
-    reason += signs
+    short = sum(mean is None or mean.low is None for mean in means.values())
+    reason += f"; in {left - short} the interval holds 0" if left > short else ""
+    reason += f"; {short} with too few seeds for an interval" if short else ""
+    won_by_sign, signs = _by_signs(means)
+    reason += f".{signs}"
     if len(run) < COUNTED_SHARE * numbers["of"]:
         return too_few(reason)
     spare = numbers["of"] - numbers["count"]
@@ -118,9 +121,8 @@ def better(evidence: Evidence) -> Judgement:
     return Judgement(verdict_of(holds), reason, beside=f"by sign alone {won_by_sign}")
 
 
-def _by_signs(evidence: Evidence, run: Sequence[str]) -> tuple[str, str]:
+def _by_signs(means: Mapping[str, Number | None]) -> tuple[str, str]:
     """Return the count by the signs of the means alone, in short and at length."""
-    means = {name: evidence.number(name, "ib", "mean_difference") for name in run}
     known = {name: one.value for name, one in means.items() if one and one.value is not None}
     above = [title_of(name) for name, value in known.items() if value > 0]
     count = f"{sum(value < 0 for value in known.values())} of {len(known)}"

@@ -4,13 +4,18 @@ Training stops and goes on at any moment.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import quantiles
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
+from filelock import FileLock
+
 from ib_core.datasets import DATASETS, UCI_NAMES, data_hash, load_dataset
+from ib_core.errors import InvalidSpec
 from ib_core.methods import Member, build_optimizer
 from ib_core.reproduction.bundle import RECORDED_SEED, Bundle
 from ib_core.reproduction.published import TIMED_TASKS
@@ -37,6 +42,8 @@ STACK_SECONDS = 150.0
 #: Neighbours are trained together up to so long: studies share stacks, and processors wait less
 #: for each other's last.
 ROUND_SECONDS = 900.0
+#: A lock that takes longer than this is held by another run, and waiting for it is worth a word.
+PATIENCE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +136,39 @@ class _Keeper(Observer):
         if time.monotonic() > self.deadline:
             raise OutOfTime
         return ()
+
+
+@contextmanager
+def locked(folder: Path, *, waiting: Callable[[], object]) -> Iterator[None]:
+    """Keep other runs from writing to a folder while the body runs; wait for one that does.
+
+    Open the bundle inside: before, another run may still be adding to it.
+
+    Args:
+        folder: Where results are kept; made if it is not there.
+        waiting: Called once if another run holds it.
+
+    Raises:
+        InvalidSpec: If nothing can be written there.
+    """
+    lock = folder / ".lock"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.touch()
+    except OSError as error:
+        raise InvalidSpec(
+            f"Results cannot be kept in {folder}: {error.strerror}.",
+            hint="Name another folder with --bundle.",
+        ) from None
+    notice = Timer(PATIENCE_SECONDS, waiting)
+    notice.daemon = True
+    notice.start()
+    try:
+        with FileLock(lock):
+            notice.cancel()
+            yield
+    finally:
+        notice.cancel()
 
 
 def forecast(

@@ -224,7 +224,9 @@ def ranks_section(study: StudyRead | None) -> Component | None:
                 [
                     "Beyond the paper, more methods on every table, at rates up to 1000: ",
                     link(study.name, f"/studies/{study.id}", underline="always"),
-                    ". ",
+                    ". A first start brings one seed of each, ",
+                    html.Code("etascope import-bundle seeds"),
+                    " further ones. ",
                     dmc.Button(
                         "Show mean ranks",
                         id=ids.RANKS,

@@ -8,8 +8,9 @@ from typer.testing import CliRunner
 from backend.cli import app
 from ib_core.errors import InvalidSpec
 from ib_core.reproduction import plan
-from ib_core.reproduction.bundle import Bundle, locked
+from ib_core.reproduction.bundle import Bundle
 from ib_core.reproduction.studies import Portion, Study
+from ib_core.reproduction.training import locked
 from ib_core.sweep.runner import run_all
 
 BODY = {"task": "toy/quadratic", "learning_rates": [0.5], "seeds": 2, "epochs": 1}
@@ -92,13 +93,38 @@ def test_a_plan_counts_what_is_known_and_writes_nothing(tmp_path, shipped):
     assert files_in(own.folder) == before
 
 
+def test_what_is_apart_among_the_shipped_is_known_and_reported_as_well(
+    tmp_path, shipped, monkeypatch
+):
+    further, seen = Bundle(tmp_path / "further"), []
+    for result in list(shipped.results.values()):
+        if result.spec.seed > 1:
+            further.append(shipped.results.pop(result.spec))
+    further.pack([STUDY], dense=True)
+    (shipped.folder / "toy.quadratic.jsonl.gz").unlink()
+    shipped.pack([STUDY])
+    folders = {"paper": shipped.folder, "seeds": further.folder}
+    monkeypatch.setattr(plan, "shipped_in", lambda trial: "seeds" if trial.seed > 1 else "paper")
+    monkeypatch.setattr(
+        "ib_core.reproduction.bundle.shipped_folder", lambda name="paper": folders[name]
+    )
+    monkeypatch.setattr(
+        "backend.paper.report.write_report",
+        lambda bundle, out, look: (seen.append(bundle), out.write_text("")),
+    )
+    assert "4 trials are known, 0 are left" in report("--plan", "--bundle", tmp_path / "no").output
+    assert report("--out", tmp_path / "paper.html").exit_code == 0
+    assert len(seen[0].results) == 4
+    assert seen[0].run_times() == {"overheads": {"JSB Chorales": 0.5}}
+
+
 def test_a_plan_does_not_wait_for_a_run(tmp_path, shipped):
     with locked(tmp_path / "own", waiting=pytest.fail):
         assert "4 trials are known" in report("--plan", "--bundle", tmp_path / "own").output
 
 
 def test_a_run_waits_for_another_says_so_and_loses_nothing_of_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("ib_core.reproduction.bundle.PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("ib_core.reproduction.training.PATIENCE_SECONDS", 0.05)
     folder, held = tmp_path / "own", Event()
     faster = replace(next(trial for _, trial in STUDY.trials()), lr=3.0)
     (other,) = run_all([faster], lanes=1)

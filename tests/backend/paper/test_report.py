@@ -8,7 +8,8 @@ from backend.cli import app
 from backend.cli.paper import chosen, dashboard_look
 from backend.paper.report import judge, write_report
 from ib_core.errors import InvalidSpec
-from tests.backend.paper.bundles import bad_ib, good_ib, make_bundle
+from ib_core.reproduction import PLAN, Bundle
+from tests.backend.paper.bundles import bad_ib, good_ib, make_bundle, result_of
 
 TEXT, AUTHORS = "text/05_jsb_chorales", "authors/05_jsb_chorales"
 CLIPPED = "text/06_jsb_chorales_clip_8.0"
@@ -56,6 +57,22 @@ def test_the_report_is_one_file_that_asks_no_other_host(tmp_path):
     assert 'data-figure="05_jsb_chorales-authors"' in text
     assert 'data-figure="06_jsb_chorales_clip_8.0-text-clipping"' in text
     assert 'data-figure="09_musedata-authors"' in text  # the recorded runs are always there
+
+
+def test_seeds_of_tables_are_told_and_methods_without_a_common_table_not_ranked(
+    tmp_path, monkeypatch
+):
+    tables = PLAN["beyond/uci_methods"].only(["uci/iris", "uci/wine"])
+    monkeypatch.setitem(PLAN, tables.name, tables)
+    bundle, out = Bundle(tmp_path / "b"), tmp_path / "paper.html"
+    trained = {("uci/iris", "eb", 1), ("uci/wine", "ib", 1), ("uci/wine", "ib", 2)}
+    for _, trial in tables.trials():
+        if (trial.task, trial.method, trial.seed) in trained:
+            bundle.append(result_of(trial, 0.5, accuracy=0.9))
+    write_report(bundle, out, look=dashboard_look())
+    text = out.read_text()
+    assert "2 tables, rates .001 to 1000, seeds a table 1 to 2:" in text
+    assert "mean ranks over" not in text
 
 
 def test_the_command_says_what_it_could_do():

@@ -78,6 +78,24 @@ def test_a_bundle_that_has_grown_adds_what_is_new(sqlite_database, tmp_path):
         assert sweep.spec["seeds"] == [1, 2, 3]
 
 
+def test_a_bundle_of_further_seeds_joins_the_sweeps_that_another_has_brought(
+    sqlite_database, tmp_path
+):
+    whole = make_bundle(tmp_path / "whole", good_ib, seeds=3)
+    parts = Bundle(tmp_path / "first"), Bundle(tmp_path / "further")
+    for result in whole.results.values():
+        parts[result.spec.seed > 1].append(result)
+    for part, dense in zip(parts, (False, True), strict=True):
+        part.pack(whole.studies(), dense=dense)
+    for part in (*parts, parts[0]):  # and whoever then loads the first one again loses nothing
+        put(Bundle(part.folder))
+    with reading() as session:
+        sweeps = session.scalars(select(SweepRow)).all()
+        assert {tuple(sweep.spec["seeds"]) for sweep in sweeps} == {(1, 2, 3)}
+        sweep = next(one for one in sweeps if one.total == 42)
+        assert studies.get(session, study_id=sweep.study_id).progress["completed"] == 42
+
+
 def test_what_was_stored_can_be_found_again_as_results(sqlite_database, tmp_path):
     bundle = make_bundle(tmp_path, good_ib, seeds=1)
     put(bundle)

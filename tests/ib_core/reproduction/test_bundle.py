@@ -1,5 +1,6 @@
 import gzip
 import json
+import lzma
 import math
 from dataclasses import replace
 from threading import Event, Thread
@@ -7,7 +8,8 @@ from threading import Event, Thread
 import pytest
 
 from ib_core.errors import CorruptData, InvalidSpec
-from ib_core.reproduction.bundle import Bundle, decode, encode, find_bundle, locked
+from ib_core.reproduction.bundle import Bundle, decode, encode, find_bundle
+from ib_core.reproduction.training import locked
 from ib_core.sweep import PRESETS, specs_of
 from ib_core.sweep.runner import run_all
 from tests.ib_core.reproduction.toy_study import STUDY
@@ -156,6 +158,40 @@ def test_packing_the_same_results_gives_the_same_bytes(tmp_path, results):
     assert len(gzip.decompress(packed[0]).splitlines()) == len(results)
 
 
+def test_a_dense_bundle_holds_the_same_in_fewer_bytes_and_without_addresses(tmp_path, results):
+    strange = replace(results[3], record={**results[3].record, "engine": "0"})
+    sizes = {}
+    for name, dense in (("plain", False), ("dense", True)):
+        bundle = Bundle(tmp_path / name)
+        for result in (*results[:3], strange):
+            bundle.append(result)
+        bundle.pack([STUDY], dense=dense)
+        (packed,) = (tmp_path / name).glob("toy.quadratic.jsonl.*")
+        sizes[name] = packed.stat().st_size
+    text = lzma.decompress(packed.read_bytes()).decode()
+    # What another engine has made keeps its address: only that engine knows how it follows.
+    assert [name.fingerprint in text for name in (*results[:3], strange)] == [False] * 3 + [True]
+    assert sizes["dense"] < sizes["plain"]
+    plain, dense = (find_bundle(tmp_path / name) for name in sizes)
+    assert len(dense.results) == 4
+    assert list(map(encode, dense.results.values())) == [
+        encode(plain.results[spec]) for spec in dense.results
+    ]
+
+
+def test_a_dense_bundle_that_grows_stays_dense_and_a_cut_one_is_named(tmp_path, results):
+    for result in results[:2]:
+        bundle = Bundle(tmp_path)
+        bundle.append(result)
+        bundle.pack([STUDY], dense=True)
+    (packed,) = tmp_path.glob("toy*")
+    assert packed.name == "toy.quadratic.jsonl.xz"
+    assert set(find_bundle(tmp_path).results) == {result.spec for result in results[:2]}
+    packed.write_bytes(packed.read_bytes()[:-20])
+    with pytest.raises(CorruptData, match=r"toy\.quadratic\.jsonl\.xz cannot be read"):
+        find_bundle(tmp_path)
+
+
 def test_a_packed_bundle_says_what_its_studies_are(tmp_path, results):
     bundle = Bundle(tmp_path)
     for result in results[:3]:
@@ -267,7 +303,7 @@ def test_what_is_borrowed_fills_gaps_and_hides_other_engines(tmp_path, results):
 
 
 def test_who_waits_for_another_run_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("ib_core.reproduction.bundle.PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("ib_core.reproduction.training.PATIENCE_SECONDS", 0.05)
     told, free = Event(), Event()
 
     def wait_for_it():

@@ -45,6 +45,18 @@ def test_fifteen_of_seventeen_allows_two_exceptions():
     assert judged("better", few).verdict is Verdict.CANNOT_TELL
 
 
+def test_an_interval_that_nobody_has_is_not_said_to_hold_zero():
+    even = [*runs(JSB, "eb", EB), *runs(JSB, "ib", EB, spread=0.1)]
+    short = [
+        run
+        for name, of in (("eb", EB), ("ib", IB))
+        for run in runs(CLIPPED, name, of, seeds=(1, 2))
+    ]
+    found = judged("better", Evidence.of([*even, *short])).reason
+    said = "Lower in 0 of 2; in 1 the interval holds 0; 1 with too few seeds for an interval. By"
+    assert found.startswith(said)
+
+
 def test_a_handful_of_experiments_is_no_count_of_seventeen():
     lost = evidence(**{JSB: {"eb": IB, "ib": EB}})
     found = judged("better", lost)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from ib_core.reproduction.bundle import Bundle, shipped_folder
+from ib_core.reproduction.bundle import SHIPPED, SHIPPED_SEEDS, Bundle, shipped_folder
 from ib_core.reproduction.evidence import Evidence, runs_of
 from ib_core.reproduction.findings import find, headlines
-from ib_core.reproduction.plan import PLAN
+from ib_core.reproduction.plan import PLAN, shipped_in
 from ib_core.reproduction.recorded import recorded_evidence
 from ib_core.reproduction.verdicts import Verdict
 from ib_core.sweep.result import ENGINE_VERSION, fingerprint
@@ -16,9 +16,40 @@ def shipped():
     return Bundle(shipped_folder())
 
 
-def test_it_is_small_and_packed(shipped):
-    assert sum(path.stat().st_size for path in shipped.folder.glob("*.*")) < 12_000_000
-    assert not list(shipped.folder.glob("*.jsonl"))
+def test_it_is_small_and_packed_with_its_further_seeds(shipped):
+    folders = shipped.folder, shipped_folder(SHIPPED_SEEDS)
+    assert sum(path.stat().st_size for one in folders for path in one.glob("*.*")) < 12_000_000
+    assert not [path for one in folders for path in one.glob("*.jsonl")]
+    assert not list(shipped.folder.glob("*.xz"))
+    assert not list(folders[1].glob("*.gz"))
+
+
+@pytest.fixture(scope="module")
+def some_seeds(tmp_path_factory):
+    """A few tables of the bundle of further seeds; all of it takes seconds to read."""
+    folder, own = shipped_folder(SHIPPED_SEEDS), tmp_path_factory.mktemp("seeds")
+    for name in ("studies.json", *(f"uci.{table}.jsonl.xz" for table in ("iris", "wine", "zoo"))):
+        (own / name).write_bytes((folder / name).read_bytes())
+    return Bundle(own)
+
+
+def test_the_further_seeds_are_of_the_study_of_every_table_and_of_the_same_data(
+    shipped, some_seeds
+):
+    planned = {trial for _, trial in PLAN["beyond/uci_methods"].trials()}
+    data = {spec.task: one.record["data"] for spec, one in shipped.results.items()}
+    assert len({spec.task for spec in some_seeds.results}) == 3
+    assert some_seeds.results.keys() <= planned - shipped.results.keys()
+    for spec, result in some_seeds.results.items():
+        assert shipped_in(spec) == SHIPPED_SEEDS
+        assert result.record["engine"] == ENGINE_VERSION
+        assert result.fingerprint == fingerprint(spec, data[spec.task])
+    (study,) = some_seeds.studies()
+    assert study.name == "beyond/uci_methods"
+
+
+def test_the_shipped_bundle_has_nothing_that_belongs_into_the_other(shipped):
+    assert {shipped_in(spec) for spec in shipped.results} == {SHIPPED}
 
 
 def test_every_trial_is_of_this_engine_and_has_its_own_address(shipped):
