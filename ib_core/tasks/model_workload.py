@@ -24,7 +24,6 @@ from torch.utils._pytree import tree_leaves, tree_map
 from ib_core.errors import MisuseError, first_line
 from ib_core.layers import ImplicitLayer
 from ib_core.tasks.losses import MappedLosses, one_number
-from ib_core.tasks.modules import make_stackable
 from ib_core.tasks.randomness import (
     ChanceSeen,
     SeededChance,
@@ -35,6 +34,7 @@ from ib_core.tasks.randomness import (
 )
 from ib_core.tasks.stacked_model import Bridge, Inputs, Rows, Stack, build_model
 from ib_core.tasks.task import EVALUATION_ROWS, Evaluation
+from ib_core.tasks.twins import make_stackable
 
 if TYPE_CHECKING:
     from ib_core.tasks.task import Task

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from ib_core.methods import Member, build_optimizer, find_method
 from ib_core.tasks import Workload
 from ib_core.tasks.losses import MappedLosses
-from ib_core.tasks.modules import make_stackable
+from ib_core.tasks.twins import make_stackable
 from tests.ib_core.own.models import MODELS, task_of, task_with
 
 OPTIMIZERS = (

@@ -1,0 +1,278 @@
+"""Layers of torch's as they can be stacked: the same weights, other steps (`make_stackable`).
+
+Under `vmap` torch's fused recurrent layers go through one member after another, or not at all.
+Written as a loop over time, every step is a handful of products for all members at once. An LSTM's
+loop has its backward pass written out as well (`LSTMSteps`): what does not depend on the next time
+step is made for all of them at once, and the weights' gradients are one product each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from ib_core.errors import MisuseError
+
+#: h of one layer and direction, and c of an LSTM.
+State = tuple[Tensor, ...]
+
+
+class _Loop(nn.RNNBase):
+    """`nn.LSTM`, `nn.GRU` or `nn.RNN` with the same parameters and arguments, unrolled in Python.
+
+    It is never made, only put on: `module.__class__ = LoopLSTM`.
+    """
+
+    #: How many tensors a state has.
+    parts = 1
+    #: Whether somebody wants second derivatives (`ib_core.layers.twice_differentiable`).
+    twice = False
+
+    def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Any]:
+        """Return all outputs of the last layer, and the last state of every layer."""
+        batched = input.dim() == 3
+        x = input if batched else input.unsqueeze(0 if self.batch_first else 1)
+        if self.batch_first:
+            x = x.transpose(0, 1)
+        starts = None if hx is None else _states(hx, batched)
+        ends: list[State] = []
+        directions = 2 if self.bidirectional else 1
+        for layer in range(self.num_layers):
+            sides = []
+            for side in range(directions):
+                place = layer * directions + side
+                zeros = (x.new_zeros(x.shape[1], self.hidden_size),) * self.parts
+                start = zeros if starts is None else tuple(part[place] for part in starts)
+                out, end = self._unrolled(x, start, f"l{layer}{'_reverse' if side else ''}")
+                sides.append(out)
+                ends.append(end)
+            x = torch.cat(sides, dim=-1) if directions == 2 else sides[0]
+            if self.dropout and layer < self.num_layers - 1:
+                x = F.dropout(x, self.dropout, self.training)
+        last = [torch.stack([end[part] for end in ends]) for part in range(self.parts)]
+        out = x.transpose(0, 1) if self.batch_first else x
+        if not batched:
+            out = out.squeeze(0 if self.batch_first else 1)
+            last = [part.squeeze(1) for part in last]
+        return out, tuple(last) if self.parts == 2 else last[0]
+
+    def _unrolled(self, x: Tensor, state: State, place: str) -> tuple[Tensor, State]:
+        """Return one layer's states in the order of time, and the last."""
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")[: 4 if self.bias else 2]
+        weight, recurrent, *biases = (getattr(self, f"{name}_{place}") for name in names)
+        inputs = F.linear(x, weight, biases[0] if biases else None)
+        steps: list[Tensor] = []
+        backwards = place.endswith("_reverse")
+        for now in reversed(inputs.unbind(0)) if backwards else inputs.unbind(0):
+            before = F.linear(state[0], recurrent, biases[1] if biases else None)
+            state = self.cell(now, before, state)
+            steps.append(state[0])
+        return torch.stack(steps[::-1] if backwards else steps), state
+
+    def cell(self, now: Tensor, before: Tensor, state: State) -> State:
+        """Return the next state, given what the input and the state before add up to."""
+        squash = torch.tanh if getattr(self, "nonlinearity", "tanh") == "tanh" else torch.relu
+        return (squash(now + before),)
+
+
+class LSTMSteps(torch.autograd.Function):
+    """An LSTM's layer for a stack, with its backward pass; `LoopLSTM.cell` is its slow twin.
+
+    With `i, f, o` squashed by the sigmoid and `g` by tanh, all of `W x_t + U h_{t-1} + bias`:
+    `c_t = f c_{t-1} + i g` and `h_t = o tanh(c_t)`.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, recurrent: Tensor, bias: Tensor, h: Tensor, c: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return all h [members, time, batch, hidden] and the last c.
+
+        Args:
+            ctx: Kept for the backward pass.
+            x: [members, time, batch, inputs].
+            weight: W, [members, 4 hidden, inputs].
+            recurrent: U, [members, 4 hidden, hidden].
+            bias: [members, 4 hidden].
+            h: The first, [members, batch, hidden].
+            c: Likewise.
+        """
+        members, time, batch, _ = x.shape
+        hidden = h.shape[-1]
+        rows = x.reshape(members, time * batch, -1)
+        gates = torch.baddbmm(bias.unsqueeze(1), rows, weight.mT).view(members, time, batch, -1)
+        hs, cs = (x.new_empty(members, time + 1, batch, hidden) for _ in range(2))
+        squashed = x.new_empty(members, time, batch, hidden)
+        hs[:, 0], cs[:, 0] = h, c
+        turned, before = recurrent.mT, x.new_empty(members, batch, 4 * hidden)
+        each = zip(gates.unbind(1), squashed.unbind(1), strict=True)
+        h_all, c_all = hs.unbind(1), cs.unbind(1)
+        for t, (now, tanh_c) in enumerate(each):
+            # Added apart: `now` is cut out of a larger block, and into such a one torch multiplies
+            # member by member.
+            now.add_(torch.bmm(h_all[t], turned, out=before))
+            now[..., : 2 * hidden].sigmoid_()
+            now[..., 2 * hidden : 3 * hidden].tanh_()
+            now[..., 3 * hidden :].sigmoid_()
+            i, f, g, o = now.split(hidden, -1)
+            torch.mul(f, c_all[t], out=c_all[t + 1]).addcmul_(i, g)
+            torch.tanh(c_all[t + 1], out=tanh_c)
+            torch.mul(o, tanh_c, out=h_all[t + 1])
+        ctx.save_for_backward(rows, weight, recurrent, gates, hs, cs, squashed)
+        return hs[:, 1:].clone(), c_all[-1].clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dh_all: Tensor, dc: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients by x, both weights, the bias and the first state."""
+        rows, weight, recurrent, gates, hs, cs, squashed = ctx.saved_tensors
+        members, time, batch, hidden = squashed.shape
+        i, f, g, o = gates.split(hidden, -1)
+        # What dc and dh are multiplied by on their way to the gates, for all time steps.
+        factors = torch.empty_like(gates)
+        by_i, by_f, by_g, by_o = factors.split(hidden, -1)
+        torch.mul(torch.addcmul(i, i, i, value=-1), g, out=by_i)
+        torch.mul(torch.addcmul(f, f, f, value=-1), cs[:, :-1], out=by_f)
+        torch.addcmul(i, i * g, g, value=-1, out=by_g)
+        torch.mul(torch.addcmul(o, o, o, value=-1), squashed, out=by_o)
+        to_c = torch.addcmul(o, o * squashed, squashed, value=-1)
+        dh = torch.zeros_like(dc)
+        for t in range(time - 1, -1, -1):
+            dh = dh + dh_all[:, t]
+            dc = torch.addcmul(dc, dh, to_c[:, t])
+            part = factors[:, t]
+            part[..., : 3 * hidden].unflatten(-1, (3, hidden)).mul_(dc.unsqueeze(-2))
+            part[..., 3 * hidden :].mul_(dh)
+            dh = torch.bmm(part, recurrent)
+            dc = dc * f[:, t]
+        deltas = factors.view(members, time * batch, -1)
+        before = hs[:, :-1].reshape(members, time * batch, hidden)
+        dx = None
+        if ctx.needs_input_grad[0]:
+            dx = torch.bmm(deltas, weight).view(members, time, batch, -1)
+        by_weight, by_recurrent = torch.bmm(deltas.mT, rows), torch.bmm(deltas.mT, before)
+        return dx, by_weight, by_recurrent, deltas.sum(1), dh, dc
+
+
+class _OfOneMember(torch.autograd.Function):
+    """`LSTMSteps` as one member sees it, [time, batch, ...]; only `vmap` calls it."""
+
+    @staticmethod
+    def forward(*_: Tensor) -> tuple[Tensor, Tensor]:
+        """Refuse: outside of a stack torch's own is faster."""
+        raise MisuseError("An LSTM's steps are those of a stack; call the layer itself.")
+
+    @staticmethod
+    def setup_context(*_: Any) -> None:
+        """Keep nothing."""
+
+    @staticmethod
+    def vmap(info: Any, dims: tuple[int | None, ...], *args: Tensor) -> Any:
+        """Return the steps of all members."""
+        stacked = [
+            one.expand(info.batch_size, *one.shape) if dim is None else one.movedim(dim, 0)
+            for one, dim in zip(args, dims, strict=True)
+        ]
+        return LSTMSteps.apply(*stacked), (0, 0)  # type: ignore[no-untyped-call]
+
+
+class LoopLSTM(_Loop):
+    """`nn.LSTM`."""
+
+    parts = 2
+
+    def _unrolled(self, x: Tensor, state: State, place: str) -> tuple[Tensor, State]:
+        """Return one layer's states in the order of time, and the last."""
+        weight, recurrent = (getattr(self, f"weight_{kind}_{place}") for kind in ("ih", "hh"))
+        if self.twice or not torch._C._functorch.is_batchedtensor(recurrent):
+            return super()._unrolled(x, state, place)
+        bias = weight.new_zeros(weight.shape[0])
+        if self.bias:
+            bias = getattr(self, f"bias_ih_{place}") + getattr(self, f"bias_hh_{place}")
+        backwards = place.endswith("_reverse")
+        x = x.flip(0) if backwards else x
+        out, c = _OfOneMember.apply(x, weight, recurrent, bias, *state)  # type: ignore[no-untyped-call]
+        return out.flip(0) if backwards else out, (out[-1], c)
+
+    def cell(self, now: Tensor, before: Tensor, state: State) -> State:
+        """Return the next h and c."""
+        i, f, g, o = (now + before).chunk(4, dim=-1)
+        c = f.sigmoid() * state[1] + i.sigmoid() * g.tanh()
+        return o.sigmoid() * c.tanh(), c
+
+
+class LoopGRU(_Loop):
+    """`nn.GRU`."""
+
+    def cell(self, now: Tensor, before: Tensor, state: State) -> State:
+        """Return the next h."""
+        (r, z, n), (r_before, z_before, n_before) = now.chunk(3, -1), before.chunk(3, -1)
+        keep = (z + z_before).sigmoid()
+        new = torch.tanh(n + (r + r_before).sigmoid() * n_before)
+        return ((1 - keep) * new + keep * state[0],)
+
+
+class LoopRNN(_Loop):
+    """`nn.RNN`."""
+
+
+#: What a processor multiplies at once; other sides leave some of it idle, long ones next to none.
+LANES = 16
+#: Layers that want the rows first, and would turn everything around.
+_ROWS_FIRST = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
+
+
+class RowsLinear(nn.Linear):
+    """`nn.Linear` as one product of all rows, however many dimensions stand before them.
+
+    Never made, only put on. Under `vmap` torch repeats the weights for every leading index. Where
+    features are few, the outputs lie in memory with the rows last, of which there are enough to
+    keep a processor busy: 13 features of 100 rows take half the time.
+    """
+
+    rows_last = False
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the outputs, of the same shape but for the last side."""
+        if input.dim() == 2 and self.rows_last and len(input) >= LANES:
+            out = torch.matmul(self.weight, input.mT)
+            return (out if self.bias is None else out + self.bias.unsqueeze(1)).mT
+        if input.dim() < 3:
+            return F.linear(input, self.weight, self.bias)
+        out = F.linear(input.flatten(0, -2), self.weight, self.bias)
+        shaped: Tensor = out.unflatten(0, input.shape[:-1])
+        return shaped
+
+
+def _is_narrow(layer: nn.Linear) -> bool:
+    sides = (layer.in_features, layer.out_features)
+    return sides[1] > 1 and min(sides) < 2 * LANES and any(side % LANES for side in sides)
+
+
+_TWINS: dict[type[nn.Module], type[nn.Module]] = {
+    nn.Linear: RowsLinear,
+    nn.LSTM: LoopLSTM,
+    nn.GRU: LoopGRU,
+    nn.RNN: LoopRNN,
+}
+
+
+def _states(hx: Any, batched: bool) -> State:
+    """Return given states as [layers, batch, hidden] each."""
+    parts = tuple(hx) if isinstance(hx, tuple | list) else (hx,)
+    return parts if batched else tuple(part.unsqueeze(1) for part in parts)
+
+
+def make_stackable(model: nn.Module, *, rows_last: bool = True) -> None:
+    """Put a twin on every layer of torch's that it could not stack well."""
+    rows_last &= not any(isinstance(module, _ROWS_FIRST) for module in model.modules())
+    for module in model.modules():
+        twin = _TWINS.get(type(module))
+        if twin is not None and not getattr(module, "proj_size", 0):
+            module.__class__ = twin
+        if isinstance(module, RowsLinear):
+            module.rows_last = rows_last and _is_narrow(module)
