@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -72,9 +73,12 @@ def test_from_the_first_link_to_a_shared_study_and_out_again(browser, team):
         page.goto(f"{team.url}/paper")
         counts = page.locator(".verdict-counts")
         expect(counts).to_have_count(2)  # a line a profile
-        for profile, word in enumerate(("losses match", "reproduced")):
-            expect(counts.nth(profile)).to_contain_text(word)
-            expect(counts.nth(profile)).not_to_contain_text("17 of 17")
+        experiments = page.request.get(f"{team.url}/api/paper").json()["experiments"]
+        for line, profile in enumerate(("authors", "text")):
+            told = Counter(one[profile]["word"] for one in experiments)
+            assert told["not tested"] == 0
+            for word, count in told.items():
+                expect(counts.nth(line)).to_contain_text(f"{word} {count} of {len(experiments)}")
 
         page.goto(f"{team.url}/new?task=digits_mlp&methods=eb&lrs=0.05,0.5&seeds=1")
         page.get_by_label("Name of the study").fill("Ours")
