@@ -23,7 +23,7 @@ from ib_core.bench.races import Ratio, race
 from ib_core.methods import build_optimizer
 from ib_core.own import enter_task
 from ib_core.sweep import TrialSpec, Way, alone, choose_way, keep_pages, member_of, specs_of
-from ib_core.tasks import Data, Task, find_task
+from ib_core.tasks import Data, Task, begin_of_backward, find_task
 
 ADAMW, A_MEMBER = "torch.optim.AdamW", "torch.optim.Adafactor"
 #: How many trials train at once.
@@ -175,7 +175,7 @@ def _steps(trials: list[TrialSpec], way: Way) -> Callable[[], None]:
 
     def closure() -> torch.Tensor:
         losses = workload.losses(model)
-        losses.sum().backward()
+        begin_of_backward(losses).backward()
         return losses.detach()
 
     def run() -> None:

@@ -40,7 +40,7 @@ from ib_core.tasks.task import (
 )
 
 if TYPE_CHECKING:
-    from ib_core.tasks.losses import LOSSES
+    from ib_core.tasks.losses import LOSSES, begin_of_backward
     from ib_core.tasks.networks import StackedRNN, feed
     from ib_core.tasks.randomness import tensor_hash
     from ib_core.tasks.stacked_model import limit_memory
@@ -64,6 +64,7 @@ __all__ = [
     "StackedRNN",
     "Task",
     "Workload",
+    "begin_of_backward",
     "build_workload",
     "feed",
     "find_task",
@@ -74,7 +75,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "losses": "LOSSES",
+    "losses": "LOSSES begin_of_backward",
     "networks": "StackedRNN feed",
     "randomness": "tensor_hash",
     "stacked_model": "limit_memory",

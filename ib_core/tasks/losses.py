@@ -166,6 +166,14 @@ LOSSES: dict[str, Loss] = {
 }
 
 
+def begin_of_backward(losses: Tensor) -> Tensor:
+    """Return what a backward pass begins with: the members' sum, or the only one's loss as it is.
+
+    A sum of one is two nodes more in a graph, which a small model alone feels.
+    """
+    return losses.sum() if len(losses) > 1 else losses
+
+
 def accuracy(outputs: Tensor, targets: Tensor) -> Tensor:
     """Return the share of rows whose largest output is the target class, [members].
 
@@ -259,22 +267,24 @@ def _mapped(x: Any) -> bool:
     return isinstance(x, Tensor) and torch._C._functorch.is_batchedtensor(x)
 
 
-class _FewClasses(_OfAStack):
-    """`F.cross_entropy` of rows with few classes: torch's softmax is slow on short rows here."""
+class _Classes(_OfAStack):
+    """`F.cross_entropy` of rows and their classes."""
 
     @staticmethod
     def fits(x: Tensor, y: Tensor) -> bool:
         # Elsewhere nothing is gained, and to look at targets would be to wait for them.
         here = _mapped(x) and x.device.type == "cpu"
         rows = here and x.dim() == 2 and x.dtype in (torch.float32, torch.float64)
-        classes = isinstance(y, Tensor) and y.dim() == 1 and y.dtype == torch.int64
-        return rows and classes and x.shape[1] < FEW_CLASSES
+        return rows and isinstance(y, Tensor) and y.dim() == 1 and y.dtype == torch.int64
 
     @staticmethod
     def means(x: Tensor, y: Tensor) -> Tensor:
         if bool((y < 0).any()):  # some rows are to be ignored
             return vmap(F.cross_entropy)(x, y)
-        return cross_entropy(x, y).mean(-1)
+        if x.shape[-1] < FEW_CLASSES:
+            return cross_entropy(x, y).mean(-1)
+        losses: Tensor = _CrossEntropyInParts.apply(x, y)  # type: ignore[no-untyped-call]
+        return losses
 
 
 class _Logits(_OfAStack):
@@ -282,13 +292,75 @@ class _Logits(_OfAStack):
 
     @staticmethod
     def means(x: Tensor, y: Tensor) -> Tensor:
+        if x.device.type == "cpu" and x.dtype == y.dtype and x.dim() > 1:
+            losses: Tensor = _LogitsInParts.apply(x, y)  # type: ignore[no-untyped-call]
+            return losses
         each = F.binary_cross_entropy_with_logits(x, y, reduction="none")
         return each.flatten(1).mean(-1) if each.dim() > 1 else each
 
 
-#: From so many classes on torch's softmax over rows is the faster one.
+class _InParts(torch.autograd.Function):
+    """Members' mean losses and their slopes, a few members at a time, which stay in the cache.
+
+    What a large stack's losses cost is the way to memory and back, once a torch call. The slope is
+    made on the way forward, when all that it needs is at hand.
+    """
+
+    @staticmethod
+    def part(x: Tensor, y: Tensor, slope: Tensor) -> Tensor:
+        """Return some members' mean losses; write the slopes of their sums."""
+        raise MisuseError("A loss made in parts says how.")
+
+    @classmethod
+    def forward(cls, ctx: Any, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+        """Return the means, [members]."""
+        slope, losses = torch.empty_like(x), x.new_empty(len(x))
+        count = losses.numel() and y[0].numel()
+        step = max(1, CACHED // max(1, x[0].numel()))
+        for start in range(0, len(x), step):
+            some = slice(start, start + step)
+            losses[some] = cls.part(x[some], y[some], slope[some])
+            slope[some].div_(count)
+        ctx.save_for_backward(slope)
+        return losses
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        """Return the slopes of what was made of the means."""
+        (slope,) = ctx.saved_tensors
+        if bool((grad == 1).all()):  # as mostly: the sum of all members
+            return slope, None
+        return slope * grad.view(-1, *(1,) * (slope.dim() - 1)), None
+
+
+class _LogitsInParts(_InParts):
+    """Of `max(x, 0) - x y + log(1 + exp(-|x|))`; the slope is `sigmoid(x) - y`."""
+
+    @staticmethod
+    def part(x: Tensor, y: Tensor, slope: Tensor) -> Tensor:
+        torch.sigmoid(x, out=slope).sub_(y)
+        each = torch.addcmul(x, x, y, value=-1).sub_(F.logsigmoid(x))
+        return each.mean(tuple(range(1, x.dim())))
+
+
+class _CrossEntropyInParts(_InParts):
+    """Of `-log p` of the right class, p the softmax of a row; the slope is p, less 1 there."""
+
+    @staticmethod
+    def part(x: Tensor, y: Tensor, slope: Tensor) -> Tensor:
+        index = y.unsqueeze(-1)
+        torch.log_softmax(x, -1, out=slope)
+        losses = slope.gather(-1, index).squeeze(-1).mean(-1).neg_()
+        slope.exp_().scatter_add_(-1, index, slope.new_full((1,), -1.0).expand(index.shape))
+        return losses
+
+
+#: How many numbers of one tensor are worked on at once, so that all that is made of them stays in
+#: a core's cache.
+CACHED = 65_536
+#: On shorter rows torch's softmax is slow.
 FEW_CLASSES = 32
 _WHOLE: dict[Callable[..., Any], type[_OfAStack]] = {
-    F.cross_entropy: _FewClasses,
+    F.cross_entropy: _Classes,
     F.binary_cross_entropy_with_logits: _Logits,
 }

@@ -99,6 +99,7 @@ class ModelWorkload:
         self._orders = {seed: generator(seed, "order") for seed in dict.fromkeys(self.seeds)}
         self._hashes = dict.fromkeys(self._orders, "")
         self._order = torch.empty(0)
+        self._rows_of: tuple[Tensor, ...] = ()  # a step's rows, where one model trains alone
         self._batch: tuple[Inputs, Tensor] = self.train.between(0, 1)
         self._step = 0
         self.base = build_model(task, self.seeds[0], values).to(device)
@@ -139,6 +140,8 @@ class ModelWorkload:
             before = torch.tensor(list(self._hashes[seed].encode()))
             self._hashes[seed] = tensor_hash(before, order)
         self._order = torch.stack([orders[seed] for seed in self.seeds]).to(self.device)
+        if self._stack is None:
+            self._rows_of = self._order[0].split(self.batch_size)
 
     def load_batch(self, step: int) -> None:
         """Make step `step` of the epoch the present batch."""
@@ -146,8 +149,11 @@ class ModelWorkload:
         if not self.shuffled:
             self._batch = self.train.between(0, len(self.train))
             return
+        if self._stack is None:
+            self._batch = self.train.take(self._rows_of[step])
+            return
         chosen = self._order[:, step * self.batch_size : (step + 1) * self.batch_size]
-        self._batch = self.train.take(chosen if self._stack is not None else chosen[0])
+        self._batch = self.train.take(chosen)
 
     def draw_masks(self) -> None:
         """Do nothing: a step's chance is its own."""

@@ -82,10 +82,11 @@ class Rows:
 
     def take(self, rows: Tensor) -> tuple[Inputs, Tensor]:
         """Return x and y of some rows, [...] of indices in front."""
-        flat = rows.flatten()
+        flat, nested = rows.flatten(), rows.dim() > 1
 
         def chosen(part: Tensor) -> Tensor:
-            return part.index_select(0, flat).view(*rows.shape, *part.shape[1:])
+            found = part.index_select(0, flat)
+            return found.view(*rows.shape, *part.shape[1:]) if nested else found
 
         return tuple(chosen(part) for part in self.x), chosen(self.y)
 
