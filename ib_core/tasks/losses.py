@@ -267,24 +267,22 @@ def _mapped(x: Any) -> bool:
     return isinstance(x, Tensor) and torch._C._functorch.is_batchedtensor(x)
 
 
-class _Classes(_OfAStack):
-    """`F.cross_entropy` of rows and their classes."""
+class _FewClasses(_OfAStack):
+    """`F.cross_entropy` of rows with few classes: torch's softmax is slow on short rows here."""
 
     @staticmethod
     def fits(x: Tensor, y: Tensor) -> bool:
         # Elsewhere nothing is gained, and to look at targets would be to wait for them.
         here = _mapped(x) and x.device.type == "cpu"
         rows = here and x.dim() == 2 and x.dtype in (torch.float32, torch.float64)
-        return rows and isinstance(y, Tensor) and y.dim() == 1 and y.dtype == torch.int64
+        classes = isinstance(y, Tensor) and y.dim() == 1 and y.dtype == torch.int64
+        return rows and classes and x.shape[1] < FEW_CLASSES
 
     @staticmethod
     def means(x: Tensor, y: Tensor) -> Tensor:
         if bool((y < 0).any()):  # some rows are to be ignored
             return vmap(F.cross_entropy)(x, y)
-        if x.shape[-1] < FEW_CLASSES:
-            return cross_entropy(x, y).mean(-1)
-        losses: Tensor = _CrossEntropyInParts.apply(x, y)  # type: ignore[no-untyped-call]
-        return losses
+        return cross_entropy(x, y).mean(-1)
 
 
 class _Logits(_OfAStack):
@@ -343,24 +341,12 @@ class _LogitsInParts(_InParts):
         return each.mean(tuple(range(1, x.dim())))
 
 
-class _CrossEntropyInParts(_InParts):
-    """Of `-log p` of the right class, p the softmax of a row; the slope is p, less 1 there."""
-
-    @staticmethod
-    def part(x: Tensor, y: Tensor, slope: Tensor) -> Tensor:
-        index = y.unsqueeze(-1)
-        torch.log_softmax(x, -1, out=slope)
-        losses = slope.gather(-1, index).squeeze(-1).mean(-1).neg_()
-        slope.exp_().scatter_add_(-1, index, slope.new_full((1,), -1.0).expand(index.shape))
-        return losses
-
-
 #: How many numbers of one tensor are worked on at once, so that all that is made of them stays in
 #: a core's cache.
 CACHED = 65_536
-#: On shorter rows torch's softmax is slow.
+#: From so many classes on torch's softmax over rows is the faster one.
 FEW_CLASSES = 32
 _WHOLE: dict[Callable[..., Any], type[_OfAStack]] = {
-    F.cross_entropy: _Classes,
+    F.cross_entropy: _FewClasses,
     F.binary_cross_entropy_with_logits: _Logits,
 }

@@ -98,8 +98,7 @@ class ModelWorkload:
         self.shuffled = self.steps_per_epoch > 1
         self._orders = {seed: generator(seed, "order") for seed in dict.fromkeys(self.seeds)}
         self._hashes = dict.fromkeys(self._orders, "")
-        self._order = torch.empty(0)
-        self._rows_of: tuple[Tensor, ...] = ()  # a step's rows, where one model trains alone
+        self._steps: tuple[Tensor, ...] = ()  # the rows of every step of the epoch
         self._batch: tuple[Inputs, Tensor] = self.train.between(0, 1)
         self._step = 0
         self.base = build_model(task, self.seeds[0], values).to(device)
@@ -139,9 +138,8 @@ class ModelWorkload:
         for seed, order in orders.items():
             before = torch.tensor(list(self._hashes[seed].encode()))
             self._hashes[seed] = tensor_hash(before, order)
-        self._order = torch.stack([orders[seed] for seed in self.seeds]).to(self.device)
-        if self._stack is None:
-            self._rows_of = self._order[0].split(self.batch_size)
+        order = torch.stack([orders[seed] for seed in self.seeds]).to(self.device)
+        self._steps = (order[0] if self._stack is None else order).split(self.batch_size, dim=-1)
 
     def load_batch(self, step: int) -> None:
         """Make step `step` of the epoch the present batch."""
@@ -149,11 +147,7 @@ class ModelWorkload:
         if not self.shuffled:
             self._batch = self.train.between(0, len(self.train))
             return
-        if self._stack is None:
-            self._batch = self.train.take(self._rows_of[step])
-            return
-        chosen = self._order[:, step * self.batch_size : (step + 1) * self.batch_size]
-        self._batch = self.train.take(chosen)
+        self._batch = self.train.take(self._steps[step])
 
     def draw_masks(self) -> None:
         """Do nothing: a step's chance is its own."""
@@ -243,9 +237,9 @@ class ModelWorkload:
         if self._stack is None:
             return
         self._stack.keep_buffers(kept, self._step)
-        if self.shuffled and self._order.numel():
+        if self.shuffled and self._steps:
             x, y = self._batch
-            self._order = self._order[kept]
+            self._steps = tuple(rows[kept] for rows in self._steps)
             if self._step:
                 self._batch = tuple(part[kept] for part in x), y[kept]
 

@@ -297,10 +297,14 @@ class ScaledLinear(nn.Linear):
             if bias:
                 self.bias.div_(self.bias_at)
 
+    def used(self) -> tuple[Tensor, Tensor | None]:
+        """Return `A w` and `A' b`."""
+        bias = None if self.bias is None else _times(self.bias, self.bias_at)
+        return _times(self.weight, self.at), bias
+
     def forward(self, x: Tensor) -> Tensor:
         """Return `(A w) x + A' b`."""
-        bias = None if self.bias is None else _times(self.bias, self.bias_at)
-        return F.linear(x, _times(self.weight, self.at), bias)
+        return F.linear(x, *self.used())
 
 
 class ScaledLayerNorm(nn.LayerNorm):

@@ -82,11 +82,11 @@ class Rows:
 
     def take(self, rows: Tensor) -> tuple[Inputs, Tensor]:
         """Return x and y of some rows, [...] of indices in front."""
-        flat, nested = rows.flatten(), rows.dim() > 1
+        flat = rows.flatten()
 
         def chosen(part: Tensor) -> Tensor:
             found = part.index_select(0, flat)
-            return found.view(*rows.shape, *part.shape[1:]) if nested else found
+            return found if rows.dim() == 1 else found.view(*rows.shape, *part.shape[1:])
 
         return tuple(chosen(part) for part in self.x), chosen(self.y)
 
@@ -334,7 +334,7 @@ def limit_memory(lanes: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
-#: What is planned with where a model could not be measured, and how long measuring may take.
+#: What is planned with where no model could be measured, and how long measuring may take.
 UNKNOWN, MEASURING_SECONDS = (100_000, 10_000, 1e-5), 30.0
 
 
@@ -373,10 +373,9 @@ def footprint_of(task: Task, values: Mapping[str, Any]) -> Footprint:
 
 def _measured_model(task: Task, values: Mapping[str, Any], rows: Rows) -> tuple[int, int, float]:
     """Return parameters, numbers alive a row, and seconds a row, from two passes of one model."""
-    model = build_model(task, 1, values)
+    model, made = build_model(task, 1, values), list[int]()
     few = min(len(rows), task.text.batch_size, 200)
     x, y = rows.between(0, few)
-    made: list[int] = []
     hooks = [
         module.register_forward_hook(lambda m, i, out: made.append(_numbers(out)))
         for module in model.modules()

@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ib_core.methods import Member, build_optimizer, find_method
 from ib_core.tasks import Workload
+from ib_core.tasks import losses as losses_of_stacks
 from ib_core.tasks.losses import MappedLosses
 from ib_core.tasks.twins import make_stackable
 from tests.ib_core.own.models import MODELS, task_of, task_with
@@ -174,6 +175,7 @@ def test_implicit_layers_inside_a_users_model_are_solved_in_a_stack(
         assert (together - explicit).abs().max() > 1e-3
 
 
+@pytest.mark.parametrize("at_once", [4, 65_536])
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(
     ("loss", "x_of", "y_of"),
@@ -191,8 +193,9 @@ def test_implicit_layers_inside_a_users_model_are_solved_in_a_stack(
     ],
 )
 def test_losses_made_for_the_whole_stack_are_each_members_own(
-    loss: Any, x_of: tuple[int, ...], y_of: str, shared: bool
+    loss: Any, x_of: tuple[int, ...], y_of: str, shared: bool, at_once: int, monkeypatch: Any
 ) -> None:
+    monkeypatch.setattr(losses_of_stacks, "CACHED", at_once)
     torch.manual_seed(4)
     x = torch.randn(5, *x_of, requires_grad=True)
     y = torch.rand(5, *x_of) if y_of == "shares" else torch.randint(3, (5, 7))
@@ -206,10 +209,15 @@ def test_losses_made_for_the_whole_stack_are_each_members_own(
             return loss(x, y)  # type: ignore[no-any-return]
 
     apart = torch.stack([loss(one, two) for one, two in zip(x, y, strict=True)])
-    (by_x,) = torch.autograd.grad(apart.sum(), x)
+    (by_x,) = torch.autograd.grad(apart.sum(), x, retain_graph=True)
     together = vmap(mapped, (0, None if shared else 0))(x, y[0] if shared else y)
     torch.testing.assert_close(together, apart)
-    torch.testing.assert_close(torch.autograd.grad(together.sum(), x)[0], by_x)
+    (found,) = torch.autograd.grad(together.sum(), x, retain_graph=True)
+    torch.testing.assert_close(found, by_x)
+    # Whatever is made of the members' losses, and once more.
+    weights = torch.arange(5.0) - 1
+    (by_x,) = torch.autograd.grad((weights * apart).sum(), x)
+    torch.testing.assert_close(torch.autograd.grad((weights * together).sum(), x)[0], by_x)
 
 
 def test_what_a_stack_computes_does_not_grow_by_repeating_weights() -> None:
@@ -290,7 +298,7 @@ class Sizes(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if func is torch.ops.aten.bmm.default:
-            self.products |= {tuple(one.shape) for one in args}
-            self.made.add(args[1].shape[-1])
+        if func in (torch.ops.aten.bmm.default, torch.ops.aten.baddbmm.default):
+            self.products |= {tuple(one.shape) for one in args[-2:]}
+            self.made.add(args[-1].shape[-1])
         return func(*args, **(kwargs or {}))
