@@ -49,7 +49,11 @@ class AccountGate:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         try:
-            await to_thread.run_sync(self._admit, scope)
+            if scope["path"] in OPEN:  # without waiting for a thread, as health must
+                if scope["method"] not in READING:
+                    refuse_other_sites(Headers(scope=scope))
+            else:
+                await to_thread.run_sync(self._admit, scope)
         except Unauthorized as error:
             return await _to_login(scope, error)(scope, receive, send)
         except IBError as error:
@@ -62,10 +66,6 @@ class AccountGate:
     def _admit(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         writes = scope["method"] not in READING
-        if scope["path"] in OPEN:
-            if writes:
-                refuse_other_sites(headers)
-            return
         given = headers.get("authorization")
         if given is not None:  # who shows a token is judged by it alone
             scope[CALLER] = _by_token(given)
