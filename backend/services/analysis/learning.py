@@ -53,7 +53,7 @@ def learning_curves(
     """
     measure = Measure(metric)
     value = TrialRow.train_loss.label("final")
-    found = load_series(session, study_ids=[study_id], value=value, with_curves=True)
+    found, _ = load_series(session, study_ids=[study_id], value=value, with_curves=True)
     wanted = [one for one in found if not only or series_id(one.key) in only]
     whole = sum(len(one.rows) for one in wanted) <= MOST_TRIALS
     series = [

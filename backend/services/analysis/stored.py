@@ -55,6 +55,8 @@ from ib_core.sweep.request import PROFILES
 
 #: How the names of the paper's presets begin.
 PAPER_PRESET = "paper/"
+#: More series than this no screen has room for, and reading their answer would stop the process.
+MOST_SERIES = 2000
 #: The wide rows of ten thousand trials are not all held at once.
 ROWS_AT_A_TIME = 500
 #: What decides a result besides rate and seed, as columns; `key_of` reads them.
@@ -82,8 +84,8 @@ def load_series(
     value: Any,
     validation: Any = TrialRow.validation_loss,
     with_curves: bool = False,
-) -> list[Series]:
-    """Return the series of some studies, by one query a study, whatever their size.
+) -> tuple[list[Series], int]:
+    """Return the first series of some studies and how many are left out, by one query a study.
 
     Args:
         session: For reading.
@@ -98,7 +100,8 @@ def load_series(
         # Through the connection: the session's own machinery is for rows that are entities.
         pieces = session.connection().execute(query).partitions(ROWS_AT_A_TIME)
         _add_study(found, study_id, chain.from_iterable(pieces))
-    return sorted(found.values(), key=lambda series: series_order(series.key))
+    every = sorted(found.values(), key=lambda series: series_order(series.key))
+    return every[:MOST_SERIES], len(every[MOST_SERIES:])
 
 
 def _query(
@@ -188,8 +191,8 @@ def settings_of(session: Session, *, study_id: int) -> SettingsOf:
 
 def _measured(
     session: Session, study_ids: Sequence[int], measure: Measure, *, initial: bool = False
-) -> list[Series]:
-    """Return the series of some studies with what a measure needs of every trial."""
+) -> tuple[list[Series], int]:
+    """Return the series of some studies with what a measure needs, and how many are left out."""
     return load_series(
         session,
         study_ids=study_ids,
@@ -210,7 +213,7 @@ def sensitivity(
     """Return a study's curves; the caller has checked that the study exists."""
     measure = Measure(metric, reducer)
     paper = paper_studies(session, study_ids=[study_id])
-    found = _measured(session, [study_id], measure, initial=bool(paper))
+    found, left_out = _measured(session, [study_id], measure, initial=bool(paper))
     plots = to_plots(found, measure, initial=bool(paper))
     series = to_series(plots, measure, band, paper=paper)
     thresholds = [line.threshold for line in series if line.threshold is not None]
@@ -221,6 +224,7 @@ def sensitivity(
         band=band,
         band_definition=BAND_DEFINITIONS[band],
         series=series,
+        left_out=left_out,
         threshold=thresholds[0] if thresholds else None,
         threshold_definition=KINDS["paper_threshold"].definition if paper else "",
     )
@@ -235,7 +239,7 @@ def scorecard(
 ) -> ScorecardRead:
     """Return a study's robustness numbers; the caller has checked that the study exists."""
     measure = Measure(metric, reducer)
-    found = _measured(session, [study_id], measure, initial=True)
+    found, left_out = _measured(session, [study_id], measure, initial=True)
     paper = paper_studies(session, study_ids=[study_id])
     costs = step_costs(session, [series.key for series in found])
     plots = to_plots(found, measure, initial=True)
@@ -247,6 +251,7 @@ def scorecard(
         reducer=reducer,
         answers=to_answers(tasks),
         rows=to_rows(tasks, measure),
+        left_out=left_out,
         across=to_across(tasks),
     )
 
@@ -297,9 +302,9 @@ def differences(
     measure = Measure(metric, reducer)
     _, *others = difference_studies(session, study_id=study_id, kind=kind)
     found = with_partners(
-        _measured(session, [study_id], measure, initial=True),
+        _measured(session, [study_id], measure, initial=True)[0],
         others,
-        lambda other: _measured(session, [other], measure, initial=True),
+        lambda other: _measured(session, [other], measure, initial=True)[0],
     )
     keys = [series.key for series in found]
     named = dict(zip(keys, labels(keys), strict=True))
@@ -337,7 +342,7 @@ def compare(
         band: What is drawn around the means.
     """
     measure = Measure(metric, reducer)
-    found = _measured(session, list(studies), measure, initial=True)
+    found, left_out = _measured(session, list(studies), measure, initial=True)
     names = dict(studies) if len(studies) > 1 else {}
     plots = to_plots(found, measure, initial=True)
     paper = paper_studies(session, study_ids=list(studies))
@@ -355,6 +360,7 @@ def compare(
         series=series,
         answers=to_answers(tasks, names),
         rows=to_rows(tasks, measure, names),
+        left_out=left_out,
         across=to_across(tasks),
         threshold=thresholds[0] if thresholds else None,
     )
