@@ -62,7 +62,7 @@ DifferenceKind = Literal["method", "clip", "engine"]
 #: Of series.
 LeftOut = Annotated[
     int,
-    Field(description="Series beyond the first 2,000; an export of the trials has them all."),
+    Field(description="Series beyond the first 1,000; an export of the trials has them all."),
 ]
 Censored = Literal["none", "above", "below"]
 Better = Literal["higher", "lower", "neither"]
