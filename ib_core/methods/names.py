@@ -24,8 +24,8 @@ from ib_core.written import written
 NO_OPTIONS = frozenset(["params", "lr", "foreach", "maximize", "capturable", "differentiable"])
 #: Options of the catalogue's methods that are settings of a sweep, said beside its methods.
 OF_A_SWEEP = frozenset(["momentum", "isgd_form", "inner_steps"])
-#: Names of a whole sweep are read several times, one after the other.
-MOST_KEPT = 20_000
+#: Names of the largest sweep, as said and as they are then called, are read several times in a row.
+MOST_KEPT = 50_000
 #: How large a number of an optimizer may be.
 LARGEST = 1e12
 _SAID = re.compile(r"(?P<base>[^()\s]+)(?:\((?P<options>[^()]*)\))?")
