@@ -65,8 +65,11 @@ def require_accounts(settings: SettingsDep) -> None:
 REPEATABLE = frozenset({"study", "series"})
 
 
-def refuse_repeated(request: Request) -> None:
-    """Refuse a query parameter that is there twice where one is meant: which should count?"""
+async def refuse_repeated(request: Request) -> None:
+    """Refuse a query parameter that is there twice where one is meant: which should count?
+
+    Here, and not in a thread as plain functions are: every call depends on it.
+    """
     if not request.scope["route"].dependant.query_params:
         return  # it reads none, so none can be misread
     for name, times in Counter(name for name, _ in request.query_params.multi_items()).items():

@@ -9,6 +9,7 @@ rest. They are another process than the service, as agents are.
 """
 
 import asyncio
+import json
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from backend.bench.installation import ThrowawayPostgres, WebProcess, web_process
-from backend.operations.programs import find_postgres
+from backend.operations.programs import LaunchError, find_postgres
 
 STREAMS = (0, 100, 300, 1000)
 UNFINISHED = 500
@@ -61,7 +62,31 @@ def _nasty() -> Iterator[tuple[str, str, bytes, dict[str, str]]]:
     yield "2 MB of JSON in lists", "/api/studies", b"[" * 2_000_000, JSON
     yield "notes of 2 MB", "/api/studies", b'{"name":"x","notes":"' + b"y" * 2_000_000 + b'"}', JSON
     yield "callback in lists", "/_dash-update-component", b"[" * 2_000_000, JSON
+    yield "forecast of 19,683 methods", "/api/forecast", json.dumps(_many_methods()).encode(), JSON
+    sweep = {**SWEEP, "learning_rates": {"from": 0.01, "to": 1, "count": 1000}, "seeds": 10}
+    body = {"study": {"name": "20,000 trials"}, "sweep": sweep}
+    yield "sweep of 20,000 trials", "/api/sweeps", json.dumps(body).encode(), JSON
     yield "callback that is none", "/_dash-update-component", b'{"output":"x"}', JSON
+
+
+def _many_methods() -> dict[str, Any]:
+    """Return a sweep of as many methods as a sweep may have trials, all combinations of options."""
+    each = [round(0.5 + n / 100, 2) for n in range(27)]
+    return {
+        "task": "toy/quadratic",
+        "methods": ["torch.optim.AdamW"],
+        "learning_rates": [0.1],
+        "seeds": 1,
+        "vary": {"beta1": each, "beta2": each, "weight_decay": each},
+    }
+
+
+def large_studies() -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield runs whose studies are the dearest to read: of many seeds, settings and names."""
+    run = {"task": "x", "method": "eb", "lr": 0.1, "seed": 1, "train_loss": 0.5}
+    yield "60,000 seeds", [{**run, "seed": n} for n in range(60_000)]
+    yield "60,000 settings", [{**run, "options": {"a": n}} for n in range(60_000)]
+    yield "20,000 names of settings", [{**run, "options": {f"a{n}": n}} for n in range(20_000)]
 
 
 def nasty_bodies(document: dict[str, Any]) -> dict[tuple[str, str], list[bytes]]:
@@ -119,7 +144,7 @@ async def _measure(
     limits = httpx.Limits(max_connections=None)
     found = []
     async with httpx.AsyncClient(
-        base_url=address, limits=limits, timeout=60, trust_env=False
+        base_url=address, limits=limits, timeout=300, trust_env=False
     ) as http:
         for streams in STREAMS:
             tell(f"{streams} event streams")
@@ -146,7 +171,35 @@ async def _measure(
         for (method, path), bodies in nasty_bodies(document).items():
             tell(f"{method} {path}")
             found.append(await _during_all(http, method, path, bodies))
+        for what, runs in large_studies():
+            tell(f"reading {what}")
+            content = json.dumps(runs).encode()
+            made = (await http.post("/api/import", content=content)).raise_for_status().json()
+            found.append(await _during_reads(http, what, reads_of(document, made)))
     return found
+
+
+def reads_of(document: dict[str, Any], made: dict[str, Any]) -> list[str]:
+    """Return the address of every read of a study, of its first sweep, and of several studies."""
+    study, sweep = str(made["study_id"]), str(made["sweep_ids"][0])
+    every = [path for path, calls in document["paths"].items() if "get" in calls]
+    own = [path for path in every if "{study_id}" in path or "{sweep_id}" in path]
+    found = [one.replace("{study_id}", study).replace("{sweep_id}", sweep) for one in own]
+    export = f"/api/studies/{study}/export?format="
+    further = [f"{export}json", f"{export}parquet", "/api/studies?spark=true"]
+    places = [path for path in ("/api/compare", "/api/publish") if path in every]
+    return [*found, *further, *(f"{path}?study={study}" for path in places)]
+
+
+async def _during_reads(http: httpx.AsyncClient, what: str, places: list[str]) -> dict[str, Any]:
+    """Return one row for all reads of a study."""
+    waits = []
+    for place in places:
+        more, status = await _waits_during(http, http.get(place))
+        if status != "200":
+            raise LaunchError(f"{place} was answered {status}.")
+        waits += more
+    return waits_row(f"health during: {len(places)} reads of {what}", waits, target=WAIT_MS)
 
 
 async def _during_all(

@@ -295,9 +295,10 @@ def delete_user(user_id: int) -> Call[None]:
     return Call("DELETE", f"/api/users/{user_id}", type(None))
 
 
-def reset_password(user_id: int) -> Call[PasswordRead]:
-    """Give somebody a made-up password."""
-    return Call("POST", f"/api/users/{user_id}/password", PasswordRead, json={})
+def reset_password(user_id: int, *, keep_tokens: bool = False) -> Call[PasswordRead]:
+    """Give somebody a made-up password; their tokens end unless they are kept."""
+    body = {"keep_tokens": keep_tokens}
+    return Call("POST", f"/api/users/{user_id}/password", PasswordRead, json=body)
 
 
 def audit(**query: Any) -> Call[Page[AuditRead]]:

@@ -121,6 +121,7 @@ def change_password(
         raise InvalidInput("The current password is wrong.", field="current")
     chosen = accounts.choose_password(caller.name, payload.new)
     with transaction(engine) as session:
+        accounts.check_holds(session, by=caller, lock=caller.user_id)
         accounts.set_password(
             session,
             user_id=caller.user_id,
@@ -169,7 +170,7 @@ def create_token(payload: TokenCreate, engine: EngineDep, caller: OwnerDep) -> T
             name=payload.name,
             scope=payload.scope,
             days=payload.days,
-            parent_id=caller.token_id,
+            by=caller,
         )
         accounts.audit(
             session,
@@ -213,6 +214,7 @@ def create_user(
     """Create an account; a made-up password is in this answer and nowhere else."""
     chosen = accounts.choose_password(payload.username, payload.password)
     with transaction(engine) as session:
+        accounts.check_holds(session, by=caller)
         user = accounts.create_user(
             session, name=payload.username, role=payload.role, password_digest=chosen.digest
         )
@@ -239,6 +241,8 @@ def update_user(
         user = accounts.change_user(
             session, user_id=user_id, role=payload.role, disabled=payload.disabled
         )
+        if user_id != caller.user_id:  # who locks themselves out has just ended their own
+            accounts.check_holds(session, by=caller)
         changes = payload.model_dump(exclude_none=True)
         accounts.audit(
             session, by=caller, action="user.change", user_id=user_id, name=user.username, **changes
@@ -265,6 +269,7 @@ def reset_password(
         name = accounts.get_user(session, user_id=user_id).username
     chosen = accounts.choose_password(name, payload.password)
     with transaction(engine) as session:
+        accounts.check_holds(session, by=caller, lock=user_id)
         revoked = accounts.set_password(
             session,
             user_id=user_id,

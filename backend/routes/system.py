@@ -65,8 +65,8 @@ PROBE_TABLE = "CREATE TEMPORARY TABLE probe ON COMMIT DROP AS SELECT repeat('x',
 
 
 @router.get("/api/health")
-def get_health() -> HealthRead:
-    """Say that the process answers; asks nothing of anything else."""
+async def get_health() -> HealthRead:
+    """Say that the process answers; asks nothing of anything else, not even a free thread."""
     return HealthRead(version=VERSION)
 
 
@@ -111,11 +111,7 @@ def _why_not_written(engine: Engine) -> str | None:
         with transaction(engine) as session:
             session.execute(text(f"SET LOCAL lock_timeout = {PROBE_MILLISECONDS}"))
             session.execute(text("UPDATE alembic_version SET version_num = version_num"))
-            session.execute(
-                text(
-                    "CREATE TEMPORARY TABLE probe ON COMMIT DROP AS SELECT repeat('x', 65536) AS x"
-                )
-            )
+            session.execute(text(PROBE_TABLE))
     except SQLAlchemyError as error:
         return f"It cannot be written to: {reason_of(error)}."
     return None

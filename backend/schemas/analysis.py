@@ -1,7 +1,7 @@
 """Sensitivity curves, scorecards and comparisons: rows turned into findings."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -59,6 +59,11 @@ Band = Literal["std", "se", "quantile"]
 #: method: each method minus EB; clip: each method clipped minus the same unclipped; engine: each
 #: curve minus the same one trained by an earlier version of the engine.
 DifferenceKind = Literal["method", "clip", "engine"]
+#: Of series.
+LeftOut = Annotated[
+    int,
+    Field(description="Series beyond the first 1,000; an export of the trials has them all."),
+]
 Censored = Literal["none", "above", "below"]
 Better = Literal["higher", "lower", "neither"]
 
@@ -139,6 +144,7 @@ class SensitivityRead(Output):
     band: Band
     band_definition: str = ""
     series: list[SeriesRead]
+    left_out: LeftOut = 0
     threshold: float | None = Field(
         None, description="The paper's divergence threshold, of the first group that has EB."
     )
@@ -336,6 +342,7 @@ class ScorecardRead(Output):
     answers: list[TaskAnswerRead] = Field([], description="One a task.")
     rows: list[ScorecardRow]
     across: AcrossRead | None = None
+    left_out: LeftOut = 0
 
 
 class DifferencesRead(Output):
@@ -368,6 +375,7 @@ class CompareRead(Output):
     answers: list[TaskAnswerRead] = Field([], description="One a task.")
     rows: list[ScorecardRow]
     across: AcrossRead | None = None
+    left_out: LeftOut = 0
     threshold: float | None = None
 
 

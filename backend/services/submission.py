@@ -278,8 +278,12 @@ def _open_in(session: Session, *, study_id: int, run: RunCreate, owner_id: int |
     address = shards.address("run", study_id, run.key)
     # The sweep's lock keeps other openings away; a trial's before its shard's could deadlock.
     found = session.execute(
-        select(TrialRow.id, TrialRow.state).where(TrialRow.fingerprint == address)
+        select(TrialRow.id, TrialRow.state, TrialRow.task).where(TrialRow.fingerprint == address)
     ).one_or_none()
+    if found is not None and found.task != run.task:  # nor is there a sweep of the other task then
+        raise InvalidInput(
+            f"The run {run.key} is of the task {found.task}, not of {run.task}.", field="key"
+        )
     if found is None:
         turn = 0
         while cancelled:  # that was said of the runs there were then

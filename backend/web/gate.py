@@ -49,7 +49,11 @@ class AccountGate:
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         try:
-            await to_thread.run_sync(self._admit, scope)
+            if scope["path"] in OPEN:  # without waiting for a thread, as health must
+                if scope["method"] not in READING:
+                    refuse_other_sites(Headers(scope=scope))
+            else:
+                await to_thread.run_sync(self._admit, scope)
         except Unauthorized as error:
             return await _to_login(scope, error)(scope, receive, send)
         except IBError as error:
@@ -62,10 +66,6 @@ class AccountGate:
     def _admit(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         writes = scope["method"] not in READING
-        if scope["path"] in OPEN:
-            if writes:
-                refuse_other_sites(headers)
-            return
         given = headers.get("authorization")
         if given is not None:  # who shows a token is judged by it alone
             scope[CALLER] = _by_token(given)
@@ -172,7 +172,8 @@ class LocalGuard:
     A page of another site can make the browser send requests to a loopback address. It cannot
     read answers, but it could write, and keep us busy with reads that cost time; and by pointing
     its own name at 127.0.0.1 it could also read. The first shows in `Origin` and
-    `Sec-Fetch-Site`, the second in `Host`. Pages may be linked to from everywhere.
+    `Sec-Fetch-Site`, the second in `Host`. Pages may be linked to from everywhere;
+    what only our own pages ask for may not.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -200,7 +201,7 @@ def objection(scope: Scope) -> Forbidden | None:
             hint="Use http://127.0.0.1, or turn accounts on with ETASCOPE_AUTH=on.",
         )
     reads = scope["type"] == "http" and scope["method"] in READING
-    if reads and not scope["path"].startswith(("/api/", "/metrics")):
+    if reads and not scope["path"].startswith(NO_PAGES):
         return None
     site, origin = headers.get("sec-fetch-site"), headers.get("origin")
     if site in ("cross-site", "same-site") or (origin is not None and not same_host(origin, host)):

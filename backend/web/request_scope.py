@@ -53,6 +53,9 @@ def failure(
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
     """Return an error answer."""
+    # What it repeats may hold half a character, which JSON can say and no answer can.
+    message = message.encode("utf-8", "replace").decode()
+    field = field and field.encode("utf-8", "replace").decode()
     detail = ErrorDetail(code=code, message=message, field=field, hint=hint)
     return JSONResponse(ErrorRead(error=detail).model_dump(), status, headers)
 

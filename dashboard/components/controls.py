@@ -19,6 +19,8 @@ Kind = Literal["text", "number", "flag", "list"]
 #: A value, and the words for it.
 Choice = tuple[str, str]
 
+#: Digits of an id: above, a reader of JSON would not hold it exactly.
+LONGEST_ID = 16
 #: More choices than this do not fit beside each other.
 MOST_BESIDE = 4
 QUANTITIES: tuple[Choice, ...] = (("loss", "Loss"), ("accuracy", "Accuracy"), ("seconds", "Time"))
@@ -130,6 +132,11 @@ def _number(text: str, fallback: Any) -> Any:
     except ValueError:
         return fallback
     return int(value) if value.is_integer() else value
+
+
+def identifier(text: str) -> int | None:
+    """Return an id as an address writes it; None for what is none, or too long to be one."""
+    return int(text) if text.isdecimal() and len(text) <= LONGEST_ID else None
 
 
 def read_controls(controls: Sequence[Control], query: Mapping[str, str]) -> dict[str, Any]:

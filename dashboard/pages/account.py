@@ -74,6 +74,7 @@ def _password_form(visitor: MeRead) -> list[Component]:
         dmc.PasswordInput(
             label="New password again", id=ids.REPEAT, autoComplete="new-password", mb=12
         ),
+        dmc.Checkbox(label="Revoke my tokens, too", id=ids.TOKENS_END, checked=False, mb=12),
         dmc.Button("Change the password", id=ids.CHANGE, n_clicks=0),
         html.P("Every other browser you are logged in with is logged out.", className="muted"),
         html.Div(id=ids.CHANGED, role="status"),
@@ -201,27 +202,30 @@ async def revoke_token(_clicks: list[int]) -> Any:
     Output(ids.CURRENT, "value"),
     Output(ids.NEW, "value"),
     Output(ids.REPEAT, "value"),
+    Output(ids.TOKENS, "children", allow_duplicate=True),
     Input(ids.CHANGE, "n_clicks"),
     State(ids.CURRENT, "value"),
     State(ids.NEW, "value"),
     State(ids.REPEAT, "value"),
+    State(ids.TOKENS_END, "checked"),
     prevent_initial_call=True,
 )
 async def change_password(
-    clicks: int, current: str | None, new: str | None, repeat: str | None
+    clicks: int, current: str | None, new: str | None, repeat: str | None, revoke: bool | None
 ) -> tuple[Any, ...]:
     """Change the password, or say why not."""
     if not clicks:
-        return (no_update,) * 4
+        return (no_update,) * 5
     if new != repeat:
-        return refused("The two new passwords differ."), no_update, no_update, no_update
+        return refused("The two new passwords differ."), *(no_update,) * 4
     try:
-        body = PasswordChange(current=current or "", new=new or "")
+        body = PasswordChange(current=current or "", new=new or "", keep_tokens=not revoke)
         await ask(calls.change_password(body))
     except (ApiError, ValidationError) as error:
         words = sentence(error) if isinstance(error, ApiError) else "That is too long."
-        return refused(words), no_update, no_update, no_update
-    return dmc.Text("The password is changed.", mt=8), "", "", ""
+        return refused(words), *(no_update,) * 4
+    said = dmc.Text("The password is changed.", mt=8)
+    return said, "", "", "", token_table((await ask(calls.tokens())).items)
 
 
 PAGE = Page("/account", "Account", layout, parent=None)

@@ -25,7 +25,7 @@ LOOK_MS = 4000
 PAGE_SIZE = 30
 ROLES = ("viewer", "member", "admin")
 QUESTIONS = {
-    "password": "Give {name} a new password? Every login and every token of theirs ends.",
+    "password": "Give {name} a new password? Every login of theirs ends, and every token.",
     "delete": "Delete the account of {name}? Tokens and logins end; studies stay, and only "
     "admins can change them then.",
 }
@@ -153,6 +153,11 @@ def confirmation() -> Component:
     return dmc.Modal(
         [
             html.P(id=ids.CONFIRM_WORDS),
+            html.Div(
+                dmc.Checkbox(label="Leave their tokens as they are", id=ids.KEEP_TOKENS, mb=16),
+                id=ids.KEEP,
+                hidden=True,
+            ),
             dmc.Group(
                 [
                     dmc.Button("No", id=ids.CONFIRM_NO, variant="default", n_clicks=0),
@@ -248,19 +253,21 @@ async def change(_roles: list[str], _locks: list[int]) -> tuple[Any, Any]:
     Output(ids.CONFIRM, "opened"),
     Output(ids.CONFIRM_WORDS, "children"),
     Output(ids.PENDING, "data"),
+    Output(ids.KEEP, "hidden"),
+    Output(ids.KEEP_TOKENS, "checked"),
     Input(shared.part("user-password", ALL), "n_clicks"),
     Input(shared.part("user-delete", ALL), "n_clicks"),
     prevent_initial_call=True,
 )
-async def confirm(_passwords: list[int], _deletes: list[int]) -> tuple[Any, Any, Any]:
+async def confirm(_passwords: list[int], _deletes: list[int]) -> tuple[Any, ...]:
     """Ask first."""
     pressed = dash.ctx.triggered_id
     if not pressed or not dash.ctx.triggered[0]["value"]:
-        return no_update, no_update, no_update
+        return (no_update,) * 5
     users = {user.id: user.username for user in (await ask(calls.users())).items}
     name, do = users.get(pressed["key"], ""), pressed["kind"].removeprefix("user-")
     pending = {"do": do, "user": pressed["key"], "name": name}
-    return True, QUESTIONS[do].format(name=name), pending
+    return True, QUESTIONS[do].format(name=name), pending, do != "password", False
 
 
 @callback(
@@ -270,9 +277,12 @@ async def confirm(_passwords: list[int], _deletes: list[int]) -> tuple[Any, Any,
     Input(ids.CONFIRM_YES, "n_clicks"),
     Input(ids.CONFIRM_NO, "n_clicks"),
     State(ids.PENDING, "data"),
+    State(ids.KEEP_TOKENS, "checked"),
     prevent_initial_call=True,
 )
-async def act(_yes: int, _no: int, pending: dict[str, Any] | None) -> tuple[Any, Any, Any]:
+async def act(
+    _yes: int, _no: int, pending: dict[str, Any] | None, keep: bool | None
+) -> tuple[Any, Any, Any]:
     """Do what was confirmed."""
     if dash.ctx.triggered_id != ids.CONFIRM_YES or not pending:
         return False, no_update, no_update
@@ -280,10 +290,12 @@ async def act(_yes: int, _no: int, pending: dict[str, Any] | None) -> tuple[Any,
         if pending["do"] == "delete":
             await ask(calls.delete_user(pending["user"]))
             return False, None, await _table()
-        made = await ask(calls.reset_password(pending["user"]))
+        made = await ask(calls.reset_password(pending["user"], keep_tokens=bool(keep)))
     except ApiError as error:
         return False, refused(sentence(error)), await _table()
     words = f"The new password of {pending['name']}. Hand it over now: it is not shown again."
+    if made.tokens_revoked:
+        words += f" {counted(made.tokens_revoked, 'token')} of theirs no longer work."
     return False, shown_once(words, made.password or ""), await _table()
 
 

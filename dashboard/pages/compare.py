@@ -43,6 +43,7 @@ from dashboard.components import (
     figure_dialog,
     figure_from,
     fill_from,
+    identifier,
     keep_in_url,
     link,
     more_numbers,
@@ -213,7 +214,7 @@ def _controls(values: dict[str, Any], studies: list[StudyRead]) -> list[Componen
 async def draw(*values: Any) -> tuple[Any, ...]:
     """Overlay the studies."""
     chosen, quantity, split, reducer, band, seeds, scale, view, *arranged, scheme, narrow = values
-    wanted = [int(one) for one in chosen or () if str(one).isdecimal()]
+    wanted = [found for one in chosen or () if (found := identifier(str(one)))]
     if not wanted:
         return _nothing_drawn(_nothing(await _others(wanted)))
     metric = metric_of(quantity, split)

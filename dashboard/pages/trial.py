@@ -18,6 +18,7 @@ from dashboard.components import (
     card,
     draw_from,
     facts,
+    identifier,
     keep_in_url,
     outcome_pairs,
     read_controls,
@@ -62,9 +63,9 @@ keep_in_url(r"^/trials/\d+/?$", CONTROLS)
 
 async def layout(trial_id: str = "0", **query: str) -> View:
     """Return the page of a trial."""
-    if not trial_id.isdecimal() or not 0 < int(trial_id) < 2**63:
-        raise ApiError(404, "not_found", f"There is no trial {trial_id!r}.")
-    trial, visitor = await asyncio.gather(ask(calls.trial(int(trial_id))), get_visitor())
+    if not (wanted := identifier(trial_id)):
+        raise ApiError(404, "not_found", f"There is no trial {trial_id[:40]!r}.")
+    trial, visitor = await asyncio.gather(ask(calls.trial(wanted)), get_visitor())
     values = read_controls(CONTROLS, query)
     name = f"{method_style(trial.method).short} at rate {number(trial.lr)}, seed {trial.seed}"
     body = html.Div(

@@ -24,6 +24,8 @@ from ib_core.written import written
 NO_OPTIONS = frozenset(["params", "lr", "foreach", "maximize", "capturable", "differentiable"])
 #: Options of the catalogue's methods that are settings of a sweep, said beside its methods.
 OF_A_SWEEP = frozenset(["momentum", "isgd_form", "inner_steps"])
+#: Names of the largest sweep, as said and as they are then called, are read several times in a row.
+MOST_KEPT = 50_000
 #: How large a number of an optimizer may be.
 LARGEST = 1e12
 _SAID = re.compile(r"(?P<base>[^()\s]+)(?:\((?P<options>[^()]*)\))?")
@@ -39,7 +41,7 @@ def find_method(name: str) -> Method:
     return _found(name, len(OWN_METHODS), OWN_METHODS.get(name.partition("(")[0]))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=MOST_KEPT)
 def _found(name: str, _count: int, _own: Method | None) -> Method:
     match = _SAID.fullmatch(name.strip())
     if match is None:

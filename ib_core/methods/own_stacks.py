@@ -36,13 +36,14 @@ def make_optimizer(
     Raises:
         MisuseError: In its own words, where it cannot be made.
     """
-    place = first_line(factory) or ""  # never the model's
     try:
         made = factory(list(params), lr=lr, **options)
     except Exception as error:
+        place = first_line(factory) or ""  # never the model's
         raise MisuseError(f"{name} could not be made: {error}").at(place) from error
     if not hasattr(made, "step") or not hasattr(made, "param_groups"):
         got = type(made).__name__
+        place = first_line(factory) or ""
         raise MisuseError(f"The method {name} must return a torch optimizer; got {got}.").at(place)
     refuse_closures(made, name)
     return made

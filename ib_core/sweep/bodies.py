@@ -157,7 +157,7 @@ def expand(body: Mapping[str, Any], *, most: int, typed: bool = False) -> list[B
         settings["options"] = {k: v for k, v in settings["options"].items() if k != "momentum"}
     if of_methods:
         methods = settings.get("methods", USUAL_METHODS)
-        settings["methods"] = _with_options(methods, of_methods)
+        settings["methods"] = _with_options(methods, of_methods, body, most)
     count = prod(len(values) for values in axes.values())
     if count > most:
         raise too_many(settings | axes, count, most)
@@ -285,12 +285,26 @@ def _taken(method: str) -> Mapping[str, Option]:
     return {**OF_EVERY_METHOD, **sayable(find_method(method))}
 
 
-def _with_options(methods: Sequence[str], said: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Return the methods with every combination of options; each has those that it takes."""
+def _with_options(
+    methods: Sequence[str], said: Mapping[str, Sequence[Any]], body: Mapping[str, Any], most: int
+) -> list[str]:
+    """Return the methods with every combination of options; each has those that it takes.
+
+    Counted before the first is made: a few lists of fifty values have more combinations than fit
+    into any memory.
+    """
+    lists = []
+    for method in methods:
+        taken = _taken(split_name(find_method(method).name)[0])
+        lists.append([range(len(said[name]) if name in taken else 1) for name in said])
+    if (count := sum(prod(map(len, own)) for own in lists)) > most:
+        raise too_many(body, count, most)
+    # In the order of the combinations, and within one of the methods.
+    every = sorted((places, turn) for turn, own in enumerate(lists) for places in product(*own))
     found: dict[str, None] = {}
-    for values in product(*said.values()):
-        for method in methods:
-            found[_named(method, dict(zip(said, values, strict=True)))] = None
+    for places, turn in every:
+        values = {name: said[name][place] for name, place in zip(said, places, strict=True)}
+        found[_named(methods[turn], values)] = None
     return list(found)
 
 

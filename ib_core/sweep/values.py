@@ -273,7 +273,8 @@ def read_note(value: Any, typed: bool) -> str | None:
     """Read a note."""
     if value is None or value == "":
         return None
-    if not isinstance(value, str) or len(value) > 10_000 or "\x00" in value:
+    halves = isinstance(value, str) and any("\ud800" <= one <= "\udfff" for one in value)
+    if not isinstance(value, str) or len(value) > 10_000 or "\x00" in value or halves:
         raise Unreadable("A note is a text of at most 10,000 characters, without NUL.")
     return value
 

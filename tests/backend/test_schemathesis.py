@@ -98,10 +98,17 @@ some_examples = settings(
 
 @pytest.fixture(autouse=True)
 def one_study(
-    sqlite_database: str, queue: NotedQueue, train: Any, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    queue: NotedQueue,
+    train: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A database with a finished study, whose id is 1, and a service that is ready."""
-    del sqlite_database
+    """A database with a finished study, whose id is 1, and a service that is ready.
+
+    A team's is PostgreSQL, which refuses what SQLite takes.
+    """
+    of_a_team = request.node.name.startswith("test_a_teams_api")
+    request.getfixturevalue("postgresql_database" if of_a_team else "sqlite_database")
     monkeypatch.setattr(passwords, "HASHER", CHEAP)
     for app in (local_app, team_app):
         monkeypatch.setitem(app.dependency_overrides, get_queue, lambda: queue)

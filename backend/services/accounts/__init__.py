@@ -64,6 +64,7 @@ __all__ = [
     "audit_page",
     "begin_login",
     "change_user",
+    "check_holds",
     "check_invitation",
     "check_name",
     "check_password",
@@ -125,11 +126,11 @@ def log_in(
     # No name of ours has such characters, and PostgreSQL takes no NUL to look for.
     given = username.strip().casefold()[:LONGEST_NAME]
     name = "".join(one if one.isprintable() else "\ufffd" for one in given)
-    if not check_password(engine, username=name, password=password, address=address):
-        raise Unauthorized("The name or the password is wrong.", field="password")
+    digest = check_password(engine, username=name, password=password, address=address)
     with transaction(engine) as session:
-        row = _enabled(session, name)
-        if row is None:  # locked out or deleted a moment ago
+        # Locked, so that a password which was replaced meanwhile begins nothing any more.
+        row = _enabled(session, name, lock=True)
+        if digest is None or row is None or row.password_hash != digest:
             raise Unauthorized("The name or the password is wrong.", field="password")
         key = begin_login(session, user_id=row.id, secret=secret, hours=hours)
         caller = login_caller(session, key=key, secret=secret)
@@ -137,22 +138,22 @@ def log_in(
     return Login(caller, key)
 
 
-def check_password(engine: Engine, *, username: str, password: str, address: str) -> bool:
-    """Return whether a password is an account's; wrong ones are counted, and soon refused."""
+def check_password(engine: Engine, *, username: str, password: str, address: str) -> str | None:
+    """Return an account's digest if the password is right; wrong ones are counted, soon refused."""
     with transaction(engine) as session:
         count_attempt(session, username=username, address=address)
     with reading(engine) as session:
         row = _enabled(session, username)
     if not password_matches(password, row.password_hash if row else None):
-        return False
+        return None
     with transaction(engine) as session:
         forgive_attempt(session, username=username, address=address)
-    return True
+    return row.password_hash if row else None
 
 
-def _enabled(session: Session, name: str) -> UserRow | None:
+def _enabled(session: Session, name: str, *, lock: bool = False) -> UserRow | None:
     query = select(UserRow).where(UserRow.name == name, UserRow.disabled_at.is_(None))
-    return session.scalars(query).one_or_none()
+    return session.scalars(query.with_for_update() if lock else query).one_or_none()
 
 
 def begin_login(session: Session, *, user_id: int, secret: str, hours: float) -> str:
@@ -224,7 +225,7 @@ def create_token(
     name: str,
     scope: Scope,
     days: float | None,
-    parent_id: int | None = None,
+    by: Caller | None = None,
 ) -> TokenCreated:
     """Store a new token; the only time its text is known.
 
@@ -234,10 +235,14 @@ def create_token(
         name: What it is for.
         scope: What it may do.
         days: Until it expires; None: never.
-        parent_id: The token it is made with, which it does not outlive.
+        by: Who asks, if it is not the shell: with a token, which the new one does not outlive.
+
+    Raises:
+        Unauthorized: What they came with has ended since.
+        Conflict: The account has as many as it may have.
     """
     # Locked, so that two cannot both be the hundredth.
-    session.execute(select(UserRow.id).where(UserRow.id == user_id).with_for_update())
+    check_holds(session, by=by, lock=user_id)
     held = [one for one in list_tokens(session, user_id=user_id) if not one.revoked]
     if len(held) >= MOST_TOKENS:
         raise Conflict(f"An account has at most {MOST_TOKENS} tokens; revoke some first.")
@@ -248,12 +253,25 @@ def create_token(
         prefix=text[:SHOWN_CHARACTERS],
         token_hash=_token_digest(text),
         scope=scope,
-        expires_at=_token_expiry(session, days, parent_id),
+        expires_at=_token_expiry(session, days, by.token_id if by else None),
     )
     session.add(row)
     session.flush()
     session.refresh(row)
     return TokenCreated(**_token_to_read(row).model_dump(), token=text)
+
+
+def check_holds(session: Session, *, by: Caller | None, lock: int | None = None) -> None:
+    """Refuse whose login or token has ended since it let them in, as by a new password.
+
+    Args:
+        session: The transaction that makes what would outlast it.
+        by: Who asks; None: the shell.
+        lock: The account whose ways in are about to change; whole rows of requests may wait here.
+    """
+    session.execute(select(UserRow.id).where(UserRow.id == lock).with_for_update())
+    if by is not None and not still_hold(session, callers=[by]):
+        raise Unauthorized("This login or token has ended; log in again.")
 
 
 def _token_expiry(session: Session, days: float | None, parent_id: int | None) -> datetime | None:

@@ -86,7 +86,7 @@ from ib_core.metrics import (
 )
 
 if TYPE_CHECKING:
-    from backend.services.analysis.learning import learning_curves, theorem
+    from backend.services.analysis.learning import learning_curves, settings_of, theorem
     from backend.services.analysis.stored import (
         KEY_COLUMNS,
         compare,
@@ -94,7 +94,6 @@ if TYPE_CHECKING:
         key_of,
         scorecard,
         sensitivity,
-        settings_of,
         studies_version,
     )
 
@@ -137,9 +136,8 @@ __all__ = [
 
 #: What needs the database, by module: imported when first used.
 _HOMES = {
-    "stored": "KEY_COLUMNS compare differences key_of scorecard sensitivity settings_of "
-    "studies_version",
-    "learning": "learning_curves theorem ways",
+    "stored": "KEY_COLUMNS compare differences key_of scorecard sensitivity studies_version",
+    "learning": "learning_curves settings_of theorem ways",
 }
 
 

@@ -1,7 +1,7 @@
-"""Losses over training by series and rate, how each was trained, and App. C's theorem."""
+"""Losses over training by series and rate, how each was trained and set; App. C's theorem."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import groupby
 from statistics import median
 from typing import Any
@@ -21,7 +21,14 @@ from backend.schemas import (
     WayRead,
 )
 from backend.services.analysis.rate_curves import Measure, seed_curve
-from backend.services.analysis.series import Finished, Key, labels, series_id, series_order
+from backend.services.analysis.series import (
+    Finished,
+    Key,
+    labels,
+    series_id,
+    series_order,
+    varied,
+)
 from backend.services.analysis.stored import KEY_COLUMNS, key_of, load_series
 from backend.services.trials import COLUMNS, COUNTED, unpack
 from ib_core.methods import METHODS, place
@@ -53,7 +60,7 @@ def learning_curves(
     """
     measure = Measure(metric)
     value = TrialRow.train_loss.label("final")
-    found = load_series(session, study_ids=[study_id], value=value, with_curves=True)
+    found, _ = load_series(session, study_ids=[study_id], value=value, with_curves=True)
     wanted = [one for one in found if not only or series_id(one.key) in only]
     whole = sum(len(one.rows) for one in wanted) <= MOST_TRIALS
     series = [
@@ -205,3 +212,31 @@ def _by_hand(spec: Mapping[str, Any]) -> bool:
     return isinstance(TASKS.get(spec.get("task", "")), PaperTask) and all(
         one in METHODS for one in methods
     )
+
+
+# --- In which settings a trial differs from others of its study
+
+
+SettingsOf = Callable[[Session, Sequence[int]], dict[int, dict[str, Any]]]
+
+
+def settings_of(session: Session, *, study_id: int) -> SettingsOf:
+    """Return what tells by trial in which settings it differs from others of the study.
+
+    As `varied` says it of the study's series, so that a trial's row names its series.
+    """
+    members = (
+        select(SweepTrialRow.trial_id)
+        .join(SweepRow, SweepRow.id == SweepTrialRow.sweep_id)
+        .where(SweepRow.study_id == study_id)
+    )
+    rows = session.execute(select(*KEY_COLUMNS).where(TrialRow.id.in_(members)).distinct())
+    keys = list(dict.fromkeys(key_of(study_id, tuple(row)) for row in rows))
+    known = dict(zip(keys, varied(keys), strict=True))
+
+    def of_trials(session: Session, trial_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+        query = select(TrialRow.id, *KEY_COLUMNS).where(TrialRow.id.in_(trial_ids))
+        found = {row[0]: key_of(study_id, row[1:]) for row in session.execute(query)}
+        return {trial_id: known.get(key, {}) for trial_id, key in found.items()}
+
+    return of_trials

@@ -2,9 +2,11 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 from ib_core.errors import IBError
@@ -23,6 +25,8 @@ from ib_core.sweep.request import typed_form
 from ib_core.tasks import find_task
 
 BASELINE = "eb"
+#: Settings by which series can be arranged; imported runs may each say names of their own.
+MOST_VARIED = 50
 
 #: Fields whose absence only means that the method has no use for them.
 METHOD_DEPENDENT = ("batch_rule", *(f"options.{name}" for name in OF_A_METHOD))
@@ -222,8 +226,8 @@ def labels(keys: Sequence[Key], study_names: Mapping[int, str] | None = None) ->
         keys: The series of one picture.
         study_names: Names to tell studies apart by, where there are several.
     """
-    flat, differing = _told(keys, study_names or {})
-    return [_label(fields, differing) for fields in flat]
+    flat, differing = told(keys, study_names or {})
+    return [label_of(fields, differing) for fields in flat]
 
 
 def varied(
@@ -231,63 +235,42 @@ def varied(
 ) -> list[dict[str, Any]]:
     """Return for each series the settings in which the series differ, besides the method.
 
-    Every series has the same names, in the order of labels; None is a setting that is off, or
-    that its method has no use for.
+    Every series has the same names, in the order of labels, the first fifty of them; None is a
+    setting that is off, or that its method has no use for.
 
     Args:
         keys: The series of one answer.
         study_names: Names to tell studies apart by, where there are several.
     """
-    flat, differing = _told(keys, study_names or {})
+    flat, differing = told(keys, study_names or {})
+    names = list(islice(differing, MOST_VARIED))
     return [
-        {name.removeprefix("options."): _plain(name, fields.get(name)) for name in differing}
+        {name.removeprefix("options."): _plain(name, fields.get(name)) for name in names}
         for fields in flat
     ]
 
 
-def along(keys: Sequence[Key]) -> list[tuple[str, list[Any], list[tuple[str, list[int]]]]]:
-    """Return every setting of numbers in which series differ, the one with most values first.
-
-    With it every series' value (None: it is off), and lines: series that differ in nothing else,
-    as a label without the setting and the places of the series, in the setting's order.
-    """
-    flat, differing = _told(keys, {})
-    found = []
-    for name in differing:
-        values = [fields.get(name) for fields in flat]
-        if not all(value is None or _is_number(value) for value in values):
-            continue
-        lines: dict[str, list[int]] = {}
-        for place_of, fields in enumerate(flat):
-            label = _label(fields, [one for one in differing if one != name])
-            lines.setdefault(label, []).append(place_of)
-        ordered = [
-            (label, sorted(members, key=lambda one: (values[one] is not None, values[one] or 0)))
-            for label, members in lines.items()
-        ]
-        found.append((name.removeprefix("options."), values, ordered))
-    return sorted(found, key=lambda one: -len(set(one[1])))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _told(
+def told(
     keys: Sequence[Key], study_names: Mapping[int, str]
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return every series' fields, and the names of those in which they differ."""
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """Return every series' fields, and the places of those in which they differ."""
     flat = [_flat(key, study_names) for key in keys]
     _fill_in_tasks(flat)
     _fill_in_methods(flat)
     said = {f"options.{name}" for key in keys for name in split_name(key.method)[1]}
     _fill_in(flat, said)
-    return flat, [name for name in _names(flat) if _differs(name, flat, own=name in said)]
+    return flat, {name: place for place, name in enumerate(_differing(flat, said))}
 
 
-def _label(fields: Mapping[str, Any], differing: Sequence[str]) -> str:
-    told = [name for name in differing if fields.get(name) not in UNTOLD.get(name, (None, ""))]
-    return ", ".join([fields["method"], *(_say(name, fields.get(name)) for name in told)])
+def label_of(fields: Mapping[str, Any], differing: Mapping[str, int], but: str = "") -> str:
+    """Return a series' method, then each setting in which it differs from others, but one."""
+    names = [
+        name
+        for name, value in fields.items()
+        if name in differing and name != but and value not in UNTOLD.get(name, (None, ""))
+    ]
+    names.sort(key=differing.__getitem__)
+    return ", ".join([fields["method"], *(_say(name, fields[name]) for name in names)])
 
 
 def series_id(key: Key) -> str:
@@ -328,23 +311,24 @@ def _flat(key: Key, study_names: Mapping[int, str]) -> dict[str, Any]:
 
 def _fill_in(flat: Sequence[dict[str, Any]], said: Collection[str]) -> None:
     """Give every series the defaults of what its method's name leaves unsaid and another's says."""
-    for fields in flat:
-        options = _options(fields["method"]) if said else {}
-        for name in said:
-            option = options.get(name.removeprefix("options."))
-            if option is not None:
-                fields.setdefault(name, option.default)
+    for fields in flat if said else ():
+        for name, option in _options(fields["method"]).items():
+            if f"options.{name}" in said:
+                fields.setdefault(f"options.{name}", option.default)
 
 
 def _fill_in_tasks(flat: Sequence[dict[str, Any]]) -> None:
     """Give every series the defaults of its task's options that another series says."""
-    every = {name for fields in flat for name in fields if name.startswith("options.")}
+    every = {name for fields in flat for name in fields}
+    later: dict[str, dict[str, Any]] = {}
+    for name in {fields["task"] for fields in flat}:
+        with suppress(IBError):  # imported runs may be of tasks that are unknown here
+            options = find_task(name).options
+            later[name] = {f"options.{one}": o.default for one, o in options.items() if o.later}
     for fields in flat:
-        for name in every - fields.keys():
-            with suppress(IBError):  # imported runs may be of tasks that are unknown here
-                option = find_task(fields["task"]).options.get(name.removeprefix("options."))
-                if option is not None and option.later:
-                    fields[name] = option.default
+        for name, default in later.get(fields["task"], {}).items():
+            if name in every:
+                fields.setdefault(name, default)
 
 
 def _fill_in_methods(flat: Sequence[dict[str, Any]]) -> None:
@@ -352,14 +336,12 @@ def _fill_in_methods(flat: Sequence[dict[str, Any]]) -> None:
 
     An option at its default is not stored, and is not off: momentum 0.9 of `ngn_m`, say.
     """
-    every = {name for fields in flat for name in fields if name.startswith("options.")}
+    every = {name for fields in flat for name in fields}
     for fields in flat:
         known = METHODS.get(fields["method"])
-        own = known.options if known else {}
-        for name in every - fields.keys():
-            option = own.get(name.removeprefix("options."))
-            if option is not None and option.default is not None:
-                fields[name] = option.default
+        for name, option in known.options.items() if known else ():
+            if f"options.{name}" in every and option.default is not None:
+                fields.setdefault(f"options.{name}", option.default)
 
 
 def _options(method: str) -> Mapping[str, Option]:
@@ -369,23 +351,39 @@ def _options(method: str) -> Mapping[str, Option]:
     return OF_EVERY_METHOD
 
 
-def _names(flat: Sequence[dict[str, Any]]) -> list[str]:
-    names = dict.fromkeys(name for fields in flat for name in fields)
-    return [name for name in names if name != "method"]
+def _differing(flat: Sequence[dict[str, Any]], said: Collection[str]) -> list[str]:
+    """Return the settings in which series differ, in the order met; each may say its own names."""
+    methods = Counter(fields["method"] for fields in flat)
+    met: dict[str, Counter[tuple[str, str]]] = {}
+    for fields in flat:
+        for name, value in fields.items():
+            met.setdefault(name, Counter())[fields["method"], repr(value)] += 1
+    met.pop("method", None)
+    found = [name for name, values in met.items() if _differs(name, values, methods, said)]
+    pairs = {(fields["task"], fields["data_hash"]) for fields in flat}
+    same = len(pairs) == len({task for task, _ in pairs})  # other tasks have other data
+    return [name for name in found if not (same and name == "data_hash")]
 
 
-def _differs(name: str, flat: Sequence[dict[str, Any]], *, own: bool) -> bool:
+def _differs(
+    name: str,
+    values: Mapping[tuple[str, str], int],
+    methods: Mapping[str, int],
+    said: Collection[str],
+) -> bool:
     """Return whether series differ in a setting; in one of a method's own, those of one method."""
-    values = {repr(fields.get(name)) for fields in flat}
-    if name == "data_hash":  # other tasks have other data
-        pairs = {(fields["task"], fields.get(name)) for fields in flat}
-        return len(pairs) > len({fields["task"] for fields in flat})
-    if name in METHOD_DEPENDENT:
-        values.discard("None")
-    if own and name.removeprefix("options.") not in OF_EVERY_METHOD:
-        pairs = {(fields["method"], repr(fields.get(name))) for fields in flat}
-        return len(pairs) > len({fields["method"] for fields in flat})
-    return len(values) > 1
+    of: dict[str, set[str]] = {}
+    left = dict(methods)
+    for (method, value), count in values.items():
+        of.setdefault(method, set()).add(value)
+        left[method] -= count
+    for method, count in left.items():
+        if count:  # whoever does not say it has it off
+            of.setdefault(method, set()).add("None")
+    if name in said and name.removeprefix("options.") not in OF_EVERY_METHOD:
+        return any(len(own) > 1 for own in of.values())
+    every = set().union(*of.values())
+    return len(every - {"None"} if name in METHOD_DEPENDENT else every) > 1
 
 
 def _say(name: str, value: Any) -> str:

@@ -6,13 +6,14 @@ The only module here that knows the database: the others serve a sweep on the co
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from heapq import nsmallest
 from itertools import chain
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import Row, Select, Text, and_, cast, exists, func, null, or_, select, type_coerce
+from sqlalchemy import Select, Text, and_, cast, exists, func, null, or_, select, type_coerce
 from sqlalchemy.orm import Session
 
 from backend.models import (
@@ -46,15 +47,17 @@ from backend.services.analysis.series import (
     canonical,
     labels,
     series_order,
-    varied,
 )
 from backend.services.analysis.task_answers import difference_studies, to_answers, with_partners
 from backend.services.trials import COUNTED, UNFINISHED
 from ib_core.metrics import BAND_DEFINITIONS, DIFFERENCE, KINDS, paired_differences
 from ib_core.sweep.request import PROFILES
 
+T = TypeVar("T")
 #: How the names of the paper's presets begin.
 PAPER_PRESET = "paper/"
+#: More series than this no screen has room for, and reading their answer would stop the process.
+MOST_SERIES = 1000
 #: The wide rows of ten thousand trials are not all held at once.
 ROWS_AT_A_TIME = 500
 #: What decides a result besides rate and seed, as columns; `key_of` reads them.
@@ -82,8 +85,8 @@ def load_series(
     value: Any,
     validation: Any = TrialRow.validation_loss,
     with_curves: bool = False,
-) -> list[Series]:
-    """Return the series of some studies, by one query a study, whatever their size.
+) -> tuple[list[Series], int]:
+    """Return the first series of some studies and how many are left out, by one query a study.
 
     Args:
         session: For reading.
@@ -92,13 +95,26 @@ def load_series(
         validation: Another, by which rates are chosen.
         with_curves: Whether trials carry their packed curve too.
     """
+    queries = {
+        study_id: _query(study_id, value, validation, with_curves=with_curves)
+        for study_id in study_ids
+    }
+    alike = _grouped(session, queries)
+    left_out = max(0, len(alike) - MOST_SERIES)
+    if left_out:
+        alike = _grouped(session, queries, only=set(_first(alike, lambda own: key_of(*own))))
     found: dict[Key, Series] = {}
-    for study_id in study_ids:
-        query = _query(study_id, value, validation, with_curves=with_curves)
-        # Through the connection: the session's own machinery is for rows that are entities.
-        pieces = session.connection().execute(query).partitions(ROWS_AT_A_TIME)
-        _add_study(found, study_id, chain.from_iterable(pieces))
-    return sorted(found.values(), key=lambda series: series_order(series.key))
+    for (study_id, settings), trials in alike.items():
+        # Here, because the database would carry every row's settings through its sorting.
+        trials.sort(key=attrgetter("lr", "seed", "id"))
+        _add_trials(found, key_of(study_id, settings), trials)
+    first = _first(found.values(), lambda series: series.key)
+    return first, left_out + len(found) - len(first)
+
+
+def _first(every: Iterable[T], key: Callable[[T], Key]) -> list[T]:
+    """Return the first of things by what series they are; sorting all at once stops the process."""
+    return nsmallest(MOST_SERIES, every, key=lambda one: series_order(key(one)))
 
 
 def _query(
@@ -121,16 +137,28 @@ def _query(
     return query.where(TrialRow.id.in_(members))
 
 
-def _add_study(found: dict[Key, Series], study_id: int, rows: Iterable[Row[Any]]) -> None:
-    # By the raw settings: hashing a `Key` for every row would cost more than reading it.
-    alike: dict[tuple[Any, ...], list[Finished]] = {}
+def _grouped(
+    session: Session,
+    queries: Mapping[int, Select[*tuple[Any, ...]]],
+    *,
+    only: Collection[tuple[int, tuple[Any, ...]]] | None = None,
+) -> dict[tuple[int, tuple[Any, ...]], list[Finished]]:
+    """Return trials by study and raw settings; without some where there are too many settings.
+
+    Raw, because hashing a `Key` for every row would cost more than reading it.
+    """
+    alike: dict[tuple[int, tuple[Any, ...]], list[Finished]] = {}
     width = len(Finished._fields)
-    for row in rows:
-        alike.setdefault(row[width:], []).append(Finished._make(row[:width]))
-    for settings, trials in alike.items():
-        # Here, because the database would carry every row's settings through its sorting.
-        trials.sort(key=attrgetter("lr", "seed", "id"))
-        _add_trials(found, key_of(study_id, settings), trials)
+    for study_id, query in queries.items():
+        # Through the connection: the session's own machinery is for rows that are entities.
+        pieces = session.connection().execute(query).partitions(ROWS_AT_A_TIME)
+        for row in chain.from_iterable(pieces):
+            own = (study_id, row[width:])
+            if only is None or own in only:
+                trials = alike.setdefault(own, [])
+                if len(alike) <= MOST_SERIES:
+                    trials.append(Finished._make(row[:width]))
+    return alike
 
 
 def _add_trials(found: dict[Key, Series], key: Key, trials: Iterable[Finished]) -> None:
@@ -161,35 +189,10 @@ def key_of(study_id: int, settings: Sequence[Any]) -> Key:
     return Key(study_id=study_id, **values)
 
 
-SettingsOf = Callable[[Session, Sequence[int]], dict[int, dict[str, Any]]]
-
-
-def settings_of(session: Session, *, study_id: int) -> SettingsOf:
-    """Return what tells by trial in which settings it differs from others of the study.
-
-    As `varied` says it of the study's series, so that a trial's row names its series.
-    """
-    members = (
-        select(SweepTrialRow.trial_id)
-        .join(SweepRow, SweepRow.id == SweepTrialRow.sweep_id)
-        .where(SweepRow.study_id == study_id)
-    )
-    rows = session.execute(select(*KEY_COLUMNS).where(TrialRow.id.in_(members)).distinct())
-    keys = list(dict.fromkeys(key_of(study_id, tuple(row)) for row in rows))
-    known = dict(zip(keys, varied(keys), strict=True))
-
-    def of_trials(session: Session, trial_ids: Sequence[int]) -> dict[int, dict[str, Any]]:
-        query = select(TrialRow.id, *KEY_COLUMNS).where(TrialRow.id.in_(trial_ids))
-        found = {row[0]: key_of(study_id, row[1:]) for row in session.execute(query)}
-        return {trial_id: known.get(key, {}) for trial_id, key in found.items()}
-
-    return of_trials
-
-
 def _measured(
     session: Session, study_ids: Sequence[int], measure: Measure, *, initial: bool = False
-) -> list[Series]:
-    """Return the series of some studies with what a measure needs of every trial."""
+) -> tuple[list[Series], int]:
+    """Return the series of some studies with what a measure needs, and how many are left out."""
     return load_series(
         session,
         study_ids=study_ids,
@@ -210,7 +213,7 @@ def sensitivity(
     """Return a study's curves; the caller has checked that the study exists."""
     measure = Measure(metric, reducer)
     paper = paper_studies(session, study_ids=[study_id])
-    found = _measured(session, [study_id], measure, initial=bool(paper))
+    found, left_out = _measured(session, [study_id], measure, initial=bool(paper))
     plots = to_plots(found, measure, initial=bool(paper))
     series = to_series(plots, measure, band, paper=paper)
     thresholds = [line.threshold for line in series if line.threshold is not None]
@@ -221,6 +224,7 @@ def sensitivity(
         band=band,
         band_definition=BAND_DEFINITIONS[band],
         series=series,
+        left_out=left_out,
         threshold=thresholds[0] if thresholds else None,
         threshold_definition=KINDS["paper_threshold"].definition if paper else "",
     )
@@ -235,7 +239,7 @@ def scorecard(
 ) -> ScorecardRead:
     """Return a study's robustness numbers; the caller has checked that the study exists."""
     measure = Measure(metric, reducer)
-    found = _measured(session, [study_id], measure, initial=True)
+    found, left_out = _measured(session, [study_id], measure, initial=True)
     paper = paper_studies(session, study_ids=[study_id])
     costs = step_costs(session, [series.key for series in found])
     plots = to_plots(found, measure, initial=True)
@@ -247,6 +251,7 @@ def scorecard(
         reducer=reducer,
         answers=to_answers(tasks),
         rows=to_rows(tasks, measure),
+        left_out=left_out,
         across=to_across(tasks),
     )
 
@@ -297,9 +302,9 @@ def differences(
     measure = Measure(metric, reducer)
     _, *others = difference_studies(session, study_id=study_id, kind=kind)
     found = with_partners(
-        _measured(session, [study_id], measure, initial=True),
+        _measured(session, [study_id], measure, initial=True)[0],
         others,
-        lambda other: _measured(session, [other], measure, initial=True),
+        lambda other: _measured(session, [other], measure, initial=True)[0],
     )
     keys = [series.key for series in found]
     named = dict(zip(keys, labels(keys), strict=True))
@@ -337,7 +342,7 @@ def compare(
         band: What is drawn around the means.
     """
     measure = Measure(metric, reducer)
-    found = _measured(session, list(studies), measure, initial=True)
+    found, left_out = _measured(session, list(studies), measure, initial=True)
     names = dict(studies) if len(studies) > 1 else {}
     plots = to_plots(found, measure, initial=True)
     paper = paper_studies(session, study_ids=list(studies))
@@ -355,6 +360,7 @@ def compare(
         series=series,
         answers=to_answers(tasks, names),
         rows=to_rows(tasks, measure, names),
+        left_out=left_out,
         across=to_across(tasks),
         threshold=thresholds[0] if thresholds else None,
     )

@@ -10,11 +10,20 @@ same. What a study has itself comes first.
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 from backend.schemas import DifferenceKind, MovementRead, TaskAnswerRead
 from backend.services.analysis.scorecards import ScoredTask
-from backend.services.analysis.series import BASELINE, Key, Series, along, labels
+from backend.services.analysis.series import (
+    BASELINE,
+    MOST_VARIED,
+    Key,
+    Series,
+    label_of,
+    labels,
+    told,
+)
 from ib_core.errors import IBError
 from ib_core.methods import METHODS
 from ib_core.metrics import TaskScore, answer, number_text, rate_text
@@ -73,13 +82,13 @@ def in_words(task: ScoredTask) -> str:
     if len(groups) == 1:
         return _answer(task, list(task.plots))
     settings = [label.removeprefix(", ") or "otherwise" for label in labels(list(groups))]
-    told = [
+    words = [
         f"{setting[0].upper()}{setting[1:]}: {_answer(task, members)}"
         for setting, members in zip(settings, groups.values(), strict=True)
     ]
-    more = len(told) - MOST_ANSWERS
-    rest = [f"{more} more settings are in the table."] if more > 1 else told[MOST_ANSWERS:]
-    return " ".join(told[:MOST_ANSWERS] + rest)
+    more = len(words) - MOST_ANSWERS
+    rest = [f"{more} more settings are in the table."] if more > 1 else words[MOST_ANSWERS:]
+    return " ".join(words[:MOST_ANSWERS] + rest)
 
 
 def _answer(task: ScoredTask, members: Sequence[str]) -> str:
@@ -106,7 +115,7 @@ def spoken(label: str) -> str:
 def movements(task: ScoredTask) -> list[MovementRead]:
     """Return what is found for every setting of numbers, the one with the most values first."""
     names, found = list(task.keys), []
-    for setting, values, lines in along(list(task.keys.values())):
+    for setting, values, lines in _along(list(task.keys.values())):
         if setting in NO_AMOUNTS:
             continue
         for label, members in lines:
@@ -116,6 +125,34 @@ def movements(task: ScoredTask) -> list[MovementRead]:
                 text = f"{spoken(label)}: {words}."
                 found.append(MovementRead(setting=setting, rows=rows, text=text))
     return found
+
+
+def _along(keys: Sequence[Key]) -> list[tuple[str, list[Any], list[tuple[str, list[int]]]]]:
+    """Return every setting of numbers in which series differ, the one with most values first.
+
+    With it every series' value (None: it is off), and lines: series that differ in nothing else,
+    as a label without the setting and the places of the series, in the setting's order.
+    """
+    flat, differing = told(keys, {})
+    found = []
+    for name in islice(differing, MOST_VARIED):
+        values = [fields.get(name) for fields in flat]
+        if not all(value is None or _is_number(value) for value in values):
+            continue
+        lines: dict[str, list[int]] = {}
+        for place_of, fields in enumerate(flat):
+            label = label_of(fields, differing, but=name)
+            lines.setdefault(label, []).append(place_of)
+        ordered = [
+            (label, sorted(members, key=lambda one: (values[one] is not None, values[one] or 0)))
+            for label, members in lines.items()
+        ]
+        found.append((name.removeprefix("options."), values, ordered))
+    return sorted(found, key=lambda one: -len(set(one[1])))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _moved(task: ScoredTask, setting: str, line: Sequence[tuple[object, str]]) -> str:

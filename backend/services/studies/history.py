@@ -9,7 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from heapq import nsmallest
+from typing import Any, Literal, get_args
 
 from sqlalchemy import (
     ColumnElement,
@@ -46,16 +47,12 @@ from backend.services.studies.study import PRECEDENCE, of_bundle, to_read
 from backend.services.trials import BEGUN, RETRIABLE, UNFINISHED, spans_of, within
 
 Sort = Literal["-updated_at", "updated_at", "-created_at", "created_at", "name", "-name"]
-SORTS: tuple[Sort, ...] = (
-    "-updated_at",
-    "updated_at",
-    "-created_at",
-    "created_at",
-    "name",
-    "-name",
-)
+SORTS: tuple[Sort, ...] = get_args(Sort)
 #: More lines than this could not be told apart in a table's cell.
 MOST_LINES = 12
+#: Rows of one sweep: a setting at a rate each. Every look at the history reads them, and of
+#: imported runs each may have settings of its own.
+MOST_SUMS = 2000
 #: Losses from here on are added up apart, as fractions of themselves: PostgreSQL refuses a sum
 #: above all numbers, as it does a fraction of a small one below them.
 _HUGE, _FRACTION = 1e280, 2.0**-40
@@ -296,7 +293,26 @@ def _sums_of_sweeps(session: Session, *, sweep_ids: Sequence[int]) -> dict[int, 
     found: defaultdict[int, list[SumRow]] = defaultdict(list)
     for sweep_id, *row in session.execute(query):
         found[sweep_id].append(row)
-    return found
+    return {sweep_id: _shortened(rows) for sweep_id, rows in found.items()}
+
+
+def _shortened(rows: list[SumRow]) -> list[SumRow]:
+    """Return of very many rows those that could be drawn, and how many trials the others are."""
+    if len(rows) <= MOST_SUMS:
+        return rows
+    sums: defaultdict[Key, list[SumRow]] = defaultdict(list)
+    sizes: Counter[tuple[Any, ...]] = Counter()
+    for row in rows:
+        key = key_of(0, row[: len(KEY_COLUMNS)])
+        sums[key].append(row)
+        sizes[_part(key)] += row[-1]
+    kept: list[SumRow] = []
+    for part, size in sizes.most_common(MOST_LINES):
+        first = nsmallest(MOST_LINES, (key for key in sums if _part(key) == part), key=series_order)
+        shown = [row for key in first for row in sums[key]]
+        rest = size - sum(row[-1] for row in shown)
+        kept += [*shown, [*shown[0][: len(KEY_COLUMNS)], None, None, None, 0, rest]]
+    return kept
 
 
 def _stored_sums(session: Session, sweep_ids: Iterable[int]) -> dict[int, list[SumRow]]:
@@ -314,10 +330,12 @@ def _lines(study_id: int, rows: Iterable[SumRow]) -> list[Spark]:
         raw, (lr, *parts) = tuple(row[: len(KEY_COLUMNS)]), row[len(KEY_COLUMNS) :]
         key = keys[raw] if raw in keys else keys.setdefault(raw, key_of(study_id, raw))
         sizes[_part(key)] += parts[-1]
+        if lr is None:  # only how many there were
+            continue
         before = sums[key].get(lr, [0.0] * len(_SUMS))
         sums[key][lr] = [a + (b or 0) for a, b in zip(before, parts, strict=True)]
     part = sizes.most_common(1)[0][0]
-    shown = sorted((key for key in sums if _part(key) == part), key=series_order)[:MOST_LINES]
+    shown = nsmallest(MOST_LINES, (key for key in sums if _part(key) == part), key=series_order)
     return [
         Spark(method=key.method, label=label, points=_points(sums[key]))
         for key, label in zip(shown, labels(shown), strict=True)
@@ -338,13 +356,10 @@ def _mean(plain: float, huge: float, finite: float, total: float) -> float | Non
 
 
 def store_summaries(engine: Engine, *, sweep_ids: Iterable[int]) -> int:
-    """Add up those of the sweeps that have ended for good and were not added up before.
+    """Add up those of the sweeps that ended for good and were not before; return how many.
 
     Read and written in transactions of their own: reading may take a while, and no other writer
     should wait for it.
-
-    Returns:
-        How many were stored.
     """
     with reading(engine) as session:
         rows = _summary_rows(session, set(sweep_ids))

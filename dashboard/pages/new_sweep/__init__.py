@@ -19,7 +19,7 @@ import dash_mantine_components as dmc
 from backend.client import calls
 from backend.schemas import CatalogRead, StudyRead, TaskRead
 from dashboard.api_client import ask, find_task, get_catalog, get_visitor, may_change
-from dashboard.components import card
+from dashboard.components import card, identifier
 from dashboard.dash_blocks import Component, dcc, html
 from dashboard.ids import NewSweep as ids
 from dashboard.pages.new_sweep import forecast
@@ -134,10 +134,10 @@ def _side(study: StudyRead | None, name: str) -> Component:
 
 
 async def _study(query: Mapping[str, str], form: Mapping[str, Any]) -> StudyRead | None:
-    wanted = str(query.get("study") or form.get("study") or "")
-    if not wanted.isdecimal():
+    wanted = identifier(str(query.get("study") or form.get("study") or ""))
+    if not wanted:
         return None
-    study, visitor = await asyncio.gather(ask(calls.study(int(wanted))), get_visitor())
+    study, visitor = await asyncio.gather(ask(calls.study(wanted)), get_visitor())
     return study if may_change(visitor, study) else None  # repeat it in a study of one's own
 
 
@@ -160,8 +160,8 @@ async def _filled(query: Mapping[str, str], catalog: CatalogRead) -> dict[str, A
         "device": "auto",
     }
     form |= forecast.grid_of(find_task(catalog, name), query.get("profile", "text"))
-    if query.get("sweep", "").isdecimal():
-        sweep = await ask(calls.sweep(int(query["sweep"])))
+    if wanted := identifier(query.get("sweep", "")):
+        sweep = await ask(calls.sweep(wanted))
         given = form_from_spec(sweep.spec)
         form |= {key: value for key, value in given.items() if value is not None}
         form["study"] = sweep.study_id

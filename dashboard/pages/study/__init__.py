@@ -34,6 +34,7 @@ from dashboard.components import (
     empty_state,
     figure_dialog,
     goes_on,
+    identifier,
     link,
     local_time,
     markdown,
@@ -101,9 +102,9 @@ def _fallback(study: StudyRead) -> str:
 
 
 def _identifier(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) < 2**63:
-        raise ApiError(404, "not_found", f"There is no study {text!r}.")
-    return int(text)
+    if not (found := identifier(text)):
+        raise ApiError(404, "not_found", f"There is no study {text[:40]!r}.")
+    return found
 
 
 async def _with_sweeps(

@@ -203,7 +203,9 @@ def _caption(found: SensitivityRead, view: str) -> Component:
     curves = view == "curves"
     failed = sum(line.failed for line in found.series)
     waiting = sum(line.unfinished for line in found.series)
+    shown = f"The first {len(found.series):,} of {len(found.series) + found.left_out:,} series."
     parts = [
+        shown if found.left_out else "",
         f"Band: {found.band_definition}" if found.band_definition and curves else "",
         f"{counted(waiting, 'trial')} to come." if waiting else "",
         f"{counted(failed, 'trial')} failed or cancelled, in no mean." if failed else "",

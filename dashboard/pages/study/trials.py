@@ -13,7 +13,14 @@ from backend.client import calls
 from backend.schemas import SweepRead, TrialRead, TrialState
 from dashboard import ids as shared
 from dashboard.api_client import Trouble, ask
-from dashboard.components import at_rate, error_panel, link, state_badge, trial_facts
+from dashboard.components import (
+    at_rate,
+    error_panel,
+    identifier,
+    link,
+    state_badge,
+    trial_facts,
+)
 from dashboard.dash_blocks import Component, browser_callback, callback, dcc, html
 from dashboard.figures import MOST_OPENED, QUANTITY, TrialCurve, curve_figure
 from dashboard.ids import Study as ids
@@ -293,7 +300,7 @@ def drawer(selected: str) -> Component:
 )
 async def show(selected: str | None, scheme: str | None) -> Any:
     """Fetch what is behind a point."""
-    wanted = [int(part) for part in (selected or "").split(",") if part.isdecimal()]
+    wanted = [found for part in (selected or "").split(",") if (found := identifier(part))]
     if not wanted:
         return no_update
     try:

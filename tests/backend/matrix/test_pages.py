@@ -4,6 +4,7 @@ import ast
 import inspect
 import json
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from fastapi.testclient import TestClient
@@ -194,3 +195,44 @@ def outputs(output: str) -> Any:
 
 def test_roles_of_the_table_are_all_of_them() -> None:
     assert set(ROLES) == {*KNOWN, *STRANGERS, AGENT}
+
+
+#: What may stand in an address, by hand or by somebody's malice; an address has 64 KB.
+NASTY = (
+    "", "0", "-1", "nan", "1e999", "٣", "9" * 19, "9" * 5000, "1," * 5000, "x" * 20_000,
+    "\x00", "\ud800", "a%00b", "../..", "[1", '{"a":1}', "<b>", "eb(warmup=1)", "1:2:3", "'", "😀",
+)  # fmt: skip
+#: Parameters that a page reads by hand, besides those of its controls.
+BY_HAND = ("study", "sweep", "preset", "task", "lrs", "profile", "name", "lr", "experiment")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_no_address_breaks_a_page(
+    client: TestClient,
+    world: World,
+    callbacks: dict[str, Any],
+    caplog: pytest.LogCaptureFixture,
+    path: str,
+) -> None:
+    layout = next(page.layout for page in dashboard.pages.PAGES if page.path == path)
+    controls = getattr(inspect.getmodule(layout), "CONTROLS", ())
+    names = dict.fromkeys([*(control.name for control in controls), *BY_HAND])
+    good = world.fill(path.replace("<", "{").replace(">", "}"))
+    addresses = [
+        (good, "?" + "&".join(f"{name}={quote(one, errors='replace')}" for name in names))
+        for one in NASTY
+    ]
+    if "<" in path:
+        start = path.partition("<")[0]
+        addresses += [(start + quote(one, safe="", errors="replace"), "") for one in NASTY if one]
+    for pathname, search in addresses:
+        shown = press(
+            client,
+            callbacks["router.show"],
+            ("location", "pathname", pathname),
+            {"recoveries": 0, "location": search},
+            world.headers["admin"],
+        )
+        assert shown.status_code == 200, (pathname[:80], search[:80])
+        assert "response" in shown.json(), (pathname[:80], search[:80])
+        assert not caplog.records, (pathname[:80], search[:80], caplog.text[-2000:])

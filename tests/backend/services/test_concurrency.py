@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from backend.db import reading, transaction
-from backend.errors import Conflict
-from backend.models import ShardRow, SweepRow, SweepTrialRow, TrialRow
+from backend.db import get_engine, reading, transaction
+from backend.errors import Conflict, Unauthorized
+from backend.models import SessionRow, ShardRow, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import SweepState
 from backend.services import accounts, maintenance, shards, studies, sweeps
+from backend.services.accounts import passwords
+from tests.backend.accounts import CHEAP
 from tests.factories import claim, new_study, result, submit
 
 CROWD = 8
@@ -228,6 +230,59 @@ def test_a_busy_service_ends_with_every_trial_counted_once(database) -> None:
         for sweep in sweeps.page(session, study_id=study.id, limit=50).items:
             assert sweep.state is SweepState.COMPLETED, sweep
         assert session.scalar(select(func.count()).select_from(TrialRow)) == 2 * 3 * 5
+
+
+def test_nobody_stays_who_tries_on_while_the_password_is_replaced(
+    database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody knows the old password and has a token: neither a row of logins nor of tokens."""
+    monkeypatch.setattr(passwords, "HASHER", CHEAP)
+    old, engine = passwords.choose_password("ada", "an old long password"), get_engine()
+    with transaction() as session:
+        user = accounts.create_user(
+            session, name="ada", role="admin", password_digest=old.digest
+        ).id
+        made = accounts.create_token(session, user_id=user, name="t", scope="admin", days=1)
+        holder = accounts.token_caller(session, text=made.token)
+    assert holder is not None
+    begun, replaced = threading.Event(), threading.Event()
+
+    def slowly(text: str, digest: str | None) -> bool:
+        right = passwords.password_matches(text, digest)
+        begun.set()
+        assert replaced.wait(30), "before the login begins"
+        return right
+
+    monkeypatch.setattr(accounts, "password_matches", slowly)
+
+    def log_in() -> Any:
+        words = {"username": "ada", "password": old.text, "address": "::1"}
+        return accounts.log_in(engine, **words, secret="s" * 40, hours=1)
+
+    def replace() -> None:
+        assert begun.wait(30)
+        new = passwords.choose_password("ada", "a new long password")
+        with transaction() as session:
+            accounts.set_password(session, user_id=user, password_digest=new.digest)
+        replaced.set()
+
+    def make_token() -> Any:
+        assert replaced.wait(30)
+        with transaction() as session:
+            return accounts.create_token(
+                session, user_id=user, name="t", scope="read", days=1, by=holder
+            )
+
+    def refused(action: Callable[[], Any]) -> bool:
+        try:
+            action()
+        except Unauthorized:
+            return True
+        return False
+
+    assert at_once(lambda: refused(log_in), lambda: refused(make_token), replace)[:2] == [True] * 2
+    with reading() as session:
+        assert session.scalar(select(func.count()).select_from(SessionRow)) == 0
 
 
 def test_the_hundredth_token_is_made_once(database, monkeypatch: pytest.MonkeyPatch) -> None:

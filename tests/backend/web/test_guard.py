@@ -92,6 +92,9 @@ def test_other_sites_cannot_keep_us_busy_with_reads(
 def test_pages_may_be_linked_to_from_elsewhere(api: TestClient) -> None:
     # The API alone has no pages: nothing is there, but nothing was refused either.
     assert api.get("/studies/1", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 404
+    for path in ("/dashboard/pulse?studies=1", "/_dash-layout", "/assets/team.css"):
+        assert api.get(path, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403, path
+        assert api.get(path, headers={"Sec-Fetch-Site": "same-origin"}).status_code == 404, path
 
 
 def test_websockets_of_other_sites_are_refused(app: FastAPI, api: TestClient) -> None:

@@ -1,6 +1,7 @@
 """Input made to do harm: it is stored as text, refused in a sentence, or cut off."""
 
 import gzip
+import json
 import os
 import pickle
 import time
@@ -13,6 +14,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from backend.db import reading
+from backend.schemas import SweepCreate
 from backend.services import maintenance
 
 EVIL = [
@@ -151,6 +153,17 @@ def test_a_deep_or_endless_json_body_is_a_plain_refusal(api: TestClient, study: 
         answer = api.post("/api/studies", content=body, headers=header)
         assert answer.status_code in (400, 413, 422), answer.text[:200]
         assert set(answer.json()["error"]) == {"code", "message", "field", "hint"}
+
+
+@pytest.mark.parametrize("name", SweepCreate.model_fields)
+def test_half_a_character_is_a_plain_refusal(api: TestClient, study: int, name: str) -> None:
+    body = {"task": "toy/quadratic", "learning_rates": [0.1], "seeds": 1}
+    for half in ("\ud800", ["\ud800"], {"\ud800": "\udfff"}):
+        content = json.dumps({**body, name: half})  # in ASCII, as JSON may say it
+        for place in (f"/api/studies/{study}/sweeps", "/api/forecast"):
+            answer = api.post(place, content=content, headers={"Content-Type": "application/json"})
+            assert answer.status_code == 422, (place, content, answer.text)
+            assert answer.json()["error"]["message"]
 
 
 def test_invented_methods_and_paths_do_not_fill_the_numbers(api: TestClient) -> None:

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from urllib.parse import urlsplit
 
+import anyio
 import httpx
 import pytest
+from anyio import fail_after, to_thread
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from backend.app import LARGEST_ENTRANCE, LARGEST_JSON
 from backend.web import intake
-from tests.backend.conftest import listening
+from tests.backend.conftest import ADDRESS, listening
 from tests.servers import wait_for
 
 JSON = {"Content-Type": "application/json"}
@@ -202,6 +204,22 @@ def test_too_many_at_once_are_told_to_come_back(
         busy = http.get("/api/studies")
         assert (busy.status_code, busy.json()["error"]["code"]) == (503, "unavailable")
         assert http.get("/api/health").status_code == 200
+
+
+@pytest.mark.parametrize("accounts", [False, True])
+def test_health_answers_while_every_thread_is_taken(
+    app: FastAPI, team_app: FastAPI, accounts: bool
+) -> None:
+    async def ask() -> int:
+        threads = to_thread.current_default_thread_limiter()
+        for number in range(int(threads.total_tokens)):
+            await threads.acquire_on_behalf_of(number)
+        transport = httpx.ASGITransport(app=team_app if accounts else app)
+        async with httpx.AsyncClient(transport=transport, base_url=ADDRESS) as http:
+            with fail_after(5):
+                return (await http.get("/api/health")).status_code
+
+    assert anyio.run(ask) == 200
 
 
 def test_bytes_on_their_way_are_limited_all_together(

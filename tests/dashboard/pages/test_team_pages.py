@@ -4,7 +4,7 @@ import pytest
 from dash import no_update
 
 from backend.client import ApiError, calls
-from backend.schemas import NoteRead, Page, ViewRead
+from backend.schemas import NoteRead, Page, PasswordRead, ViewRead
 from dashboard import ids as shared
 from dashboard import pages
 from dashboard.components.elements import DEEDS, deed, markdown
@@ -189,16 +189,18 @@ def test_a_token_without_a_name_is_explained(api):
 
 
 def test_passwords_that_differ_are_not_sent(api):
-    said, *_ = run(account.change_password(1, "old", "new one here", "another"))
+    said, *_ = run(account.change_password(1, "old", "new one here", "another", False))
     assert "differ" in text_of(said)
     assert api.sent == []
     api.refusal = ApiError(422, "invalid_input", "The current password is wrong.")
-    said, *_ = run(account.change_password(1, "old", "new one here", "new one here"))
+    said, *_ = run(account.change_password(1, "old", "new one here", "new one here", None))
     assert "The current password is wrong." in text_of(said)
     api.refusal = None
-    said, *emptied = run(account.change_password(1, "old", "new one here", "new one here"))
+    said, *emptied, _ = run(account.change_password(1, "old", "new one here", "new one here", True))
     assert "is changed" in text_of(said)
     assert emptied == ["", "", ""]
+    (sent,) = [call for call in api.sent if call.method == "POST" and call.json["new"]][-1:]
+    assert sent.json["keep_tokens"] is False
 
 
 def test_an_admin_s_page_lists_accounts_and_shows_a_new_password_once(api, dash_app):
@@ -213,6 +215,24 @@ def test_an_admin_s_page_lists_accounts_and_shows_a_new_password_once(api, dash_
     assert "made-up-words" in str(answer[Admin.SHOWN])
     sent = next(call for call in api.sent if call.method == "POST")
     assert (sent.json["username"], sent.json["role"]) == ("bob", "viewer")
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_a_new_password_ends_tokens_unless_the_admin_keeps_them(api, dash_app, keep):
+    api.log_in("root", "admin")
+    press = (shared.part("user-password", 2), "n_clicks", 1)
+    answer = trigger(dash_app, f"{Admin.CONFIRM_WORDS}.children", press)["response"]
+    assert "every token" in answer[Admin.CONFIRM_WORDS]["children"]
+    assert answer[Admin.KEEP] == {"hidden": False}
+    assert answer[Admin.KEEP_TOKENS] == {"checked": False}
+    told = PasswordRead(password="made-up-words", tokens_revoked=0 if keep else 3)
+    api._post_users = lambda *_: told
+    given = {Admin.PENDING: answer[Admin.PENDING]["data"], Admin.KEEP_TOKENS: keep}
+    pressed = (Admin.CONFIRM_YES, "n_clicks", 1)
+    done = trigger(dash_app, f"{Admin.CONFIRM}.opened@", pressed, **given)["response"]
+    assert ("3 tokens of theirs no longer work" in str(done[Admin.SHOWN])) == (not keep)
+    (sent,) = [call for call in api.sent if call.method == "POST"]
+    assert sent.json == {"keep_tokens": keep}
 
 
 def test_an_account_made_elsewhere_appears_without_a_reload(api, monkeypatch):

@@ -1,11 +1,13 @@
 """Families: every setting takes a list, the grid is the product, and schedules share a stack."""
 
+import time
+from itertools import product
 from typing import Any
 
 import pytest
 
 from ib_core.errors import IBError
-from ib_core.methods import METHODS
+from ib_core.methods import METHODS, find_method
 from ib_core.sweep import plan_shards
 from ib_core.sweep.bodies import specs_of
 from ib_core.sweep.request import SETTINGS, command_words, read_body
@@ -124,6 +126,37 @@ def test_what_stands_beside_a_preset_replaces_only_that():
     family = specs_of({"preset": "first/digits", "seeds": 1, "vary": {"width": [8, 16]}})
     assert {spec.options.width for spec in family} == {8, 16}
     assert {spec.learning_rates for spec in family} == {whole[0].learning_rates}
+
+
+def test_combinations_of_options_are_counted_before_the_first_is_made():
+    fifty = [round(0.5 + n / 200, 4) for n in range(50)]
+    names = ("beta1", "beta2", "eps", "weight_decay", "tau", "power")
+    body = {**GRID, "methods": ["torch.optim.AdamW"], "vary": dict.fromkeys(names, fifty)}
+    began = time.process_time()
+    with pytest.raises(IBError, match=f"{50**6:,}"):  # some terabytes of names
+        specs_of(body)
+    assert time.process_time() - began < 5
+
+
+def test_methods_have_the_options_they_take_in_the_order_of_the_combinations():
+    vary = {"beta1": [0.5, 0.9], "momentum": [0.1, 0.2], "warmup": [0, 3], "tau": [7]}
+    methods = ["torch.optim.SGD", "torch.optim.Adam", "eb"]
+    (spec,) = specs_of({**GRID, "methods": methods, "vary": vary})
+    own = {"torch.optim.SGD": ["momentum"], "torch.optim.Adam": ["beta1"], "eb": []}
+    expected = dict.fromkeys(
+        find_method(f"{method}({','.join(said)})").name
+        for values in product(*vary.values())
+        for method in methods
+        for said in [
+            [
+                f"{name}={value}"
+                for name, value in zip(vary, values, strict=True)
+                if name in (*own[method], "warmup", "tau")
+            ]
+        ]
+    )
+    assert spec.methods == tuple(expected)
+    assert len(expected) == 2 * (2 + 2 + 1)
 
 
 @pytest.mark.parametrize("method", ["adamw", "lion", "muon", "schedule_free", "torch.optim.AdamW"])

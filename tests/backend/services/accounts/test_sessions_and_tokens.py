@@ -7,7 +7,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from backend.db import clock
-from backend.errors import Conflict, NotFound
+from backend.errors import Conflict, NotFound, Unauthorized
 from backend.models import SessionRow, TokenRow
 from backend.schemas import Role, Scope
 from backend.services import accounts
@@ -103,12 +103,25 @@ def test_a_token_does_not_outlive_the_one_it_was_made_with(
     session: Session, ada: int, days: float | None
 ) -> None:
     parent = make(session, ada, scope="admin", days=0.5)
-    child = make(session, ada, days=days, parent_id=parent.id)
+    holder = accounts.token_caller(session, text=parent.token)
+    child = make(session, ada, days=days, by=holder)
     assert child.expires_at == parent.expires_at
-    short = make(session, ada, days=0.1, parent_id=parent.id)
+    short = make(session, ada, days=0.1, by=holder)
     assert short.expires_at < parent.expires_at
-    endless = make(session, ada, scope="admin", days=None)
-    assert make(session, ada, days=None, parent_id=endless.id).expires_at is None
+    endless = accounts.token_caller(
+        session, text=make(session, ada, scope="admin", days=None).token
+    )
+    assert make(session, ada, days=None, by=endless).expires_at is None
+
+
+def test_what_has_ended_makes_no_token(session: Session, ada: int) -> None:
+    parent = make(session, ada, scope="admin")
+    holder = accounts.token_caller(session, text=parent.token)
+    login = accounts.login_caller(session, key=begin(session, ada), secret=SECRET)
+    accounts.set_password(session, user_id=ada, password_digest="new")
+    for by in (holder, login):
+        with pytest.raises(Unauthorized):
+            make(session, ada, by=by)
 
 
 def test_only_a_token_s_hash_is_stored(session: Session, ada: int) -> None:

@@ -1,9 +1,21 @@
 """Labels say what tells series apart, and no more."""
 
+import time
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from backend.services.analysis import Key, labels, series_order, varied
-from backend.services.analysis.series import baselines, canonical, series_id
+from backend.services.analysis.series import (
+    METHOD_DEPENDENT,
+    MOST_VARIED,
+    baselines,
+    canonical,
+    series_id,
+    told,
+)
+from ib_core.methods import OF_EVERY_METHOD, split_name
 
 
 def key(method: str = "eb", **changes: Any) -> Key:
@@ -141,3 +153,51 @@ def test_what_is_left_unsaid_stands_where_its_default_belongs() -> None:
     norms = [key(task="digits_wide", options={"norm": one}) for one in ("batch", "layer")]
     none = key(task="digits_wide")
     assert sorted([*norms, none], key=series_order) == [none, norms[1], norms[0]]
+
+
+def slowly_differing(flat: list[dict[str, Any]], said: set[str]) -> list[str]:
+    """Return in which settings series differ, one setting and one series after the other."""
+    found = []
+    for name in dict.fromkeys(name for fields in flat for name in fields if name != "method"):
+        values = {repr(fields.get(name)) for fields in flat}
+        if name == "data_hash":
+            pairs = {(fields["task"], fields.get(name)) for fields in flat}
+            differ = len(pairs) > len({fields["task"] for fields in flat})
+        elif name in said and name.removeprefix("options.") not in OF_EVERY_METHOD:
+            own = {(fields["method"], repr(fields.get(name))) for fields in flat}
+            differ = len(own) > len({fields["method"] for fields in flat})
+        else:
+            differ = len(values - {"None"} if name in METHOD_DEPENDENT else values) > 1
+        found += [name] * differ
+    return found
+
+
+keys = st.builds(
+    key,
+    st.sampled_from(["eb", "ib", "eb(warmup=3)", "mine(a=1)", "mine(a=2,b=1)", "mine", "momentum"]),
+    task=st.sampled_from(["digits_mlp", "elsewhere"]),
+    clip=st.sampled_from([None, 1.0]),
+    data_hash=st.sampled_from(["a" * 64, "b" * 64]),
+    options=st.dictionaries(
+        st.sampled_from(["width", "momentum", "isgd_form", "x", "y"]),
+        st.sampled_from([1, 0.9, "z", True]),
+    ),
+)
+
+
+@given(st.lists(keys, min_size=1, max_size=6, unique=True))
+def test_what_differs_is_what_differs_setting_by_setting(some: list[Key]) -> None:
+    flat, differing = told(some, {})
+    said = {f"options.{name}" for one in some for name in split_name(one.method)[1]}
+    assert list(differing) == slowly_differing(flat, said)
+
+
+def test_runs_with_names_of_their_own_are_told_apart_at_once() -> None:
+    many = [key(options={f"name{n}": n, "width": n}) for n in range(3000)]
+    began = time.process_time()
+    found = labels(many)
+    assert found[7] == "eb, width 7, name7 7"
+    assert len(set(found)) == len(many)
+    names = {name for settings in varied(many) for name in settings}
+    assert len(names) == MOST_VARIED
+    assert time.process_time() - began < 5  # setting by setting and series by series: minutes

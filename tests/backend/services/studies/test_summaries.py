@@ -33,6 +33,30 @@ def add_up() -> int:
     return studies.store_summaries(get_engine(), sweep_ids=ids)
 
 
+def test_sums_of_very_many_settings_are_shortened_and_draw_the_same(
+    database: str, api: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sweep(task: str, settings: int) -> str:
+        return "".join(
+            f"{task},{method},{rate},1,{rate * n},{n + 1}\n"
+            for method in ("eb", "ib") for n in range(settings) for rate in (0.1, 1.0)
+        )  # fmt: skip
+
+    study = None
+    for rows in (sweep("large", 9) + sweep("small", 8), sweep("small", 8)):
+        where = {} if study is None else {"study_id": study}
+        head = "task,method,lr,seed,train_loss,epochs\n"
+        study = api.post("/api/import", content=head + rows, params=where).json()["study_id"]
+    whole = told()
+    monkeypatch.setattr(history, "MOST_SUMS", 10)
+    assert told() == whole
+    assert add_up() == len(whole[0][0].sweep_ids)
+    assert told() == whole
+    with reading() as session:
+        kept = session.scalars(select(SweepSummaryRow.curves)).all()
+    assert max(len(one["rows"]) for one in kept) <= 2 * (2 * history.MOST_LINES + 1)
+
+
 def test_a_summary_tells_what_the_trials_tell(database: str) -> None:
     with transaction() as session:
         study = new_study(session).id
