@@ -109,15 +109,17 @@ def keep_pages() -> None:
         mallopt(M_TRIM_THRESHOLD, LARGE)
 
 
-def _work(pipe: Connection, device: str, lanes: int, guarded: bool) -> None:
+def _work(pipe: Connection, device: str, lanes: int, guarded: bool, threads: int) -> None:
     """Train shard after shard as they are handed down, until this process is stopped."""
+    # A copy of this process, made by a user's code, must not speak for it.
+    os.register_at_fork(after_in_child=pipe.close)
     if guarded:
         limit_memory(lanes)
         # A loop without an end never looks at the pipe: it must end with its parent.
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     keep_pages()
     try:
         while True:
@@ -214,7 +216,7 @@ def _allowed_children() -> Iterator[None]:
 
 
 class Lanes:
-    """A crew of forked training processes; leaving the context stops them.
+    """A crew of training processes; leaving the context stops them.
 
     Args:
         count: How many.
@@ -222,6 +224,9 @@ class Lanes:
         guarded: Whether they run a user's code: then a lane that breaks fails its trials only.
         stall: Seconds without a word after which a guarded lane is stopped.
         shares: So many lanes, here and elsewhere on this machine, share the memory.
+        fresh: Whether they start from nothing instead of being forked: they know the catalogue
+            alone, and nothing of what users' files have done to this process.
+        threads: Of each.
     """
 
     def __init__(
@@ -232,8 +237,11 @@ class Lanes:
         guarded: bool = False,
         stall: float = STALL_SECONDS,
         shares: int | None = None,
+        fresh: bool = False,
+        threads: int = 1,
     ) -> None:
         self.count, self.device, self.guarded, self.stall = count, device, guarded, stall
+        self.fresh, self.threads = fresh, threads
         self.shares = shares or count
         self._processes: dict[Connection, BaseProcess] = {}
         self._places = itertools.cycle(gpus_for(device) or [device])
@@ -241,10 +249,10 @@ class Lanes:
             self._start()
 
     def _start(self) -> Connection:
-        """Fork another lane and return this end of its pipe."""
-        context = multiprocessing.get_context("fork")
+        """Begin another lane and return this end of its pipe."""
+        context: Any = multiprocessing.get_context("spawn" if self.fresh else "fork")
         here, there = context.Pipe()
-        arguments = (there, next(self._places), self.shares, self.guarded)
+        arguments = (there, next(self._places), self.shares, self.guarded, self.threads)
         process = context.Process(target=_work, args=arguments, daemon=True)
         with warnings.catch_warnings():
             # Python warns of threads before a fork. A lane touches nothing of theirs: it has

@@ -26,7 +26,7 @@ from ib_core.methods import (
     padding,
 )
 from ib_core.sweep.spec import TrialSpec
-from ib_core.tasks import PaperTask, Task, Workload, find_task
+from ib_core.tasks import PaperTask, Task, Workload, find_task, of_all
 
 #: A stack's losses and buffers agree with those of models alone up to this, relative.
 AGREEMENT = 1e-3
@@ -257,7 +257,7 @@ class _Pass:
 
     def __call__(self) -> Tensor:
         losses = self.workload.losses(self.model)
-        losses.sum().backward()
+        of_all(losses).backward()
         return losses.detach()
 
 

@@ -176,6 +176,11 @@ def accuracy(outputs: Tensor, targets: Tensor) -> Tensor:
     return hit.to(outputs.dtype).mean(-1)
 
 
+def of_all(losses: Tensor) -> Tensor:
+    """Return what a stack's backward pass begins at: the members' sum, or the only one's loss."""
+    return losses if len(losses) == 1 else losses.sum()  # a sum of one takes torch as long
+
+
 # --- Anybody's losses, and torch's own in a stack of anybody's models
 
 

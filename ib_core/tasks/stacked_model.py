@@ -325,12 +325,18 @@ def _free_memory() -> int:
         return free
 
 
-def limit_memory(lanes: int) -> None:
-    """Let this process, and those it forks, take their share of the free memory and no more."""
+def limit_memory(lanes: int, *, for_good: bool = True) -> None:
+    """Let this process, and those it forks, take their share of the free memory and no more.
+
+    Args:
+        lanes: So many share it.
+        for_good: Whether nobody may raise the limit again.
+    """
     with suppress(OSError, StopIteration, ValueError):  # else the system's own will have to do
         data = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
         most = data + int(MEMORY_SHARE * _free_memory() / lanes)
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+        allowed = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most if for_good else allowed))
 
 
 #: What is planned with where a model could not be measured, and how long measuring may take.
