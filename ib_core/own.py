@@ -106,8 +106,10 @@ def _run(file: Path) -> tuple[ModuleType, Modules, set[str]]:
     except IBError as error:
         own.forget()
         raise InvalidSpec(said_where(error), field="task") from error
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         own.forget()
+        if isinstance(error, KeyboardInterrupt):
+            raise
         raise InvalidSpec(f"{said_where(error)}.", field="task") from error
     finally:
         sys.path[:] = path

@@ -140,7 +140,7 @@ def _watcher(words: str) -> int:
 
 def _check_data(task: "Task") -> None:
     """Read the data, so that what is wrong with them is said before any training."""
-    with _their_faults():
+    with _their_faults(task.given_data):
         task.data_hash()
 
 
@@ -149,8 +149,11 @@ def _their_faults(made_by: Any = None) -> Iterator[None]:
     """Tell what a user's code raises in one sentence, with the file and the line."""
     try:
         yield
-    except IBError:
-        raise
+    except IBError as error:
+        said = said_where(error, made_by)
+        if said == error.message:
+            raise
+        raise InvalidSpec(said, field=error.field, hint=error.hint) from error
     except (Exception, SystemExit) as error:
         ended = ": it ended the process" if isinstance(error, SystemExit) else ""
         raise InvalidSpec(f"{said_where(error, made_by)}{ended}.", field="task") from error

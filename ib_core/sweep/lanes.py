@@ -129,7 +129,7 @@ def _work(pipe: Connection, device: str, lanes: int, guarded: bool, threads: int
             try:
                 run_trials(content, device=device, observer=_Reporter(pipe))
                 pipe.send(("done",))
-            except (Exception, SystemExit) as error:
+            except BaseException as error:  # a user's code may raise whatever it likes
                 if guarded:
                     pipe.send(("failed", _told(error, content[0]), not isinstance(error, IBError)))
                 else:

@@ -194,6 +194,29 @@ def one_number(loss: Tensor, task: Task, members: int) -> Tensor:
     return loss
 
 
+#: What rounding may do to a mean.
+ROUNDING = 1e-5
+
+
+def check_share(task: Task, share: Any, *, members: int = 1) -> None:
+    """Refuse what is no share a member; one that is not a number says nothing."""
+    if share is None:
+        return
+    try:
+        found = torch.as_tensor(share)
+        wrong = found[~((found >= 0) & (found <= 1 + ROUNDING) | (found != found))]
+    except (TypeError, ValueError, RuntimeError):  # words, or complex numbers
+        got: Any = type(share).__name__
+    else:
+        if found.dim() == members and not len(wrong):
+            return
+        got = tuple(found.shape) if found.dim() != members else wrong[0].item()
+    raise MisuseError(
+        f"The metric of {task.name or 'the task'} must return one number from 0 to 1, a share "
+        f"averaged over rows; got {got}."
+    ).at(first_line(task.metric))
+
+
 class MappedLosses(TorchFunctionMode):
     """While active, two of torch's losses under `vmap` are one function of the whole stack.
 

@@ -23,17 +23,19 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from ib_core.errors import MisuseError, first_line
 from ib_core.layers import ImplicitLayer
-from ib_core.tasks.losses import MappedLosses, one_number
+from ib_core.tasks.losses import ROUNDING, MappedLosses, check_share, one_number
 from ib_core.tasks.modules import make_stackable
 from ib_core.tasks.randomness import (
     ChanceSeen,
     SeededChance,
+    build_model,
     evenly,
     generator,
     hold_out,
     tensor_hash,
+    told_apart,
 )
-from ib_core.tasks.stacked_model import Bridge, Inputs, Rows, Stack, build_model
+from ib_core.tasks.stacked_model import Bridge, Inputs, Rows, Stack
 from ib_core.tasks.task import EVALUATION_ROWS, Evaluation
 
 if TYPE_CHECKING:
@@ -285,7 +287,8 @@ class ModelWorkload:
         The pass tells besides whether the last implicit layer is the model's output, and another
         in evaluation mode what loss and metric are.
         """
-        copy = build_model(self.task, self.seeds[0], self.values).to(self.device).train()
+        copy = self._build(self.seeds[0]).train()
+        self.base = told_apart(self.task, self.base, copy)
         x, y = self.train.between(0, min(2, len(self.train)))
         returned = Returned(copy)
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
@@ -299,8 +302,8 @@ class ModelWorkload:
             return seen.seen or not torch.equal(before, torch.get_rng_state())
 
 
-#: Rows on which loss and metric are looked at, and what rounding may do to a mean.
-LOOKED_AT, ROUNDING = 8, 1e-5
+#: Rows on which loss and metric are looked at.
+LOOKED_AT = 8
 
 
 def check_means(task: Task, model: nn.Module, rows: Rows) -> None:
@@ -340,20 +343,6 @@ def _share_or_none(metric: Any, output: Any, y: Tensor) -> Any:
     with suppress(Exception):
         return metric(output, y)
     return None
-
-
-def check_share(task: Task, share: Any, *, members: int = 1) -> None:
-    """Refuse what is no share a member; one that is not a number says nothing."""
-    if share is None:
-        return
-    found = torch.as_tensor(share)
-    wrong = (found < 0) | (found > 1 + ROUNDING)
-    if found.dim() != members or bool(wrong.any()):
-        got = tuple(found.shape) if found.dim() != members else found[wrong][0].item()
-        raise MisuseError(
-            f"The metric of {task.name or 'the task'} must return one number from 0 to 1, a share "
-            f"averaged over rows; got {got}."
-        )
 
 
 def default_metric(loss: Any, y: Tensor) -> Callable[[Tensor, Tensor], Tensor] | None:
