@@ -103,14 +103,13 @@ def _run(file: Path) -> tuple[ModuleType, Modules, set[str]]:
     own = Modules(file)
     try:
         return own.run(), own, {*sys.modules} - before
-    except IBError as error:
-        own.forget()
-        raise InvalidSpec(said_where(error), field="task") from error
     except BaseException as error:
         own.forget()
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise InvalidSpec(f"{said_where(error)}.", field="task") from error
+        said, end = said_where(error), "" if isinstance(error, IBError) else "."
+        place = "" if file.name in said else f"{file.name}: "
+        raise InvalidSpec(f"{place}{said}{end}", field="task") from error
     finally:
         sys.path[:] = path
 

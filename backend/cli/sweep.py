@@ -108,7 +108,7 @@ def _watched(asked: dict[str, Any], seconds: float) -> Iterator[None]:
         raise TimeoutError(f"it was not read after {seconds:g} s; --stall gives it longer")
 
     names = ", ".join(dict.fromkeys(Path(word.rpartition(":")[0]).name for word in own))
-    watcher = _watcher(f"{names} ended the process that read it.\n")
+    this, watcher = os.getpid(), _watcher(f"{names} ended the process that read it.\n")
     memory = resource.getrlimit(resource.RLIMIT_DATA)
     before = signal.signal(signal.SIGALRM, too_long)
     limit_memory(1, for_good=False)
@@ -116,6 +116,8 @@ def _watched(asked: dict[str, Any], seconds: float) -> Iterator[None]:
     try:
         yield
     finally:
+        if os.getpid() != this:  # a copy that the file has made of this process, and not ended
+            os._exit(0)
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         resource.setrlimit(resource.RLIMIT_DATA, memory)

@@ -379,7 +379,7 @@ class _StackRun:
                     "parameters": self.parameters,
                     "stacked_with": len(self.trials),
                     **self.optimizer.averages.of(row),
-                    **way,
+                    **curve[0].noted(way),
                 },
                 restarts=int(self.optimizer.restarts[row]),
                 at_zero=left_at_zero[row],

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ib_core.errors import MisuseError
+from ib_core.errors import MisuseError, said_where
 from ib_core.methods import (
     Factory,
     Member,
@@ -395,5 +395,5 @@ class _Trial:
             optimizer.step()
         except Exception as error:
             raise MisuseError(
-                f"{self.name} cannot step from gradients: {_words(error)}", field="methods"
-            ) from error
+                f"{self.name} cannot step from gradients: {said_where(error)}", field="methods"
+            ).at("") from error

@@ -186,8 +186,10 @@ def of_all(losses: Tensor) -> Tensor:
 
 def one_number(loss: Tensor, task: Task, members: int) -> Tensor:
     """Return a loss, or refuse one that is not a number a member."""
-    if not isinstance(loss, Tensor) or loss.dim() != members:
-        got = tuple(loss.shape[members:]) if isinstance(loss, Tensor) else type(loss).__name__
+    if not isinstance(loss, Tensor) or loss.dim() != members or loss.is_complex():
+        got: Any = type(loss).__name__
+        if isinstance(loss, Tensor):
+            got = "a complex one" if loss.is_complex() else tuple(loss.shape[members:])
         raise MisuseError(
             f"The loss of {task.name} must return one number, the mean over rows; got {got}."
         ).at(first_line(task.loss))

@@ -159,7 +159,15 @@ class ModelWorkload:
         del model  # it is `self.base`, or stands for it
         if not self.base.training:
             self.base.train()
-        x, y = self._batch
+        found = self._losses(*self._batch)
+        if not found.requires_grad and torch.is_grad_enabled():
+            raise MisuseError(
+                f"The loss of {self.task.name} does not depend on the model's weights: something "
+                "on its way has no gradient, as .item(), .detach(), argmax or a plain number."
+            ).at(first_line(self.task.loss))
+        return found
+
+    def _losses(self, x: Inputs, y: Tensor) -> Tensor:
         if self._stack is None:
             return self._loss_alone(x, y).unsqueeze(0)
         self._stack.remember_buffers(self._step)

@@ -102,6 +102,9 @@ class Rows:
     def update(self, digest: _Hash, name: str) -> None:
         """Add every tensor to a hash, with its type and shape, as little-endian bytes."""
         for place, tensor in (*enumerate(self.x), ("y", self.y)):
+            if tensor.dtype is torch.bfloat16:  # which NumPy does not know
+                digest.update(b"bfloat16 ")
+                tensor = tensor.view(torch.int16)
             array = np.ascontiguousarray(tensor.detach().cpu().numpy())
             array = array.astype(array.dtype.newbyteorder("<"), copy=False)
             digest.update(f"{name} {place} {array.dtype.str} {array.shape}\n".encode())
