@@ -1,6 +1,7 @@
 """Errors that say what came and what would work."""
 
 import inspect
+import re
 import sysconfig
 import traceback
 from collections.abc import Iterable, Mapping
@@ -143,6 +144,18 @@ def said_where(error: BaseException, made_by: Any = None) -> str:
         return f"{place}: {words}" if place else words
     last = theirs[-1]
     return f"{Path(last.filename).name}, line {last.lineno}, in {last.name}: {words}"
+
+
+#: A line of a trace that `faulthandler` writes.
+_FRAME = re.compile(r'^  File "(.+)", line (\d+) in (.+)$', re.MULTILINE)
+
+
+def place_in(trace: str) -> str | None:
+    """Return where in a user's code a process was, by `faulthandler`; None if in none of it."""
+    for file, line, name in _FRAME.findall(trace):
+        if _is_theirs(file):
+            return f"{Path(file).name}, line {line}, in {name}"
+    return None
 
 
 def first_line(made_by: Any) -> str | None:
