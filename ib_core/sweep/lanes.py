@@ -294,6 +294,7 @@ class Lanes:
             process.join()
             pipe.close()
         self._processes.clear()
+        self._trace.close()
 
     def train(self, works: Sequence[Work], *, raising: bool = False) -> None:
         """Train all, as many at once as there are lanes.

@@ -33,7 +33,6 @@ from ib_core.tasks.randomness import (
     generator,
     hold_out,
     tensor_hash,
-    told_apart,
 )
 from ib_core.tasks.stacked_model import Bridge, Inputs, Rows, Stack
 from ib_core.tasks.task import EVALUATION_ROWS, Evaluation
@@ -296,7 +295,6 @@ class ModelWorkload:
         in evaluation mode what loss and metric are.
         """
         copy = self._build(self.seeds[0]).train()
-        self.base = told_apart(self.task, self.base, copy)
         x, y = self.train.between(0, min(2, len(self.train)))
         returned = Returned(copy)
         with torch.no_grad(), torch.random.fork_rng(devices=[]):

@@ -32,7 +32,20 @@ if TYPE_CHECKING:
 
 
 def build_model(task: Task, seed: int, values: Mapping[str, Any]) -> nn.Module:
-    """Return a new model with its seed's initial weights; torch's generators stay as they were."""
+    """Return a new model with its seed's initial weights; torch's generators stay as they were.
+
+    Parts that a user's models have in common, as a frozen backbone, are copied: parts change.
+
+    Raises:
+        MisuseError: If what its function returns is no such model.
+    """
+    model, key = _returned(task, seed, values), tuple(sorted(values.items()))
+    if key not in task.shared:
+        task.shared[key] = _have_parts_in_common(task, model, _returned(task, seed, values))
+    return deepcopy(model) if task.shared[key] else model
+
+
+def _returned(task: Task, seed: int, values: Mapping[str, Any]) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = task.model(**values)
@@ -52,11 +65,11 @@ def build_model(task: Task, seed: int, values: Mapping[str, Any]) -> nn.Module:
     return model
 
 
-def told_apart(task: Task, model: nn.Module, again: nn.Module) -> nn.Module:
-    """Return a model that has no part in common with another one of its seed: parts are changed.
+def _have_parts_in_common(task: Task, model: nn.Module, again: nn.Module) -> bool:
+    """Return whether two models of one seed have modules in common.
 
     Raises:
-        MisuseError: If its weights are the other's own, or differ from them.
+        MisuseError: If weights that are learnt are the same tensors, or have other values.
     """
     place, ours = first_line(task.model), {id(p) for p in model.parameters() if p.requires_grad}
     if any(id(parameter) in ours for parameter in again.parameters()):
@@ -71,8 +84,7 @@ def told_apart(task: Task, model: nn.Module, again: nn.Module) -> nn.Module:
             f"The model function of {task.name} gives other weights when it is called again with "
             f"the same seed ({', '.join(names[:3])}): draw them from torch's generator."
         ).at(place)
-    parts = {*map(id, model.modules())}
-    return deepcopy(model) if parts & {*map(id, again.modules())} else model
+    return not {*map(id, model.modules())}.isdisjoint(map(id, again.modules()))
 
 
 def _same(one: Tensor, other: Tensor) -> bool:

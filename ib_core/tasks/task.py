@@ -272,6 +272,8 @@ class Task:
         self._loaded: Data | None = None
         self._hash: str | None = None
         self._footprints: dict[Any, Footprint] = {}
+        #: Whether models of some values have modules in common; see `build_model`.
+        self.shared: dict[Any, bool] = {}
 
     @property
     def adjustable(self) -> frozenset[str]:

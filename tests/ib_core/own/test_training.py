@@ -126,8 +126,11 @@ def test_only_the_models_output_is_solved_under_its_loss(
 
 
 def test_an_output_that_is_only_looked_at_differently_is_solved() -> None:
-    model = nn.Sequential(ImplicitLinear(16, 6, "relu"), ImplicitLinear(6, 3, "linear"))
-    swept(task_with(lambda: nn.Sequential(model, nn.Identity(), nn.Flatten())), "ib_plus")
+    def model() -> nn.Module:
+        layers = ImplicitLinear(16, 6, "relu"), ImplicitLinear(6, 3, "linear")
+        return nn.Sequential(*layers, nn.Identity(), nn.Flatten())
+
+    swept(task_with(model), "ib_plus")
 
 
 def smooth_rows() -> Data:
