@@ -1,6 +1,7 @@
 """Errors that say what came and what would work."""
 
 import inspect
+import re
 import sysconfig
 import traceback
 from collections.abc import Iterable, Mapping
@@ -105,6 +106,20 @@ def _is_theirs(place: str) -> bool:
     return not THEIRS.isdisjoint({file, *file.parents}) or not is_installed(file)
 
 
+#: Of what a user's code says so many characters are passed on.
+LONGEST_WORDS = 500
+
+
+def _words(error: BaseException) -> str:
+    """Return the first line of what an error says, cut and printable."""
+    try:
+        line = (str(error).strip().splitlines() or [""])[0][: LONGEST_WORDS + 1]
+    except Exception:
+        return "it cannot be told"
+    line = "".join(one if one.isprintable() else " " for one in line)
+    return line if len(line) <= LONGEST_WORDS else f"{line[:LONGEST_WORDS]}..."
+
+
 def said_where(error: BaseException, made_by: Any = None) -> str:
     """Return what an error says, with the file and line of the user's code it came from.
 
@@ -113,8 +128,8 @@ def said_where(error: BaseException, made_by: Any = None) -> str:
         made_by: The function or class of the user's that made what raised it: where none of their
             lines was running, as in an `nn.Sequential`, its first line is told.
     """
-    said = str(error).strip().splitlines()
-    words = f"{type(error).__name__}: {said[0]}" if said else type(error).__name__
+    said = _words(error)
+    words = f"{type(error).__name__}: {said}" if said else type(error).__name__
     if isinstance(error, IBError):
         words = error.message
     if isinstance(error, MemoryError) and not said:
@@ -129,6 +144,18 @@ def said_where(error: BaseException, made_by: Any = None) -> str:
         return f"{place}: {words}" if place else words
     last = theirs[-1]
     return f"{Path(last.filename).name}, line {last.lineno}, in {last.name}: {words}"
+
+
+#: A line of a trace that `faulthandler` writes.
+_FRAME = re.compile(r'^  File "(.+)", line (\d+) in (.+)$', re.MULTILINE)
+
+
+def place_in(trace: str) -> str | None:
+    """Return where in a user's code a process was, by `faulthandler`; None if in none of it."""
+    for file, line, name in _FRAME.findall(trace):
+        if _is_theirs(file):
+            return f"{Path(file).name}, line {line}, in {name}"
+    return None
 
 
 def first_line(made_by: Any) -> str | None:

@@ -103,12 +103,13 @@ def _run(file: Path) -> tuple[ModuleType, Modules, set[str]]:
     own = Modules(file)
     try:
         return own.run(), own, {*sys.modules} - before
-    except IBError as error:
+    except BaseException as error:
         own.forget()
-        raise InvalidSpec(said_where(error), field="task") from error
-    except (Exception, SystemExit) as error:
-        own.forget()
-        raise InvalidSpec(f"{said_where(error)}.", field="task") from error
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        said, end = said_where(error), "" if isinstance(error, IBError) else "."
+        place = "" if file.name in said else f"{file.name}: "
+        raise InvalidSpec(f"{place}{said}{end}", field="task") from error
     finally:
         sys.path[:] = path
 

@@ -27,7 +27,7 @@ from backend.services.shards import CPU
 from backend.services.workers import Worker, local_namespace
 from backend.settings import Settings, get_settings
 from worker.device import Devices, choose, describe, limit_threads, pin, prepare_planning, warm_up
-from worker.own_files import Manifest, load_probed, torch_methods
+from worker.own_files import Manifest, anything_installed, load_probed, torch_methods
 from worker.reporter import Heartbeat, StopFlag
 
 log = logging.getLogger(__name__)
@@ -113,6 +113,10 @@ class TrainingProcess:
         """Import what training needs, and what this worker brings along."""
         try:
             warm_up(self._devices)
+            if self._devices.kind == "cpu" and (self._own or anything_installed()):
+                from worker.training import keep_apart  # brings torch, too
+
+                keep_apart(self._devices.threads)
             found, left_out = load_probed(self._own, self._probed)
             for sentence in left_out.values():
                 log.error("%s", sentence)

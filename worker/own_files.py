@@ -209,15 +209,17 @@ def _told(name: str, kind: str) -> Manifest:
     """Return a manifest; what cannot be asked is refused with the user's file and line."""
     from ib_core.errors import said_where
     from ib_core.own import manifest
+    from ib_core.tasks import find_task
 
     if len(name) > LONGEST_NAME:
         raise InvalidSpec(f"{name[:40]}... has more than {LONGEST_NAME} characters; rename it.")
+    made_by = find_task(name).given_data if kind == "task" else None
     try:
         return manifest(name, kind)
     except IBError as error:
-        raise InvalidSpec(f"{name}: {error.message}", hint=error.hint) from error
+        raise InvalidSpec(f"{name}: {said_where(error, made_by)}", hint=error.hint) from error
     except (Exception, SystemExit) as error:
-        raise InvalidSpec(f"{name}: {said_where(error)}.") from error
+        raise InvalidSpec(f"{name}: {said_where(error, made_by)}.") from error
 
 
 def _measured(told: Manifest) -> Manifest:

@@ -102,10 +102,8 @@ def _train_and_report(claim: Claim, reporter: Reporter, worker: Worker, stopping
     device = engine_device(claim.device, worker.device)
     try:
         try:
-            if can_fork(device) and any(map(is_own, specs)):
-                guard(worker.threads).run(specs, device=device, observer=reporter)
-            else:
-                run_trials(specs, device=device, observer=reporter)
+            run = runner(specs, device, worker.threads)
+            run(specs, device=device, observer=reporter)
         finally:
             reporter.close()  # what is finished is kept, whatever happened to the rest
     except LeaseLost:
@@ -118,6 +116,37 @@ def _train_and_report(claim: Claim, reporter: Reporter, worker: Worker, stopping
         _fail(stopping, claim, error)
     else:
         _end(stopping, claim, lambda session: shards.finish(session, claim=claim))
+
+
+def runner(specs: Sequence[TrialSpec], device: str, threads: int) -> Callable[..., object]:
+    """Return what trains these trials: users' code and the catalogue's share no process.
+
+    Args:
+        specs: The trials.
+        device: Where.
+        threads: Of this process.
+    """
+    if not can_fork(device):
+        return run_trials
+    if any(map(is_own, specs)):
+        return guard(threads).run
+    return run_trials if _State.apart is None else _State.apart.run
+
+
+class _State:
+    """The process beside this one in which the catalogue trains, where there is one."""
+
+    apart: Guard | None = None
+
+
+def keep_apart(threads: int) -> None:
+    """Begin a process for the catalogue: in this one users' code, which may change torch, is read.
+
+    Args:
+        threads: Of it.
+    """
+    _State.apart = Guard(fresh=True, threads=threads)
+    _State.apart.start("cpu")
 
 
 @cache
@@ -230,12 +259,11 @@ def replay(trial_id: int, *, worker: Worker, stopping: StopFlag) -> None:
     device = engine_device(claim.device, worker.device)
     try:
         spec = TrialSpec.from_dict(claim.spec)
-        guarded = can_fork(device) and is_own(spec)
         found = replay_trial(
             spec,
             device=device,
             observer=_Renewer(claim, stopping),
-            run=guard(worker.threads).run if guarded else run_trials,
+            run=runner([spec], device, worker.threads),
         )
     except LeaseLost:
         log.warning("Replay of trial %d is another worker's now.", trial_id)
@@ -343,7 +371,7 @@ def _renewing(claim: TimingClaim) -> Iterator[None]:
 def _race(
     claim: TimingClaim, device: str, worker: Worker, own: Sequence[str]
 ) -> Mapping[str, Ratio]:
-    if not any(map(is_own, claim.trials.values())):
+    if _State.apart is None and not any(map(is_own, claim.trials.values())):
         return race_methods(claim.trials, baseline=BASELINE, device=device)
     return race(
         own,

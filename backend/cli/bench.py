@@ -38,7 +38,7 @@ def bench(
     measure = lookup("benchmark", what, BENCHMARKS)
     if into is not None:
         _text_with(into, what, "")  # minutes of measuring are not lost for want of a mark
-    console = Console()
+    console = Console(emoji=False)
     with console.status("measuring") as status:
 
         def tell(name: str) -> None:

@@ -35,7 +35,7 @@ def list_(
 
     rows = list_datasets()
     uci = [row for row in rows if row.name.startswith("uci/")]
-    console = Console()
+    console = Console(emoji=False)
     table = Table("name", "data set", "here", "size", box=None, header_style="bold")
     if console.width >= WIDE:
         table.add_column("licence")
@@ -94,7 +94,7 @@ def check(names: Names = None) -> None:
 
     rows = datasets.list_datasets()
     chosen = _chosen(names, rows) if names else [row.name for row in rows if row.present]
-    console = Console()
+    console = Console(emoji=False)
     failed: list[str] = []
     for name in chosen:
         with _noting(name, failed):

@@ -1,6 +1,11 @@
 """`etascope sweep`, `replay` and `new-task`: training in this process, with no server."""
 
+import os
+import select
+import signal
+import sys
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,7 +41,8 @@ def sweep(
     stall: Stall = STALL_SECONDS,
 ) -> None:
     """Train a grid here and print what it shows. Ctrl-C keeps what is finished."""
-    specs = _checked(asked, (csv, json, png, scorecard))
+    with _watched(asked, stall):
+        specs = _checked(asked, (csv, json, png, scorecard))
     results, interrupted, searches = _train(specs, stall)
     _write(results, csv, json, png)
     from backend.cli.sweep_report import print_report, print_searches, write_scorecard
@@ -86,9 +92,57 @@ def registered(asked: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+@contextmanager
+def _watched(asked: dict[str, Any], seconds: float) -> Iterator[None]:
+    """Read a user's code here, and tell what never ends, hoards memory or ends this process."""
+    words = [asked.get("task", ""), *str(asked.get("methods", "")).split(",")]
+    own = [word for word in (one.partition("(")[0].strip() for one in words) if ".py:" in word]
+    if not own or not sys.platform.startswith("linux"):
+        yield
+        return
+    import resource
+
+    from ib_core.tasks import limit_memory
+
+    def too_long(_signal: int, _frame: object) -> None:
+        raise TimeoutError(f"it was not read after {seconds:g} s; --stall gives it longer")
+
+    names = ", ".join(dict.fromkeys(Path(word.rpartition(":")[0]).name for word in own))
+    this, watcher = os.getpid(), _watcher(f"{names} ended the process that read it.\n")
+    memory = resource.getrlimit(resource.RLIMIT_DATA)
+    before = signal.signal(signal.SIGALRM, too_long)
+    limit_memory(1, for_good=False)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 5.0)
+    try:
+        yield
+    finally:
+        if os.getpid() != this:  # a copy that the file has made of this process, and not ended
+            os._exit(0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        resource.setrlimit(resource.RLIMIT_DATA, memory)
+        os.kill(watcher, signal.SIGKILL)
+        os.waitpid(watcher, 0)
+
+
+def _watcher(words: str) -> int:
+    """Return a process that says something if this one ends while it lives."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # see `ib_core.sweep.lanes`
+        this, child = os.getpid(), os.fork()
+    if child:
+        return child
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        select.select([os.pidfd_open(this)], [], [])
+        os.write(2, words.encode())
+    finally:
+        os._exit(0)
+
+
 def _check_data(task: "Task") -> None:
     """Read the data, so that what is wrong with them is said before any training."""
-    with _their_faults():
+    with _their_faults(task.given_data):
         task.data_hash()
 
 
@@ -97,8 +151,11 @@ def _their_faults(made_by: Any = None) -> Iterator[None]:
     """Tell what a user's code raises in one sentence, with the file and the line."""
     try:
         yield
-    except IBError:
-        raise
+    except IBError as error:
+        said = said_where(error, made_by)
+        if said == error.message:
+            raise
+        raise InvalidSpec(said, field=error.field, hint=error.hint) from error
     except (Exception, SystemExit) as error:
         ended = ": it ended the process" if isinstance(error, SystemExit) else ""
         raise InvalidSpec(f"{said_where(error, made_by)}{ended}.", field="task") from error
@@ -272,9 +329,10 @@ def _here(asked: dict[str, Any], csv: Path | None, stall: float) -> None:
     from ib_core.sweep import Guard, can_fork, is_own, replay_trial, run_trials, specs_of
     from ib_core.tasks import find_task
 
-    specs = specs_of(registered(asked), typed=True)
-    for spec in specs:
-        _check_data(find_task(spec.task))
+    with _watched(asked, stall):
+        specs = specs_of(registered(asked), typed=True)
+        for spec in specs:
+            _check_data(find_task(spec.task))
     lines: list[list[Any]] = []
     device, guard = specs[0].device, Guard(stall=stall)
     for one in (trial for spec in specs for trial in spec.expand()):

@@ -69,7 +69,7 @@ class Bar(Observer):
             TextColumn("· left"),
             TimeRemainingColumn(),
             TextColumn("{task.description}"),
-            console=Console(stderr=True),
+            console=Console(stderr=True, emoji=False),
         )
         self._bar = self._progress.add_task(f"{total} trials", total=1.0)
 
@@ -143,7 +143,7 @@ def training_of(results: Sequence[TrialResult]) -> Training:
 
 def print_searches(books: Sequence[Book]) -> None:
     """Print what searches have found: each series' number with its interval, and every seed's."""
-    console = Console()
+    console = Console(emoji=False)  # `:lion:` is a method's name
     for book in books:
         search, edge = book.search, book.search.find == "edge"
         sweep = book.spec
@@ -184,7 +184,7 @@ def _bracket(seed: SeedEdge) -> str:
 
 def print_report(results: Sequence[TrialResult], *, total: int, means: bool = True) -> None:
     """Print each task's answer, means by method and rate, the scorecard and advice in words."""
-    console = Console()
+    console = Console(emoji=False)  # `:lion:` is a method's name
     if not results:
         console.print("No trial was finished.")
         return

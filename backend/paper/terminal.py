@@ -26,7 +26,7 @@ def duration(seconds: float) -> str:
 
 def print_plan(wanted: Forecast) -> None:
     """Print what is left to train, stage by stage, with its forecast."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     table = Table("stage", "study", box=None)
     for title in ("trials", "forecast", "in all"):
         table.add_column(title, justify="right")
@@ -54,7 +54,7 @@ class RunBar(RunProgress):
     """Shows where a run is and how long it will take, corrected by how long it has taken."""
 
     def __init__(self, wanted: Forecast) -> None:
-        self._console = Console(stderr=True, highlight=False)
+        self._console = Console(stderr=True, highlight=False, emoji=False)
         self._total = wanted.seconds or 1.0
         self._done = 0.0
         self._began = time.monotonic()
@@ -122,7 +122,7 @@ COUNTED = {"agrees": "agreeing", "chaotic": "chaotic", "differs": "differing"}
 
 def print_checks(checks: Sequence[Check], drawn: Drawn) -> None:
     """Print every trial then and now, and the counts."""
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else 130)
+    console = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 130)
     console.print(_table(checks))
     counts = Counter(one.verdict for one in checks)
     words = ", ".join(f"{word} {counts[verdict]}" for verdict, word in COUNTED.items())

@@ -22,8 +22,18 @@ from torch import nn
 from ib_core.bench.races import Ratio, race
 from ib_core.methods import build_optimizer
 from ib_core.own import enter_task
-from ib_core.sweep import TrialSpec, Way, alone, choose_way, keep_pages, member_of, specs_of
-from ib_core.tasks import Data, Task, begin_of_backward, find_task
+from ib_core.sweep import (
+    TrialSpec,
+    Way,
+    alone,
+    choose_way,
+    keep_pages,
+    lanes_here,
+    member_of,
+    run_all,
+    specs_of,
+)
+from ib_core.tasks import Data, Task, find_task, of_all
 
 ADAMW, A_MEMBER = "torch.optim.AdamW", "torch.optim.Adafactor"
 #: How many trials train at once.
@@ -100,8 +110,24 @@ CASES = (
 NEVER_BELOW = 0.95
 
 
+def _normed() -> nn.Module:
+    """Return a model that torch cannot map over members: its layers keep what they looked at."""
+    spectral_norm = nn.utils.parametrizations.spectral_norm
+    layers = (nn.Linear(64, 64), nn.Linear(64, 64))
+    hidden = [part for layer in layers for part in (spectral_norm(layer), nn.ReLU())]
+    return nn.Sequential(*hidden, nn.Linear(64, 10))
+
+
+_LOOPED = partial(_own, "looped", _normed)
+#: Whole sweeps in two processes beside the same in one; so many trials of so many epochs.
+SIDE_BY_SIDE = (
+    (_Case("GPT, batch 2", lambda: find_task("gpt_bytes"), 2, 1.6), 64, 1),
+    (_Case("MLP with spectral norms", lambda: _LOOPED(_table(1000, 64, 10)), 50, 1.6), 24, 3),
+)
+
+
 def race_own(*, quick: bool, tell: Callable[[str], None]) -> Iterator[OwnResult]:
-    """Race every model at 1, 10 and 100 trials."""
+    """Race every model at 1, 10 and 100 trials; then two processes with one."""
     threads = torch.get_num_threads()
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
     torch.set_num_threads(1)
@@ -117,20 +143,52 @@ def race_own(*, quick: bool, tell: Callable[[str], None]) -> Iterator[OwnResult]
         torch.set_num_threads(threads)
         if cores:
             os.sched_setaffinity(0, cores)
+    yield from _race_processes(quick=quick, tell=tell)
+
+
+def _race_processes(*, quick: bool, tell: Callable[[str], None]) -> Iterator[OwnResult]:
+    """Race sweeps in two processes with the same sweeps in one: how long everything takes."""
+    if lanes_here("cpu") < 2:
+        return
+    for case, count, epochs in SIDE_BY_SIDE:
+        tell(f"{case.name}, {count} trials in two processes and in one")
+        trials, ways = _trials(case, count, epochs), set[str]()
+
+        def sweep(lanes: int, trials: list[TrialSpec] = trials, ways: set[str] = ways) -> None:
+            for result in run_all(trials, lanes=lanes):
+                assert result is not None
+                assert result.error is None
+                ways.add(str(result.record["way"]))
+
+        contestants = {"one": partial(sweep, 1), "two": partial(sweep, 2)}
+        measured = race(contestants, rounds=3 if quick else 7, seconds=60.0)
+        yield OwnResult(
+            name=f"{case.name}: two processes against one",
+            members=count,
+            way=", ".join(sorted(ways)),
+            times=measured.ratio("one", "two"),
+            times_fused=None,
+            floor=case.floor,
+        )
+
+
+def _trials(case: _Case, count: int, epochs: int = 1) -> list[TrialSpec]:
+    (spec,) = specs_of(
+        {
+            "task": case.task().name,
+            "methods": [case.method],
+            "learning_rates": [1e-4 * (1 + i) for i in range(count)],
+            "seeds": 1,
+            "epochs": epochs,
+            "batch_size": case.batch_size,
+        }
+    )
+    return spec.expand()
 
 
 def _raced(case: _Case, count: int, rounds: int) -> OwnResult:
     task = case.task()
-    (spec,) = specs_of(
-        {
-            "task": task.name,
-            "methods": [case.method],
-            "learning_rates": [1e-4 * (1 + i) for i in range(count)],
-            "seeds": 1,
-            "batch_size": case.batch_size,
-        }
-    )
-    trials = spec.expand()
+    trials = _trials(case, count)
     way = choose_way(trials, torch.device("cpu"))
     contestants: dict[str, Any] = {
         "ours": _steps(trials, way),
@@ -175,7 +233,7 @@ def _steps(trials: list[TrialSpec], way: Way) -> Callable[[], None]:
 
     def closure() -> torch.Tensor:
         losses = workload.losses(model)
-        begin_of_backward(losses).backward()
+        of_all(losses).backward()
         return losses.detach()
 
     def run() -> None:

@@ -29,7 +29,7 @@ from ib_core.sweep.result import (
 from ib_core.sweep.shard import PartObserver, Trained, room_on, stack_key, train_in_parts
 from ib_core.sweep.spec import TrialSpec
 from ib_core.sweep.ways import BY_HAND, Way, alone, choose_way, member_of
-from ib_core.tasks import begin_of_backward, find_task, tensor_hash
+from ib_core.tasks import find_task, of_all, tensor_hash
 
 #: Seconds between two calls of `Observer.progress`.
 PROGRESS_EVERY = 0.2
@@ -251,7 +251,7 @@ class _StackRun:
         if not self._first_pass and self.redraw_masks:
             self.workload.draw_masks()
         losses = self.workload.losses(self.model)
-        total = begin_of_backward(losses)
+        total = of_all(losses)
         # One number tells whether all are finite. Inside exact ISGD's inner loop nobody leaves.
         if self.looking and self._first_pass and not math.isfinite(total.item()):
             bad = torch.nonzero(~torch.isfinite(losses.detach())).flatten().tolist()
@@ -379,7 +379,7 @@ class _StackRun:
                     "parameters": self.parameters,
                     "stacked_with": len(self.trials),
                     **self.optimizer.averages.of(row),
-                    **way,
+                    **curve[0].noted(way),
                 },
                 restarts=int(self.optimizer.restarts[row]),
                 at_zero=left_at_zero[row],

@@ -6,11 +6,13 @@ the trials that are to blame; a worker (`Guard`) lets its queue decide.
 """
 
 import ctypes
+import faulthandler
 import itertools
 import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import time
 import warnings
 from collections import deque
@@ -23,7 +25,7 @@ from typing import Any, Self
 
 import torch
 
-from ib_core.errors import IBError, said_where
+from ib_core.errors import IBError, place_in, said_where
 from ib_core.methods import find_method
 from ib_core.sweep.engine import run_trials
 from ib_core.sweep.result import CurvePoint, Observer, TrialResult, failed_result
@@ -34,6 +36,8 @@ from ib_core.tasks import PaperTask, find_task, limit_memory
 STALL_SECONDS = 300.0
 #: What hung in a stack is looked for among its trials by so many lanes that may hang, too.
 MOST_STALLS = 2
+#: A lane that hangs has so many seconds to say where.
+TELLING_SECONDS = 0.5
 PR_SET_PDEATHSIG = 1
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, LARGE = -1, -3, 2**30
 
@@ -109,15 +113,19 @@ def keep_pages() -> None:
         mallopt(M_TRIM_THRESHOLD, LARGE)
 
 
-def _work(pipe: Connection, device: str, lanes: int, guarded: bool) -> None:
+def _work(pipe: Connection, device: str, lanes: int, trace: int | None, threads: int) -> None:
     """Train shard after shard as they are handed down, until this process is stopped."""
-    if guarded:
+    guarded = trace is not None
+    # A copy of this process, made by a user's code, must not speak for it.
+    os.register_at_fork(after_in_child=pipe.close)
+    if trace is not None:
+        faulthandler.register(signal.SIGUSR1, file=trace)  # for whoever waits and asks where it is
         limit_memory(lanes)
         # A loop without an end never looks at the pipe: it must end with its parent.
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     keep_pages()
     try:
         while True:
@@ -127,7 +135,7 @@ def _work(pipe: Connection, device: str, lanes: int, guarded: bool) -> None:
             try:
                 run_trials(content, device=device, observer=_Reporter(pipe))
                 pipe.send(("done",))
-            except (Exception, SystemExit) as error:
+            except BaseException as error:  # a user's code may raise whatever it likes
                 if guarded:
                     pipe.send(("failed", _told(error, content[0]), not isinstance(error, IBError)))
                 else:
@@ -214,7 +222,7 @@ def _allowed_children() -> Iterator[None]:
 
 
 class Lanes:
-    """A crew of forked training processes; leaving the context stops them.
+    """A crew of training processes; leaving the context stops them.
 
     Args:
         count: How many.
@@ -222,6 +230,9 @@ class Lanes:
         guarded: Whether they run a user's code: then a lane that breaks fails its trials only.
         stall: Seconds without a word after which a guarded lane is stopped.
         shares: So many lanes, here and elsewhere on this machine, share the memory.
+        fresh: Whether they start from nothing instead of being forked: they know the catalogue
+            alone, and nothing of what users' files have done to this process.
+        threads: Of each.
     """
 
     def __init__(
@@ -232,19 +243,24 @@ class Lanes:
         guarded: bool = False,
         stall: float = STALL_SECONDS,
         shares: int | None = None,
+        fresh: bool = False,
+        threads: int = 1,
     ) -> None:
         self.count, self.device, self.guarded, self.stall = count, device, guarded, stall
+        self.fresh, self.threads = fresh, threads
         self.shares = shares or count
         self._processes: dict[Connection, BaseProcess] = {}
+        self._trace = tempfile.TemporaryFile()  # noqa: SIM115  lanes write to it until it is gone
         self._places = itertools.cycle(gpus_for(device) or [device])
         for _ in range(count):
             self._start()
 
     def _start(self) -> Connection:
-        """Fork another lane and return this end of its pipe."""
-        context = multiprocessing.get_context("fork")
+        """Begin another lane and return this end of its pipe."""
+        context: Any = multiprocessing.get_context("spawn" if self.fresh else "fork")
         here, there = context.Pipe()
-        arguments = (there, next(self._places), self.shares, self.guarded)
+        trace = self._trace.fileno() if self.guarded else None
+        arguments = (there, next(self._places), self.shares, trace, self.threads)
         process = context.Process(target=_work, args=arguments, daemon=True)
         with warnings.catch_warnings():
             # Python warns of threads before a fork. A lane touches nothing of theirs: it has
@@ -278,6 +294,7 @@ class Lanes:
             process.join()
             pipe.close()
         self._processes.clear()
+        self._trace.close()
 
     def train(self, works: Sequence[Work], *, raising: bool = False) -> None:
         """Train all, as many at once as there are lanes.
@@ -302,9 +319,9 @@ class Lanes:
                     if raising or not self.guarded:
                         raise
                     waiting.extendleft(_blamed(at_work.pop(ready), error))
-            for pipe in self._watched(at_work):
+            for pipe, place in self._watched(at_work):
                 silent = LaneDied(f"It gave no sign of life for {self.stall:g} s and was stopped.")
-                silent.stalled = True
+                silent.stalled, silent.where = True, place
                 waiting.extendleft(_blamed(at_work.pop(pipe), silent, apart=not raising))
 
     def _hand_down(self, waiting: "deque[Work]", at_work: dict[Connection, Work]) -> None:
@@ -317,19 +334,28 @@ class Lanes:
                 at_work[pipe].heard = time.monotonic()
                 pipe.send(("train", at_work[pipe].trials))
 
-    def _watched(self, at_work: Mapping[Connection, Work]) -> list[Connection]:
-        """Call off what is not wanted; stop and return lanes not heard of for too long."""
+    def _watched(self, at_work: Mapping[Connection, Work]) -> list[tuple[Connection, str | None]]:
+        """Call off what is not wanted; stop and return lanes that hang, and where they do."""
         stalled, now = [], time.monotonic()
         for pipe, work in at_work.items() if self.guarded else ():
             if unwanted := work.unwanted():
                 pipe.send(("drop", unwanted))
             if now - work.heard > self.stall:
-                stalled.append(pipe)
                 process = self._processes.pop(pipe)
+                stalled.append((pipe, self._place_of(process)))
                 process.kill()
                 process.join()
                 pipe.close()
         return stalled
+
+    def _place_of(self, process: BaseProcess) -> str | None:
+        """Return where in a user's code a lane is; None if it is elsewhere, or cannot tell."""
+        assert process.pid is not None
+        start = self._trace.seek(0, os.SEEK_END)
+        os.kill(process.pid, signal.SIGUSR1)
+        time.sleep(TELLING_SECONDS)
+        self._trace.seek(start)
+        return place_in(self._trace.read().decode("utf-8", "replace"))
 
     def _listen(self, pipe: Connection, work: Work) -> bool:
         """Pass one message on; return whether the lane is free again."""

@@ -63,6 +63,17 @@ class CurvePoint:
     validation_loss: float | None = None
     validation_accuracy: float | None = None
 
+    def noted(self, way: Mapping[str, str]) -> Mapping[str, str]:
+        """Return how a trial that began here was trained; a loss that no rate has broken is told.
+
+        Args:
+            way: As for its record.
+        """
+        if not way or math.isfinite(self.train_loss):
+            return way
+        lost = "the loss is not finite before the first step: look at the model and the data"
+        return {**way, "why": f"{lost}; {way['why']}"}
+
 
 def lost_point(last: CurvePoint, step: int, epoch: float) -> CurvePoint:
     """Return the point of a member that is no longer finite: NaN where there was a number."""

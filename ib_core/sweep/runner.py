@@ -129,32 +129,55 @@ def ready_to_fork(trials: Sequence[TrialSpec]) -> None:
 
 
 class Guard:
-    """A guarded lane that a worker keeps: it remembers which way a model trains.
+    """A lane that a worker keeps: it remembers which way a model trains.
 
     Args:
         stall: Seconds without a word after which it is stopped.
         shares: So many of them share this machine's memory.
+        fresh: Whether it is the catalogue's and starts from nothing (see `Lanes`), unguarded.
+        threads: Of it.
     """
 
-    def __init__(self, *, stall: float = STALL_SECONDS, shares: int = 1) -> None:
-        self.stall, self.shares = stall, shares
+    def __init__(
+        self,
+        *,
+        stall: float = STALL_SECONDS,
+        shares: int = 1,
+        fresh: bool = False,
+        threads: int = 1,
+    ) -> None:
+        self.stall, self.shares, self.fresh, self.threads = stall, shares, fresh, threads
         self._lanes: Lanes | None = None
         self._known: list[int] = []
+
+    def start(self, device: str) -> Lanes:
+        """Return the lane, another one if what is known here has changed since it was forked."""
+        own = [] if self.fresh else [*OWN_TASKS.values(), *OWN_METHODS.values()]
+        known = [*map(id, own)]
+        if self._lanes is None or self._lanes.device != device or known != self._known:
+            self.stop()
+            self._known = known
+            self._lanes = Lanes(
+                1,
+                device,
+                guarded=not self.fresh,
+                stall=self.stall,
+                shares=self.shares,
+                fresh=self.fresh,
+                threads=self.threads,
+            )
+        return self._lanes
 
     def run(self, trials: Sequence[TrialSpec], *, device: str, observer: Observer) -> None:
         """Train a shard; what hangs ends as failed.
 
         Raises:
             LaneDied: In one sentence, if it broke.
+            Exception: What the catalogue's code raised.
         """
         ready_to_fork(trials)
-        known = [*map(id, OWN_TASKS.values()), *map(id, OWN_METHODS.values())]
-        if self._lanes is None or self._lanes.device != device or known != self._known:
-            self.stop()
-            self._known = known  # a fork knows what was entered before it
-            self._lanes = Lanes(1, device, guarded=True, stall=self.stall, shares=self.shares)
         try:
-            self._lanes.train([Work(observer, trials)], raising=True)
+            self.start(device).train([Work(observer, trials)], raising=True)
         except BaseException:
             self.stop()  # it may still be training what nobody waits for
             raise

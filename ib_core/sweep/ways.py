@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ib_core.errors import MisuseError
+from ib_core.errors import MisuseError, said_where
 from ib_core.methods import (
     Factory,
     Member,
@@ -26,7 +26,7 @@ from ib_core.methods import (
     padding,
 )
 from ib_core.sweep.spec import TrialSpec
-from ib_core.tasks import PaperTask, Task, Workload, begin_of_backward, find_task
+from ib_core.tasks import PaperTask, Task, Workload, find_task, of_all
 
 #: A stack's losses and buffers agree with those of models alone up to this, relative.
 AGREEMENT = 1e-3
@@ -257,7 +257,7 @@ class _Pass:
 
     def __call__(self) -> Tensor:
         losses = self.workload.losses(self.model)
-        begin_of_backward(losses).backward()
+        of_all(losses).backward()
         return losses.detach()
 
 
@@ -395,5 +395,5 @@ class _Trial:
             optimizer.step()
         except Exception as error:
             raise MisuseError(
-                f"{self.name} cannot step from gradients: {_words(error)}", field="methods"
-            ) from error
+                f"{self.name} cannot step from gradients: {said_where(error)}", field="methods"
+            ).at("") from error

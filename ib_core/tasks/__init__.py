@@ -40,7 +40,7 @@ from ib_core.tasks.task import (
 )
 
 if TYPE_CHECKING:
-    from ib_core.tasks.losses import LOSSES, begin_of_backward
+    from ib_core.tasks.losses import LOSSES, of_all
     from ib_core.tasks.networks import StackedRNN, feed
     from ib_core.tasks.randomness import tensor_hash
     from ib_core.tasks.stacked_model import limit_memory
@@ -64,18 +64,18 @@ __all__ = [
     "StackedRNN",
     "Task",
     "Workload",
-    "begin_of_backward",
     "build_workload",
     "feed",
     "find_task",
     "limit_memory",
+    "of_all",
     "paper_task",
     "parameter_count",
     "tensor_hash",
 ]
 
 _HOMES = {
-    "losses": "LOSSES begin_of_backward",
+    "losses": "LOSSES of_all",
     "networks": "StackedRNN feed",
     "randomness": "tensor_hash",
     "stacked_model": "limit_memory",

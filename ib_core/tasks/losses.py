@@ -166,14 +166,6 @@ LOSSES: dict[str, Loss] = {
 }
 
 
-def begin_of_backward(losses: Tensor) -> Tensor:
-    """Return what a backward pass begins with: the members' sum, or the only one's loss as it is.
-
-    A sum of one is two nodes more in a graph, which a small model alone feels.
-    """
-    return losses.sum() if len(losses) > 1 else losses
-
-
 def accuracy(outputs: Tensor, targets: Tensor) -> Tensor:
     """Return the share of rows whose largest output is the target class, [members].
 
@@ -184,17 +176,47 @@ def accuracy(outputs: Tensor, targets: Tensor) -> Tensor:
     return hit.to(outputs.dtype).mean(-1)
 
 
+def of_all(losses: Tensor) -> Tensor:
+    """Return what a stack's backward pass begins at: the members' sum, or the only one's loss."""
+    return losses if len(losses) == 1 else losses.sum()  # a sum of one takes torch as long
+
+
 # --- Anybody's losses, and torch's own in a stack of anybody's models
 
 
 def one_number(loss: Tensor, task: Task, members: int) -> Tensor:
     """Return a loss, or refuse one that is not a number a member."""
-    if not isinstance(loss, Tensor) or loss.dim() != members:
-        got = tuple(loss.shape[members:]) if isinstance(loss, Tensor) else type(loss).__name__
+    if not isinstance(loss, Tensor) or loss.dim() != members or loss.is_complex():
+        got: Any = type(loss).__name__
+        if isinstance(loss, Tensor):
+            got = "a complex one" if loss.is_complex() else tuple(loss.shape[members:])
         raise MisuseError(
             f"The loss of {task.name} must return one number, the mean over rows; got {got}."
         ).at(first_line(task.loss))
     return loss
+
+
+#: What rounding may do to a mean.
+ROUNDING = 1e-5
+
+
+def check_share(task: Task, share: Any, *, members: int = 1) -> None:
+    """Refuse what is no share a member; one that is not a number says nothing."""
+    if share is None:
+        return
+    try:
+        found = torch.as_tensor(share)
+        wrong = found[~((found >= 0) & (found <= 1 + ROUNDING) | (found != found))]
+    except (TypeError, ValueError, RuntimeError):  # words, or complex numbers
+        got: Any = type(share).__name__
+    else:
+        if found.dim() == members and not len(wrong):
+            return
+        got = tuple(found.shape) if found.dim() != members else wrong[0].item()
+    raise MisuseError(
+        f"The metric of {task.name or 'the task'} must return one number from 0 to 1, a share "
+        f"averaged over rows; got {got}."
+    ).at(first_line(task.metric))
 
 
 class MappedLosses(TorchFunctionMode):

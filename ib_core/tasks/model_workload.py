@@ -23,16 +23,17 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from ib_core.errors import MisuseError, first_line
 from ib_core.layers import ImplicitLayer
-from ib_core.tasks.losses import MappedLosses, one_number
+from ib_core.tasks.losses import ROUNDING, MappedLosses, check_share, one_number
 from ib_core.tasks.randomness import (
     ChanceSeen,
     SeededChance,
+    build_model,
     evenly,
     generator,
     hold_out,
     tensor_hash,
 )
-from ib_core.tasks.stacked_model import Bridge, Inputs, Rows, Stack, build_model
+from ib_core.tasks.stacked_model import Bridge, Inputs, Rows, Stack
 from ib_core.tasks.task import EVALUATION_ROWS, Evaluation
 from ib_core.tasks.twins import make_stackable
 
@@ -157,7 +158,15 @@ class ModelWorkload:
         del model  # it is `self.base`, or stands for it
         if not self.base.training:
             self.base.train()
-        x, y = self._batch
+        found = self._losses(*self._batch)
+        if not found.requires_grad and torch.is_grad_enabled():
+            raise MisuseError(
+                f"The loss of {self.task.name} does not depend on the model's weights: something "
+                "on its way has no gradient, as .item(), .detach(), argmax or a plain number."
+            ).at(first_line(self.task.loss))
+        return found
+
+    def _losses(self, x: Inputs, y: Tensor) -> Tensor:
         if self._stack is None:
             return self._loss_alone(x, y).unsqueeze(0)
         self._stack.remember_buffers(self._step)
@@ -285,7 +294,7 @@ class ModelWorkload:
         The pass tells besides whether the last implicit layer is the model's output, and another
         in evaluation mode what loss and metric are.
         """
-        copy = build_model(self.task, self.seeds[0], self.values).to(self.device).train()
+        copy = self._build(self.seeds[0]).train()
         x, y = self.train.between(0, min(2, len(self.train)))
         returned = Returned(copy)
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
@@ -299,8 +308,8 @@ class ModelWorkload:
             return seen.seen or not torch.equal(before, torch.get_rng_state())
 
 
-#: Rows on which loss and metric are looked at, and what rounding may do to a mean.
-LOOKED_AT, ROUNDING = 8, 1e-5
+#: Rows on which loss and metric are looked at.
+LOOKED_AT = 8
 
 
 def check_means(task: Task, model: nn.Module, rows: Rows) -> None:
@@ -340,20 +349,6 @@ def _share_or_none(metric: Any, output: Any, y: Tensor) -> Any:
     with suppress(Exception):
         return metric(output, y)
     return None
-
-
-def check_share(task: Task, share: Any, *, members: int = 1) -> None:
-    """Refuse what is no share a member; one that is not a number says nothing."""
-    if share is None:
-        return
-    found = torch.as_tensor(share)
-    wrong = (found < 0) | (found > 1 + ROUNDING)
-    if found.dim() != members or bool(wrong.any()):
-        got = tuple(found.shape) if found.dim() != members else found[wrong][0].item()
-        raise MisuseError(
-            f"The metric of {task.name or 'the task'} must return one number from 0 to 1, a share "
-            f"averaged over rows; got {got}."
-        )
 
 
 def default_metric(loss: Any, y: Tensor) -> Callable[[Tensor, Tensor], Tensor] | None:

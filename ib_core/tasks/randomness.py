@@ -14,16 +14,83 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
-from ib_core.errors import MisuseError
+from ib_core.errors import MisuseError, first_line
+
+if TYPE_CHECKING:
+    from ib_core.tasks.task import Task
+
+
+def build_model(task: Task, seed: int, values: Mapping[str, Any]) -> nn.Module:
+    """Return a new model with its seed's initial weights; torch's generators stay as they were.
+
+    Parts that a user's models have in common, as a frozen backbone, are copied: parts change.
+
+    Raises:
+        MisuseError: If what its function returns is no such model.
+    """
+    model, key = _returned(task, seed, values), tuple(sorted(values.items()))
+    if key not in task.shared:
+        task.shared[key] = _have_parts_in_common(task, model, _returned(task, seed, values))
+    return deepcopy(model) if task.shared[key] else model
+
+
+def _returned(task: Task, seed: int, values: Mapping[str, Any]) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = task.model(**values)
+    place = first_line(task.model)
+    if not isinstance(model, nn.Module):
+        raise MisuseError(
+            f"The model function of {task.name} must return an nn.Module; "
+            f"got {type(model).__name__}."
+        ).at(place)
+    if any(map(is_lazy, model.parameters())):
+        raise MisuseError(
+            f"The model of {task.name} has lazy layers, whose weights would be drawn in the first "
+            "pass: say their sizes."
+        ).at(place)
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise MisuseError(f"The model of {task.name} has no parameters to learn.").at(place)
+    return model
+
+
+def _have_parts_in_common(task: Task, model: nn.Module, again: nn.Module) -> bool:
+    """Return whether two models of one seed have modules in common.
+
+    Raises:
+        MisuseError: If weights that are learnt are the same tensors, or have other values.
+    """
+    place, ours = first_line(task.model), {id(p) for p in model.parameters() if p.requires_grad}
+    if any(id(parameter) in ours for parameter in again.parameters()):
+        raise MisuseError(
+            f"The model function of {task.name} must make a new model whenever it is called; it "
+            "returned weights that it had returned before."
+        ).at(place)
+    one, other = ({**dict(m.named_parameters()), **dict(m.named_buffers())} for m in (model, again))
+    names = [name for name in one if name not in other or not _same(one[name], other[name])]
+    if names or len(one) != len(other):
+        raise MisuseError(
+            f"The model function of {task.name} gives other weights when it is called again with "
+            f"the same seed ({', '.join(names[:3])}): draw them from torch's generator."
+        ).at(place)
+    return not {*map(id, model.modules())}.isdisjoint(map(id, again.modules()))
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype or one.is_meta:
+        return one.shape == other.shape and one.dtype == other.dtype
+    return bool(((one == other) | ((one != one) & (other != other))).all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +147,8 @@ def tensor_hash(*tensors: Tensor) -> str:
     digest = hashlib.sha256()
     for tensor in tensors:
         digest.update(str(tuple(tensor.shape)).encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        # As bytes, because NumPy does not know all of torch's types.
+        digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()[:16]
 
 

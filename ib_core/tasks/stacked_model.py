@@ -26,6 +26,7 @@ from torch.utils.data import DataLoader, Subset, default_collate
 from ib_core.errors import MisuseError
 from ib_core.layers import ImplicitLayer
 from ib_core.tasks.losses import one_number
+from ib_core.tasks.randomness import build_model
 from ib_core.tasks.task import IN_MEMORY_BYTES, Footprint
 
 if TYPE_CHECKING:
@@ -64,8 +65,9 @@ class Rows:
 
     @classmethod
     def _of_pair(cls, x: Any, y: Any, name: str) -> Rows:
-        inputs = tuple(x) if isinstance(x, tuple | list) else (x,)
-        tensors = [torch.as_tensor(part) for part in (*inputs, y)]
+        several = isinstance(x, tuple | list) and all(hasattr(part, "shape") for part in x)
+        inputs = tuple(x) if several else (x,)
+        tensors = [torch.as_tensor(part).detach() for part in (*inputs, y)]
         if not tensors[0].dim() or len({len(part) for part in tensors}) > 1:
             shapes = ", ".join(str(tuple(part.shape)) for part in tensors)
             raise MisuseError(f"Data's {name} must have as many x as y; got shapes {shapes}.")
@@ -101,6 +103,9 @@ class Rows:
     def update(self, digest: _Hash, name: str) -> None:
         """Add every tensor to a hash, with its type and shape, as little-endian bytes."""
         for place, tensor in (*enumerate(self.x), ("y", self.y)):
+            if tensor.dtype is torch.bfloat16:  # which NumPy does not know
+                digest.update(b"bfloat16 ")
+                tensor = tensor.view(torch.int16)
             array = np.ascontiguousarray(tensor.detach().cpu().numpy())
             array = array.astype(array.dtype.newbyteorder("<"), copy=False)
             digest.update(f"{name} {place} {array.dtype.str} {array.shape}\n".encode())
@@ -184,21 +189,6 @@ def _pair(batch: Any) -> tuple[Inputs, Tensor]:
         raise MisuseError("A data set's items must be pairs (x, y).")
     x, y = batch
     return tuple(x) if isinstance(x, tuple | list) else (x,), torch.as_tensor(y)
-
-
-def build_model(task: Task, seed: int, values: Mapping[str, Any]) -> nn.Module:
-    """Return a new model with its seed's initial weights; torch's generators stay as they were."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = task.model(**values)
-    if not isinstance(model, nn.Module):
-        raise MisuseError(
-            f"The model function of {task.name} must return an nn.Module; "
-            f"got {type(model).__name__}."
-        )
-    if not any(parameter.requires_grad for parameter in model.parameters()):
-        raise MisuseError(f"The model of {task.name} has no parameters to learn.")
-    return model
 
 
 class Stack:
@@ -326,12 +316,18 @@ def _free_memory() -> int:
         return free
 
 
-def limit_memory(lanes: int) -> None:
-    """Let this process, and those it forks, take their share of the free memory and no more."""
+def limit_memory(lanes: int, *, for_good: bool = True) -> None:
+    """Let this process, and those it forks, take their share of the free memory and no more.
+
+    Args:
+        lanes: So many share it.
+        for_good: Whether nobody may raise the limit again.
+    """
     with suppress(OSError, StopIteration, ValueError):  # else the system's own will have to do
         data = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
         most = data + int(MEMORY_SHARE * _free_memory() / lanes)
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+        allowed = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most if for_good else allowed))
 
 
 #: What is planned with where no model could be measured, and how long measuring may take.

@@ -215,6 +215,8 @@ class Task:
     code: str | None = None
     #: Versions of the packages that code uses.
     versions: Mapping[str, str] = MappingProxyType({})
+    #: The data, or the function that returns them.
+    given_data: Callable[[], Data] | Data | None = None
     family: str
     activation: str
     output: str
@@ -258,7 +260,7 @@ class Task:
                 f"A task's data must be Data or a function that returns it; "
                 f"got {type(data).__name__}."
             )
-        self.model, self.loss, self.metric, self._data = model, loss, metric, data
+        self.model, self.loss, self.metric, self.given_data = model, loss, metric, data
         # A sweep's momentum is its methods'; a model's would never be told of it.
         taken = {*RESERVED, "momentum"}
         self.options: Mapping[str, Option] = with_defaults(options or {}, model, "the task", taken)
@@ -270,6 +272,8 @@ class Task:
         self._loaded: Data | None = None
         self._hash: str | None = None
         self._footprints: dict[Any, Footprint] = {}
+        #: Whether models of some values have modules in common; see `build_model`.
+        self.shared: dict[Any, bool] = {}
 
     @property
     def adjustable(self) -> frozenset[str]:
@@ -308,7 +312,8 @@ class Task:
     def data(self) -> Data:
         """Return the data, made once."""
         if self._loaded is None:
-            found = self._data() if callable(self._data) else self._data
+            given = self.given_data
+            found = given() if callable(given) else given
             if not isinstance(found, Data):
                 raise MisuseError(
                     f"The data function of {self.name or 'the task'} must return "

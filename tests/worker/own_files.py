@@ -71,6 +71,14 @@ task = Task(
 """
 
 
+SPOILING = """
+import torch
+
+torch.set_default_dtype(torch.float64)
+torch.nn.functional.cross_entropy = torch.manual_seed = torch.bmm = None
+"""
+
+
 def decent(folder: Path, factor: float = 1.0) -> Path:
     """Return a file with a task and a method; another factor is another version."""
     folder.mkdir(exist_ok=True)

@@ -105,7 +105,7 @@ def test_a_changed_file_is_another_version_with_trials_of_its_own(
         ("eats", "hostile.py, line 27, in forward"),
         ("misshapes", "hostile.py, line 29, in forward"),
         ("ends", "exit code 3"),
-        ("hangs", "no sign of life for 4 s"),
+        ("hangs", "in forward: It gave no sign of life for 4 s"),
     ],
 )
 def test_what_a_file_does_wrong_fails_its_own_trials_with_the_line(

@@ -1,9 +1,11 @@
 """A shard from claim to finish, trained for real."""
 
+import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
+import torch
 from sqlalchemy import select
 
 from backend.db import reading, transaction
@@ -13,11 +15,15 @@ from backend.services import maintenance, sweeps, trials
 from backend.services.sweeps import Submitted
 from backend.services.workers import Worker
 from backend.settings import get_settings
+from ib_core import own
 from ib_core.errors import MissingData
+from ib_core.methods import OWN_METHODS
 from ib_core.sweep import run_sweep, series_found
 from ib_core.sweep.engine import run_trials
+from ib_core.tasks import OWN_TASKS
 from tests.factories import submit, sweep_spec
 from tests.servers import wait_for
+from tests.worker.own_files import DECENT, SPOILING
 from worker import training
 from worker.reporter import Heartbeat, StopFlag
 from worker.training import train
@@ -252,3 +258,36 @@ def test_a_worker_that_lost_its_lease_stops_and_leaves_the_shard_alone(heartbeat
 )
 def test_a_shard_runs_where_it_asked_to(asked, kind, used) -> None:
     assert training.engine_device(asked, kind) == used
+
+
+@pytest.fixture
+def spoiled(tmp_path, monkeypatch) -> Iterator[None]:
+    """This process as a file leaves it that does what it likes to torch."""
+    for name in ("nn.functional.cross_entropy", "manual_seed", "bmm"):
+        module, _, function = f"torch.{name}".rpartition(".")
+        # As it is: it is put back afterwards.
+        monkeypatch.setattr(f"torch.{name}", getattr(sys.modules[module], function))
+    file = tmp_path / "spoiling.py"
+    file.write_text(SPOILING + DECENT.replace("FACTOR", "1.0"))
+    training.keep_apart(1)
+    own.register_file(file)
+    yield
+    torch.set_default_dtype(torch.float32)
+    training._State.apart.stop()
+    training._State.apart = None
+    for known in (OWN_TASKS, OWN_METHODS, own._files):
+        known.clear()
+
+
+def test_what_a_file_does_to_torch_reaches_no_trial_of_the_catalogue(
+    heartbeat, stopping, request
+) -> None:
+    changes = {"task": "bundled/iris", "seeds": (1,), "epochs": 2}
+    alone = sorted(r.train_loss for r in run_trials(sweep_spec(**changes).expand()))
+    request.getfixturevalue("spoiled")
+    submitted = stored(**changes)
+    train_all(submitted, heartbeat, stopping)
+    assert seen(submitted).state is SweepState.COMPLETED
+    with reading() as session:
+        items = trials.page(session, sweep_id=submitted.sweep.id).items
+    assert sorted(item.train_loss for item in items) == pytest.approx(alone, rel=1e-6)

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from ib_core import Method, Task, choice, number, run_sweep, whole
+from ib_core import Data, Method, Task, choice, number, run_sweep, whole
 from ib_core.announced import AnnouncedTask
 from ib_core.errors import IBError, InvalidSpec, MisuseError, said_where
 from ib_core.methods import find_method
@@ -340,3 +340,39 @@ def test_a_registered_file_is_the_users_wherever_it_lies(tmp_path: Path) -> None
         find_method("nobody")
     ours.value.__traceback__ = ours.value.__traceback__.tb_next  # type: ignore[union-attr]
     assert said_where(ours.value) == ours.value.message
+
+
+# --- what a user's code says
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("not even this")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ValueError("z" * 10**6), f"ValueError: {'z' * 500}..."),
+        (ValueError("\x1b[31mred\u202e\nmore"), "ValueError:  [31mred "),
+        (Mute(), "Mute: it cannot be told"),
+        (ValueError(), "ValueError"),
+    ],
+)
+def test_an_errors_words_are_a_line_that_can_be_printed(error: Exception, said: str) -> None:
+    assert said_where(error) == said
+
+
+def test_a_file_may_raise_whatever_it_likes(tmp_path: Path) -> None:
+    file = tmp_path / "odd.py"
+    file.write_text("class Odd(BaseException): pass\nraise Odd('no')")
+    with pytest.raises(InvalidSpec, match=r"odd\.py, line 2, in <module>: Odd: no"):
+        register_file(file)
+
+
+def test_lists_of_numbers_are_rows() -> None:
+    x, y = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [0, 1, 0]
+    read = Data(train=(x, y)).rows("train")
+    assert [tuple(part.shape) for part in (*read.x, read.y)] == [(3, 2), (3,)]
+    several = Data(train=([torch.zeros(3, 2), torch.ones(3)], y)).rows("train")
+    assert [tuple(part.shape) for part in several.x] == [(3, 2), (3,)]

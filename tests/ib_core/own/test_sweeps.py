@@ -132,7 +132,7 @@ def test_what_is_beside_a_file_belongs_to_its_code(
         ("raise", "mine.py, line 15, in forward: ValueError: enough"),
         ("exit", "ended the process"),
         ("vanish", "exit code 4"),
-        ("hang", "no sign of life"),
+        ("hang", "mine.py, line 21, in forward: It gave no sign of life"),
         ("memory", "mine.py"),
         ("shape", "cannot be multiplied"),
     ],

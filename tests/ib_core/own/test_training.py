@@ -1,5 +1,8 @@
 """What a user's task trains is what was asked for, whatever its model, loss and data do."""
 
+import math
+import random
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -13,7 +16,7 @@ from ib_core import Data, ImplicitLinear, ImplicitSGD, Task, run_sweep
 from ib_core.errors import IBError
 from ib_core.methods import Member, build_optimizer
 from ib_core.tasks.model_workload import name_of_loss
-from tests.ib_core.own.models import Now, rows, swept, task_with
+from tests.ib_core.own.models import Now, mlp, rows, swept, task_with
 
 CPU = torch.device("cpu")
 
@@ -123,8 +126,11 @@ def test_only_the_models_output_is_solved_under_its_loss(
 
 
 def test_an_output_that_is_only_looked_at_differently_is_solved() -> None:
-    model = nn.Sequential(ImplicitLinear(16, 6, "relu"), ImplicitLinear(6, 3, "linear"))
-    swept(task_with(lambda: nn.Sequential(model, nn.Identity(), nn.Flatten())), "ib_plus")
+    def model() -> nn.Module:
+        layers = ImplicitLinear(16, 6, "relu"), ImplicitLinear(6, 3, "linear")
+        return nn.Sequential(*layers, nn.Identity(), nn.Flatten())
+
+    swept(task_with(model), "ib_plus")
 
 
 def smooth_rows() -> Data:
@@ -277,3 +283,75 @@ def test_a_loss_below_what_a_method_takes_for_the_lowest_ends_its_trial_in_a_sen
         assert one.outcome == "failed"
         assert f"{method} cuts its steps" in str(one.error)
         assert f"as in {method}(f_star=-1" in str(one.error)
+
+
+# --- Initial weights are the seed's, whatever else shares them
+
+
+class Backbone(nn.Module):
+    """A frozen part with buffers, which may be one for all models, and a head of its own."""
+
+    def __init__(self, frozen: nn.Module) -> None:
+        super().__init__()
+        self.frozen, self.head = frozen, nn.Linear(12, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.head(self.frozen(x))
+        return out
+
+
+def part() -> nn.Module:
+    with torch.random.fork_rng():
+        torch.manual_seed(7)
+        made = nn.Sequential(nn.Linear(16, 12), nn.BatchNorm1d(12))
+    return made.requires_grad_(False)
+
+
+@pytest.mark.parametrize("rates", [(0.1,), (0.1, 0.2)])
+def test_a_part_that_all_models_share_is_each_trials_own(rates: tuple[float, ...]) -> None:
+    shared = part()
+    asked = [lambda: Backbone(shared), lambda: Backbone(part())]
+    losses = [
+        [r.train_loss for r in [*swept(task, "eb", rates=rates), *swept(task, "eb", rates=rates)]]
+        for task in map(task_with, asked)
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+
+
+ONE = mlp()
+
+
+def unseeded() -> nn.Module:
+    model = mlp()
+    with torch.no_grad():
+        model[0].bias[0] = random.random()
+    return model
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (lambda: ONE, "must make a new model whenever it is called"),
+        (unseeded, r"other weights when it is called again with the same seed \(0.bias\)"),
+        (lambda: nn.Sequential(nn.LazyLinear(3)), "has lazy layers"),
+    ],
+)
+def test_weights_that_are_not_the_seeds_are_refused(model: Any, said: str) -> None:
+    (told,) = run_sweep(task_with(model), ["eb"], learning_rates=[0.1], seeds=1, lanes=1).failures
+    assert re.match(rf"test_training\.py, line \d+, in \S+: The model.* {said}", told)
+
+
+def test_weights_of_a_type_that_numpy_does_not_know_are_proved_too() -> None:
+    x, y = rows().train
+    task = task_with(lambda: mlp().bfloat16(), data=lambda: Data(train=(x.bfloat16(), y)))
+    results = swept(task, "eb", rates=(0.1, 0.2))
+    assert len({result.record["initial_weights"] for result in results}) == 1
+
+
+def test_a_loss_that_is_lost_before_the_first_step_is_no_rates_fault() -> None:
+    x, y = rows().train
+    x[3, 2] = math.nan
+    for result in swept(task_with(data=lambda: Data(train=(x, y))), "eb", rates=(0.1, 0.2)):
+        assert result.outcome.value == "diverged"
+        assert "not finite before the first step" in result.record["why"]
+    assert "first step" not in swept(task_with(), "eb")[0].record["why"]

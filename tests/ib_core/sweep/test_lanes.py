@@ -8,10 +8,11 @@ import sys
 import pytest
 import torch
 
-from ib_core.sweep import lanes, shard
+from ib_core.own import register_file
+from ib_core.sweep import lanes, shard, specs_of
 from ib_core.sweep.lanes import LaneDied
 from ib_core.sweep.result import Observer
-from ib_core.sweep.runner import lanes_here, run_all
+from ib_core.sweep.runner import Guard, lanes_here, run_all
 from ib_core.sweep.spec import SweepSpec
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="lanes are forked")
@@ -120,3 +121,77 @@ def test_lanes_take_their_places_in_turn(monkeypatch):
     with lanes.Lanes(3, "cuda") as crew:
         given = [pipe.recv() for pipe in crew._processes]
     assert given == ["cuda:0", "cuda:1", "cuda:0"]
+
+
+FORKING = """
+import os
+import torch
+import torch.nn.functional as F
+from torch import nn
+from ib_core import Data, Task, choice
+
+class Net(nn.Module):
+    def __init__(self, what):
+        super().__init__()
+        self.what, self.layer = what, nn.Linear(2, 1)
+    def forward(self, x):
+        if self.training and self.what == "forks" and not forked:
+            forked.append(os.fork())
+        if self.training and self.what == "odd":
+            raise Odd("no")
+        return self.layer(x)
+
+class Odd(BaseException):
+    pass
+
+def model(what="fine"):
+    return Net(what)
+
+forked = []
+x = torch.linspace(-1, 1, 24).reshape(12, 2)
+task = Task(model, Data(train=(x, x.sum(1, keepdim=True))), loss=F.mse_loss, batch_size=6,
+            options={"what": choice("fine", "forks", "odd")})
+"""
+
+
+def test_a_copy_that_a_users_code_makes_of_a_lane_does_not_speak_for_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("ib_core.own._files", {})
+    file = tmp_path / "forking.py"
+    file.write_text(FORKING)
+    register_file(file)
+    asked = {"task": "forking.py:task", "methods": ["eb"], "learning_rates": [0.1], "seeds": 3}
+    (fine,) = specs_of(asked)
+    expected = [result.train_loss for result in run_all(fine.expand(), lanes=1)]
+    for what, outcome in (("forks", "completed"), ("odd", "failed")):
+        (spec,) = specs_of({**asked, "vary": {"what": [what]}})
+        watching = Watching()
+        found = run_all(spec.expand(), lanes=1, observer=watching)
+        assert sorted(watching.ended) == [0, 1, 2]  # each once
+        assert [result.outcome.value for result in found] == [outcome] * 3, found[0].error
+        if what == "forks":
+            assert [result.train_loss for result in found] == pytest.approx(expected, rel=1e-6)
+        else:
+            assert "forking.py, line 16, in forward: Odd: no" in found[0].error
+
+
+def test_a_fresh_lane_knows_the_catalogue_and_nothing_of_this_process():
+    torch.set_default_dtype(torch.float64)  # as a user's file may
+    guard, watching = Guard(fresh=True), Results()
+    try:
+        guard.run(SPEC.expand(), device="cpu", observer=watching)
+    finally:
+        guard.stop()
+        torch.set_default_dtype(torch.float32)
+    for one, two in zip(run_all(SPEC.expand(), lanes=1), watching.in_order(), strict=True):
+        assert str(one.curve) == str(two.curve)
+
+
+class Results(Observer):
+    def __init__(self):
+        self.found = {}
+
+    def finished(self, index, result):
+        self.found[index] = result
+
+    def in_order(self):
+        return [self.found[index] for index in sorted(self.found)]
