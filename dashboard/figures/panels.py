@@ -307,18 +307,18 @@ def _fitting(names: Sequence[str], *, narrow: bool) -> list[str]:
 
 def columns_for(names: Sequence[str], *, narrow: bool) -> int:
     """Return how many panels stand beside each other: as many as their names leave room for."""
-    panels, names = len(names), _fitting(names, narrow=narrow)
-    most = _columns_wanted(panels, narrow=narrow)
+    names = _fitting(names, narrow=narrow)
+    most = _columns_wanted(panels := len(names), narrow=narrow)
     longest = LETTER * max(map(len, names), default=0)
-    room = PHONE if narrow else WIDE
-    return max(1, min(panels, most, room // max(longest, 1)))
+    return max(1, min(panels, most, (PHONE if narrow else WIDE) // max(longest, 1)))
 
 
 def panel_titles(names: Sequence[str], *, narrow: bool) -> list[str]:
-    """Return panels' names in bold, as far as a panel is wide."""
-    most = (PHONE if narrow else WIDE) // columns_for(names, narrow=narrow) // LETTER
+    """Return panels' names in bold, as far as a panel is wide; what is cut is the middle."""
+    room = PHONE - 36 if narrow else WIDE  # letters are bold, and a phone has no pixel to spare
+    half = (most := room // columns_for(names, narrow=narrow) // LETTER) // 2
     names = _fitting(names, narrow=narrow)
-    short = (name if len(name) <= most else f"{name[: most - 1]}…" for name in names)
+    short = (n if len(n) <= most else f"{n[: half - 1]}…{n[-half:]}" for n in names)
     return [f"<b>{escape(name, quote=False)}</b>" for name in short]
 
 
