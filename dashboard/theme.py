@@ -210,7 +210,8 @@ def _template(palette: Palette) -> go.layout.Template:
                 "font": {"family": FONT, "size": 13, "color": palette.text},
                 "align": "left",
             },
-            "legend": {"bgcolor": "rgba(0,0,0,0)", "font": {"size": 13}},
+            # Every series is a group of its own: so a row has the height that pictures count with.
+            "legend": {"bgcolor": "rgba(0,0,0,0)", "font": {"size": 13}, "tracegroupgap": 5},
             "margin": {"l": 64, "r": 16, "t": 48, "b": 48},
             "modebar": {
                 "bgcolor": "rgba(0,0,0,0)",
