@@ -38,6 +38,8 @@ MOST_OF_A_COLOUR = 2
 LEAST_RAMP = 3
 #: Settings whose values speak for themselves.
 PLAIN = ("activation", "batch_rule", "schedule", "task", "study", "experiment", "norm")
+#: Settings that every network has, said or not.
+NEVER_OFF = ("width", "depth", "epochs", "batch_size")
 #: The ramps: of settings, and of rates over training.
 RAMPS = ("Viridis", "Plasma")
 #: Where ramps begin and end: their darkest is lost on black, their yellow on white.
@@ -104,9 +106,7 @@ class Setting:
 
     def say(self, value: Any) -> str:
         """Return a value in words that name it."""
-        if not self.parts:
-            return say(self.name, value)
-        return ", ".join(map(say, self.names, value))
+        return ", ".join(map(say, self.names, value if self.parts else (value,)))
 
 
 def joined(settings: Sequence[Setting], lines: Sequence[AnyLine]) -> Setting:
@@ -173,7 +173,7 @@ def say(name: str, value: Any) -> str:
         return method_style(value).title
     words = name.replace("_", " ")
     if value is None:
-        return "plain" if name in PLAIN else f"no {words}"
+        return "plain" if name in PLAIN else f"{'usual' if name in NEVER_OFF else 'no'} {words}"
     if isinstance(value, bool):
         return words if value else f"no {words}"
     text = number(value) if isinstance(value, float) else str(value)

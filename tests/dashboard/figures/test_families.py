@@ -185,6 +185,8 @@ def test_a_name_tells_what_varies_and_no_more(widths):
     own = [one for one in widths if one.method == "eb"]
     assert Naming(varied(own)).of(own[0]) == "width 128"
     assert Naming([]).of(own[0]) == "Explicit (EB)"
+    plain = [line("eb", width=8, clip=1.0), line("eb", clip=None)]
+    assert Naming(varied(plain)).of(plain[1]) == "usual width, no clip"
 
 
 def sixty():

@@ -90,8 +90,12 @@ def test_a_name_that_is_too_long_keeps_the_end_in_which_it_differs(narrow):
 
 
 def test_a_legend_of_single_series_has_rows_as_high_as_are_counted():
-    """Plotly's rows are 19 pixels high and as far apart as groups are, which series are here."""
-    assert 19 + template("light").layout.legend.tracegroupgap <= LEGEND_ROW
+    """Plotly's rows are 20 pixels high and as far apart as groups are, which series are here.
+
+    Beyond half a figure's height it would give a legend a scroll bar, which no paper has.
+    """
+    assert 20 + template("light").layout.legend.tracegroupgap <= LEGEND_ROW
+    assert template("light").layout.legend.maxheight == 1
 
 
 def test_several_lines_of_a_title_begin_a_line_lower_than_one():
