@@ -210,7 +210,10 @@ def _template(palette: Palette) -> go.layout.Template:
                 "font": {"family": FONT, "size": 13, "color": palette.text},
                 "align": "left",
             },
-            "legend": {"bgcolor": "rgba(0,0,0,0)", "font": {"size": 13}},
+            # Every series is a group of its own: so a row has the height that pictures count with,
+            # who give a legend all the room it needs.
+            "legend": {"bgcolor": "rgba(0,0,0,0)", "font": {"size": 13}, "tracegroupgap": 4}
+            | {"maxheight": 1},
             "margin": {"l": 64, "r": 16, "t": 48, "b": 48},
             "modebar": {
                 "bgcolor": "rgba(0,0,0,0)",

@@ -11,6 +11,7 @@ from dashboard.figures.families import (
     Arrangement,
     Naming,
     Setting,
+    colour_across,
     join_order,
     ramp,
     say,
@@ -119,10 +120,8 @@ def _title(rows: Sequence[ScorecardRow], name: str, picture: Picture) -> str:
 
 def _looks(rows: Sequence[ScorecardRow], over: Setting, picture: Picture) -> dict[str, SeriesStyle]:
     """Return a look for every line: by method, or by what was asked for."""
-    named = {one.name: one for one in varied(rows)}
-    wanted = picture.family.colour
-    colour = named.get(wanted) if wanted not in (over.name, "method") else None
     firsts = [group[0] for group in join_order(rows, over)]
+    colour = colour_across(firsts, picture.family.colour, over)
     by_first = styles(firsts, Arrangement(colour, None), picture.scheme)
     return {row.id: by_first[group[0].id] for group in join_order(rows, over) for row in group}
 
@@ -254,6 +253,8 @@ def _spoken(rows: Sequence[ScorecardRow], over: Setting, naming: Naming) -> str:
 
 #: The setting that widths are, and recordings by series and rate.
 WIDTH = "width"
+#: What the growth beside a rate is; on a phone the title says it.
+OVER = ", widest over narrowest"
 Looked = Mapping[str, Mapping[float, RecordingRead]]
 
 
@@ -302,27 +303,27 @@ def coordinate_figure(
     if not groups:
         return None
     over = setting_over([line for group, _ in groups for line in group], WIDTH)
-    assert over is not None
+    assert over
     naming = Naming(varied(series), frozenset([over.name]))
-    names = [f"{naming.of(group[0])}, rate {number(at[group[0].id])}" for group, _ in groups]
+    names = [naming.of(group[0]) for group, _ in groups]
     columns = min(2, columns_for(names, narrow=picture.narrow))
     titles = panel_titles(names, narrow=picture.narrow)
     grid = Grid(titles, NARROW_PANEL if picture.narrow else PANEL, columns, narrow=picture.narrow)
-    layers = list(
-        dict.fromkeys(name for _, looks in groups for one in looks for name in one.outputs)
-    )
-    colours = dict(zip(layers, ramp(len(layers), picture.scheme), strict=True))
+    colours: dict[str, str] = {}  # the whole ramp for every network, however few its layers are
+    for outputs in dict.fromkeys(tuple(one.outputs) for _, looks in groups for one in looks):
+        shades = ramp(len(outputs), picture.scheme)
+        colours |= dict(zip(outputs, shades, strict=True)) | colours
     figure = go.Figure(layout={"template": template(picture.scheme)})
     told: set[str] = set()
     growth: list[str] = []
     for place, (group, looks) in enumerate(groups):
         axes = {"xaxis": f"x{grid.suffix(place)}", "yaxis": f"y{grid.suffix(place)}"}
         widths = [float(settings_of(line)[over.name]) for line in group]
-        lines = {name: [_change(one, name) for one in looks] for name in layers}
+        lines = {name: [_change(one, name) for one in looks] for name in colours}
         figure.add_traces(list(_outputs(lines, widths, over.name, colours, axes, told)))
-        growth.append(f"{names[place]}: {_growth(lines)}")
+        growth.append(f"rate {number(at[group[0].id])}{OVER}: {_growth(lines)}")
         figure.add_annotation(
-            text=f"widest over narrowest: {_growth(lines)}", showarrow=False,
+            text=growth[-1].replace(OVER if picture.narrow else "", ""), showarrow=False,
             xref=f"{axes['xaxis']} domain", yref=f"{axes['yaxis']} domain",
             x=0.02, y=0.98, xanchor="left", yanchor="top",
             font={"size": 12, "color": PALETTE[picture.scheme].muted},
@@ -333,12 +334,14 @@ def coordinate_figure(
     grid.lay_out(figure, _x_axis(over, 0), axis, PALETTE[picture.scheme])
     steps = max(one.looked_at[-1] for _, looks in groups for one in looks)
     about = f"coordinate check: change of layers' outputs in {steps} steps, by {over.name}"
+    about += OVER if picture.narrow else ""
     title = title_words(picture.title, about, narrow=picture.narrow)
-    grid.frame(figure, title, layers, axis=over.name.replace("_", " "), side="change (rms)")
+    grid.frame(figure, title, list(colours), axis=over.name.replace("_", " "), side="change (rms)")
     drawn = [line for group, _ in groups for line in group]
     figure.update_layout(
         meta={
-            "label": f"{about[0].upper()}{about[1:]}. {'; '.join(growth)}.",
+            "label": f"{about[0].upper()}{about[1:]}. "
+            f"{'; '.join(map(', '.join, zip(names, growth, strict=True)))}.",
             "caption": caption_words(drawn, picture.metric, picture.reducer, picture.title)
             + f" Drawn: root mean square of how far each layer's outputs have come after {steps} "
             "steps, on at most 250 training rows, of the first seed; a flat line: the same at "

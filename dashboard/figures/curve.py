@@ -309,7 +309,8 @@ def _layers(one: RecordingRead, quantity: str, scheme: Scheme) -> Iterator[Any]:
     colours = sample_colorscale("Viridis", places) if count else []
     for place, (layer, values) in enumerate(zip(one.layers, getattr(one, quantity), strict=True)):
         first = one.broke_at is not None and place == one.first_layer
-        name = f"layer {place + 1}" + (", first to explode" if first else "")
+        how = "grew most" if any("slowly" in told for told in one.story) else "first to explode"
+        name = f"layer {place + 1}" + (f", {how}" if first else "")
         yield go.Scatter(
             x=one.steps,
             y=values,

@@ -20,6 +20,7 @@ from dashboard.figures.divergence import (
     SIDES,
     Lane,
     height_of,
+    lane_names,
     off_scale,
     pair_rail_traces,
     rail_axis,
@@ -172,9 +173,10 @@ def _panel(view: DifferencesRead, picture: Picture, initial: float | None) -> _P
 def _lanes(
     view: DifferencesRead, styles: Sequence[SeriesStyle], marks: list[list[tuple[float, int]]]
 ) -> list[Lane]:
+    names = lane_names([_short(item.first_label) for item in view.items])
     return [
-        Lane(_method(item), literal(name_of(item)), style, marked, name_of(item))
-        for item, style, marked in zip(view.items, styles, marks, strict=True)
+        Lane(literal(name), literal(name_of(item)), style, marked, name_of(item))
+        for name, item, style, marked in zip(names, view.items, styles, marks, strict=True)
         if marked
     ]
 
@@ -264,10 +266,6 @@ def _short(label: str) -> str:
 
 def _bold(item: PairedRead) -> str:
     return f"<b>{literal(name_of(item))}</b>"
-
-
-def _method(item: PairedRead) -> str:
-    return literal(_short(item.first_label).partition(", ")[0])
 
 
 def _within(point: PairedPointRead, scale: float) -> bool:

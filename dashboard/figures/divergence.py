@@ -213,6 +213,8 @@ def step_edges(rates: Sequence[float]) -> list[float]:
 
 #: Pixels: of a lane, and beyond the outermost ones.
 LANE, MARGIN = 18, 8
+#: What fits beside it.
+LANE_LETTERS = 11
 #: What is said of a side's pairs, and what marks them.
 SIDES = {"higher": "triangle-up-open", "lower": "triangle-down-open"}
 
@@ -251,6 +253,22 @@ def off_scale(item: PairedRead, scale: float) -> list[tuple[float, int, int]]:
         if below or above:
             found.append((point.lr, below, above))
     return found
+
+
+def lane_names(labels: Sequence[str]) -> list[str]:
+    """Return what stands beside a rail for each label: the method, and the values that vary.
+
+    `ib, width 8` beside `ib, width 16` is `ib 8`.
+    """
+    parts = [label.split(", ") for label in labels]
+    common = set.intersection(*map(set, parts)) if parts else set()
+    told = [[own[0], *(_value(part) for part in own[1:] if part not in common)] for own in parts]
+    names = [" ".join(words) for words in told]
+    return [n if len(n) <= LANE_LETTERS else f"{n[: LANE_LETTERS - 1]}…" for n in names]
+
+
+def _value(part: str) -> str:
+    return part if part.startswith("no ") else part.rpartition(" ")[2]
 
 
 def height_of(lanes: Sequence[Lane]) -> int:

@@ -145,10 +145,10 @@ def _curve(
 ) -> Iterator[Trace]:
     name = literal(naming.of(line))
     colour = arrangement.colour.name if arrangement.colour else "method"
-    panel = arrangement.panel.name if arrangement.panel else ""
+    panel = arrangement.panel.names if arrangement.panel else ()
     key = literal(naming.of(line, colour))
     # What neither colour nor panel tells the legend has to: a series of its own each.
-    rest = [s.name for s in naming.settings if s.name not in (colour, panel)]
+    rest = [s.name for s in naming.settings if s.name not in (colour, *panel)]
     entry = literal(naming.of(line, colour, *rest)) if rest else key
     group = {"legendgroup": _group(line, arrangement), **axes}
     yield from finite_mean_trace(line, name, style, band, group)
@@ -158,6 +158,7 @@ def _curve(
         mode=mode,
         name=entry,
         showlegend=entry not in told,
+        legendrank=1000 + (arrangement.colour.place(line) if arrangement.colour else 0),
         line={"color": style.colour, "dash": style.dash, "width": min(style.width, 2)},
         marker={"symbol": style.marker, "size": 5.5, "color": style.colour},
         hovertext=[mean_hover(name, point, band) for point in line.points],

@@ -1,5 +1,6 @@
 """Many series in one picture: what tells them apart, which are wanted, colours and panels."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
@@ -29,10 +30,16 @@ AUTO, NONE = "auto", "none"
 MOST_IN_A_PANEL = 8
 #: More panels than this would be stamps.
 MOST_PANELS = 24
+#: So many panels may tell several settings at once, where those of one setting are thickets.
+MOST_JOINED = 8
+#: More lines than this of one method and colour are hard to follow.
+MOST_OF_A_COLOUR = 2
 #: Ordered settings with fewer values need no ramp to be told apart.
 LEAST_RAMP = 3
 #: Settings whose values speak for themselves.
 PLAIN = ("activation", "batch_rule", "schedule", "task", "study", "experiment", "norm")
+#: Settings that every network has, said or not.
+NEVER_OFF = ("width", "depth", "epochs", "batch_size")
 #: The ramps: of settings, and of rates over training.
 RAMPS = ("Viridis", "Plasma")
 #: Where ramps begin and end: their darkest is lost on black, their yellow on white.
@@ -71,19 +78,46 @@ class Setting:
     Attributes:
         name: Of the setting.
         values: All it has, in order: numbers as numbers, 8 before 32.
+        parts: The settings that are told as one; its values have a value of each.
     """
 
     name: str
     values: tuple[Any, ...]
+    parts: tuple["Setting", ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all settings that it tells."""
+        return tuple(part.name for part in self.parts) or (self.name,)
 
     @property
     def ordered(self) -> bool:
         """Whether its values are numbers; off counts as one."""
         return all(_is_number(value) or value is None for value in self.values)
 
+    def of(self, line: AnyLine) -> Any:
+        """Return a series' value."""
+        own = settings_of(line)
+        return tuple(map(own.get, self.names)) if self.parts else own.get(self.name)
+
     def place(self, line: AnyLine) -> int:
         """Return which of the values a series has."""
-        return self.values.index(settings_of(line).get(self.name))
+        return self.values.index(self.of(line))
+
+    def say(self, value: Any) -> str:
+        """Return a value in words that name it."""
+        return ", ".join(map(say, self.names, value if self.parts else (value,)))
+
+
+def joined(settings: Sequence[Setting], lines: Sequence[AnyLine]) -> Setting:
+    """Return settings told as one: every combination that some series has, in order."""
+    if len(settings) == 1:
+        return settings[0]
+    found = {tuple(one.place(line) for one in settings) for line in lines}
+    values = [tuple(s.values[at] for s, at in zip(settings, row, strict=True)) for row in found]
+    order = dict(zip(values, found, strict=True))
+    named = " and ".join(one.name for one in settings)
+    return Setting(named, tuple(sorted(values, key=order.__getitem__)), tuple(settings))
 
 
 def _is_number(value: Any) -> bool:
@@ -139,7 +173,7 @@ def say(name: str, value: Any) -> str:
         return method_style(value).title
     words = name.replace("_", " ")
     if value is None:
-        return "plain" if name in PLAIN else f"no {words}"
+        return "plain" if name in PLAIN else f"{'usual' if name in NEVER_OFF else 'no'} {words}"
     if isinstance(value, bool):
         return words if value else f"no {words}"
     text = number(value) if isinstance(value, float) else str(value)
@@ -205,8 +239,8 @@ def arrange(lines: Sequence[AnyLine], family: Family) -> Arrangement:
     """Return what colours and panels tell: what was asked for, or what can be read.
 
     A few series are coloured by method as everywhere. With an ordered setting of three values or
-    more colours tell it, and panels the method; else the largest setting gets the panels, until
-    no panel is a thicket.
+    more colours tell it, and panels the method; else the largest setting gets the panels. Where
+    one of these is a thicket still, panels tell everything that colours do not, as in a map.
     """
     found = {one.name: one for one in varied(lines)}
     colour = found.get(family.colour)
@@ -225,8 +259,25 @@ def arrange(lines: Sequence[AnyLine], family: Family) -> Arrangement:
     if not crowded or not rest:
         return Arrangement(colour, None)
     # The method is what is compared: where colours do not tell it, panels do.
-    panel = next((s for s in rest if s.name == METHOD), None)
-    return Arrangement(colour, panel or max(rest, key=lambda one: len(one.values)))
+    first = next((s for s in rest if s.name == METHOD), None)
+    panel = first or max(rest, key=lambda one: len(one.values))
+    if max(len(own) for _, own in panels_of(lines, panel)) > MOST_IN_A_PANEL:
+        every = joined([panel, *(one for one in rest if one is not panel)], lines)
+        panel = every if len(every.values) <= MOST_JOINED else panel
+    return Arrangement(colour, panel)
+
+
+def colour_across(lines: Sequence[AnyLine], wanted: str, over: Setting) -> Setting | None:
+    """Return what colours tell of lines drawn against a setting; None: the method.
+
+    Where a method has many lines every line gets a colour, as far as there are colours.
+    """
+    told = {one.name: one for one in varied(lines) if one.name != over.name}
+    methods = Counter(settings_of(line)[METHOD] for line in lines).values()
+    crowded = max(methods, default=0) > MOST_OF_A_COLOUR and len(lines) <= len(CATEGORY_COLOURS)
+    if wanted == AUTO and crowded:
+        return joined(list(told.values()), lines)
+    return told.get(wanted) if wanted != METHOD else None
 
 
 def setting_over(lines: Sequence[AnyLine], wanted: str) -> Setting | None:
@@ -246,7 +297,7 @@ def panels_of(lines: Sequence[Line], panel: Setting | None) -> list[tuple[str, l
     by_place: dict[int, list[Line]] = {}
     for line in lines:
         by_place.setdefault(panel.place(line), []).append(line)
-    return [(say(panel.name, panel.values[place]), by_place[place]) for place in sorted(by_place)]
+    return [(panel.say(panel.values[place]), by_place[place]) for place in sorted(by_place)]
 
 
 def ramp(count: int, scheme: Scheme, name: str = "Viridis") -> list[str]:
@@ -294,8 +345,8 @@ def styles(
     found = {}
     for line in lines:
         own = settings_of(line)
-        tone = colours.get(own.get(arrangement.colour.name)) if arrangement.colour else None
-        panel = own.get(arrangement.panel.name) if arrangement.panel else None
+        tone = colours.get(arrangement.colour.of(line)) if arrangement.colour else None
+        panel = arrangement.panel.of(line) if arrangement.panel else None
         look = (tone, own[METHOD], line.clip is not None, line.imported, panel)
         variant = seen[look] = seen.get(look, -1) + 1
         found[line.id] = series_style(

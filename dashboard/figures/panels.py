@@ -13,7 +13,7 @@ from dashboard.theme import METHOD_STYLE, RATE_AXIS, Palette, counted
 # Pixels
 LANE, CROWDED_LANE, CAPTION, MAIN, STRIP, GAP = 22, 32, 17, 330, 64, 14
 TITLE, TITLE_LINE, LEGEND_ROW, AXIS = 44, 18, 24, 52
-LETTER, BOLD_LETTER, LEGEND_KEY, LABEL_GAP = 7, 8.6, 48, 8
+LETTER, TITLE_LETTER, BOLD_LETTER, LEGEND_KEY, LABEL_GAP = 7, 7.8, 8.6, 48, 8
 WIDE, PHONE = 640, 270
 HEAD, BETWEEN, TICKS = 24, 12, 26
 #: A legend of more rows than this stands below the picture, where it meets no title.
@@ -307,18 +307,18 @@ def _fitting(names: Sequence[str], *, narrow: bool) -> list[str]:
 
 def columns_for(names: Sequence[str], *, narrow: bool) -> int:
     """Return how many panels stand beside each other: as many as their names leave room for."""
-    panels, names = len(names), _fitting(names, narrow=narrow)
-    most = _columns_wanted(panels, narrow=narrow)
+    names = _fitting(names, narrow=narrow)
+    most = _columns_wanted(panels := len(names), narrow=narrow)
     longest = LETTER * max(map(len, names), default=0)
-    room = PHONE if narrow else WIDE
-    return max(1, min(panels, most, room // max(longest, 1)))
+    return max(1, min(panels, most, (PHONE if narrow else WIDE) // max(longest, 1)))
 
 
 def panel_titles(names: Sequence[str], *, narrow: bool) -> list[str]:
-    """Return panels' names in bold, as far as a panel is wide."""
-    most = (PHONE if narrow else WIDE) // columns_for(names, narrow=narrow) // LETTER
+    """Return panels' names in bold, as far as a panel is wide; what is cut is the middle."""
+    room = (PHONE if narrow else WIDE) / columns_for(names, narrow=narrow)
+    half = (most := int(room / TITLE_LETTER)) // 2
     names = _fitting(names, narrow=narrow)
-    short = (name if len(name) <= most else f"{name[: most - 1]}…" for name in names)
+    short = (n if len(n) <= most else f"{n[: half - 1]}…{n[-half:]}" for n in names)
     return [f"<b>{escape(name, quote=False)}</b>" for name in short]
 
 

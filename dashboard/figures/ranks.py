@@ -16,6 +16,7 @@ from dashboard.figures.wording import (
     caption_words,
     literal,
     series_name,
+    series_names,
     title_lines,
     title_words,
 )
@@ -293,8 +294,9 @@ def best_of_figure(rows: Sequence[ScorecardRow], picture: Picture) -> go.Figure:
     drawn = [row for row in rows if _known(row)]
     figure = go.Figure(layout={"template": template(picture.scheme)})
     styles = styles_of(drawn, picture.scheme, picture.family)
+    names = series_names(drawn)
     for row in drawn:
-        figure.add_traces(list(_traces(row, styles[row.id])))
+        figure.add_traces(list(_traces(row, styles[row.id], literal(names[row.id]))))
     title = title_words(picture.title, DRAWN, narrow=picture.narrow)
     named = [trace.name for trace in figure.data if trace.showlegend is not False]
     legend, above, below = legend_place(named, PANEL, narrow=picture.narrow)
@@ -344,9 +346,8 @@ def _known(row: ScorecardRow) -> list[BestOfRead]:
     return [one for one in row.best_of if one.value is not None]
 
 
-def _traces(row: ScorecardRow, style: SeriesStyle) -> Iterator[Any]:
+def _traces(row: ScorecardRow, style: SeriesStyle, name: str) -> Iterator[Any]:
     found = _known(row)
-    name = literal(series_name(row, row.label))
     banded = [one for one in found if one.low is not None and one.high is not None]
     if len(banded) > 1:
         ks = [one.k for one in banded]

@@ -168,19 +168,24 @@ def _share_scale(values: Sequence[float]) -> Scale:
 
 
 def focus(view: DifferencesRead, *, full: bool, initial: float | None = None) -> float:
-    """Return how far the scale reaches either way: for runs that learn, or for all finite ones."""
-    found = sorted(
-        abs(pair.difference)
+    """Return how far the scale reaches either way: for runs that learn, or for all finite ones.
+
+    Every difference is to be seen, so it is the widest of their own. Pairs without any do not
+    count: both are at the same cap, or at a rate so low that neither has learnt.
+    """
+    found = [
+        sorted(abs(pair.difference) for pair in item.pairs if pair.difference)
         for item in view.items
-        for pair in item.pairs
-        if pair.difference is not None
-    )
-    if not found or not found[-1]:
-        return 1.0
-    if full:
-        return 1.1 * found[-1]
-    learning = [value for value in found if initial is None or value <= initial]
-    known = learning or found
+    ]
+    highest = max((own[-1] for own in found if own), default=0.0)
+    if not highest or full:
+        return 1.1 * highest or 1.0
+    learning = [[v for v in own if initial is None or v <= initial] for own in found]
+    if not any(learning):
+        learning = found
+    return 1.1 * max(_reach(own) for own in learning if own)
+
+
+def _reach(known: Sequence[float]) -> float:
     middle = PAIRS_REACH * known[min(int(PAIRS_HELD * len(known)), len(known) - 1)]
-    reach = known[-1] if not middle or known[-1] <= 2 * middle else middle
-    return 1.1 * (reach or found[-1])
+    return known[-1] if known[-1] <= 2 * middle else middle

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from html import escape
 
 from backend.schemas import Metric, RatePointRead, Reducer, ScorecardRow, SeriesKey, SeriesRead
+from dashboard.figures.families import Naming, varied
 from dashboard.theme import METHOD_STYLE, counted, method_style, number, percent, told_method
 
 QUANTITY: dict[Metric, str] = {
@@ -79,6 +80,15 @@ def series_name(line: SeriesKey, label: str, *, narrow: bool = False) -> str:
     told = "imported" in rest or "recorded" in rest
     name = f"{name}, imported" if line.imported and not told else name
     return f"{name}, {rest}" if rest else name
+
+
+def series_names(rows: Sequence[ScorecardRow]) -> dict[str, str]:
+    """Return what a legend calls all series, by id: what varies and no more, if that tells them."""
+    naming = Naming(varied(rows))
+    names = {row.id: naming.of(row) for row in rows}
+    if len(set(names.values())) == len(names) and not any(row.imported for row in rows):
+        return names
+    return {row.id: series_name(row, row.label) for row in rows}
 
 
 def axis_title(series: Sequence[AnySeries], metric: Metric, reducer: Reducer) -> str:

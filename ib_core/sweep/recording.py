@@ -28,6 +28,8 @@ EXPLODED = 5.0
 BEFORE, BEHIND = 150, 50
 #: A loss counts as gone for good if at least half of so many that follow are as high.
 FOLLOWING = 20
+#: The last losses, all of which are low where a trial has come back.
+BACK = 5
 #: Numbers of a row besides those of the layers, and those of each layer.
 OF_ROW = ("step", "loss", "rate")
 OF_LAYER = ("weights", "gradients", "moves", "damping")
@@ -223,6 +225,17 @@ class Recording:
             if not math.isfinite(self.losses[row]) or high[row : row + FOLLOWING].mean() >= 0.5:
                 return int(row)
         return None
+
+    def high_before(self, row: int) -> int | None:
+        """Return the first step before a row whose loss was as high as after a break, if any."""
+        high = np.flatnonzero(self.losses[:row] > explodes_above(self.losses[0]))
+        return int(self.steps[high[0]]) if len(high) else None
+
+    def came_back(self, row: int) -> float | None:
+        """Return the last loss, if the last ones after a row are below the initial one again."""
+        end = self.losses[max(row + 1, len(self.losses) - BACK) :]
+        low = len(end) == BACK and bool((end < self.losses[0]).all())
+        return float(end[-1]) if low else None
 
     def table(self) -> tuple[list[str], Iterable[list[float]]]:
         """Return the names of the columns, and the rows, as a file holds them."""

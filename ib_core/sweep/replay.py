@@ -6,8 +6,7 @@ and once more with rows of every step around that one. Both change nothing about
 What counts: the loss explodes where `Recording.break_row` says so. The first layer to explode is
 the one whose weights grow fivefold first, or else double, within `QUICK` rows near the break; where
 none do, they grew slowly, and the layer that grew most is named. Sharpness is the last one measured
-before the break, against 2/rate, above which plain gradient steps grow; of methods that do not step
-plainly nothing is said.
+before the break, against 2/rate, above which plain gradient steps grow; of others it is not told.
 """
 
 import math
@@ -93,6 +92,7 @@ def tell(recording: Recording, diverged_at: int | None = None, *, method: str = 
     broke_at = None if row is None else int(recording.steps[row])
     sentences = [
         _loss(recording, row, diverged_at),
+        "" if not row else _around(recording, row),
         _weights(recording, growth, row),
         _curvature(sharpness, edge, measured_at, broken=row is not None),
         _damping(recording, row),
@@ -181,6 +181,14 @@ def _loss(recording: Recording, row: int | None, diverged_at: int | None) -> str
     )
 
 
+def _around(recording: Recording, row: int) -> str:
+    """Return whether a batch's loss was as high before it broke for good, and how it ended."""
+    early, end = recording.high_before(row), recording.came_back(row)
+    told = f"Single batches' had been as high, the first at step {early}." if early else ""
+    back = f"It came back below the initial loss, to {brief(end)} in the end." if end else ""
+    return f"{told} {back}".strip()
+
+
 def _weights(recording: Recording, growth: Growth | None, row: int | None) -> str:
     if growth is None:
         near = " before it broke" if row is not None else ""
@@ -225,11 +233,9 @@ def _curvature(
 ) -> str:
     if sharpness is None or edge is None:
         return ""
-    side = "above" if sharpness > edge else "below"
-    what = f"Sharpness {brief(sharpness)} was {side} 2/rate = {brief(edge)} at step {step}"
-    if broken or sharpness <= edge:
-        return f"{what}."
-    return f"{what}, where plain gradient steps grow."
+    side = "above" if (high := sharpness > edge) else "below"
+    grow = ", where plain gradient steps grow" if high and not broken else ""
+    return f"Sharpness {brief(sharpness)} was {side} 2/rate = {brief(edge)} at step {step}{grow}."
 
 
 def _damping(recording: Recording, row: int | None) -> str:

@@ -9,6 +9,11 @@ from playwright.sync_api import expect
 from tests.e2e.conftest import Visit
 from tests.e2e.installation import wait_for_study
 
+#: How many times its own size an image of vectors is shown in.
+SHRUNK = """image => {
+  const [, , width, height] = decodeURIComponent(image.src).match(/viewBox="([^"]+)"/)[1].split(" ");
+  return Math.min(image.clientWidth / width, image.clientHeight / height);
+}"""
 LARGEST_STEP = 2.0  # of EB on a loss whose curvature is 1: 2/lambda
 
 
@@ -28,6 +33,8 @@ def test_the_edge_is_found_in_rounds_and_agrees_with_two_over_lambda(visit: Visi
     study = int(page.url.rsplit("/", 1)[1].partition("?")[0])
     wait_for_study(visit.url, study)
     expect(page.get_by_text("a grid as fine takes")).to_be_visible()
+    # What is written in the picture of the brackets is as large as what stands beside it.
+    assert page.eval_on_selector(".search img", SHRUNK) > 0.85
     [sweep] = get(visit, f"/studies/{study}/sweeps")["items"]
     [series] = sweep["search"]["series"]
     assert series["value"] == pytest.approx(LARGEST_STEP, rel=0.05)

@@ -89,7 +89,7 @@ def searched(search: SearchRead) -> Component:
             html.Img(
                 src=bracket_bars(search, narrow=True),
                 alt=bracket_words(search),
-                className="rate-ticks",
+                className="brackets",
             ),
             html.Div(words if search.done else used, className="history-meta"),
             *rough,

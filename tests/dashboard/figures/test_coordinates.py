@@ -6,6 +6,7 @@ import pytest
 
 from backend.schemas import RecordingRead, SeriesRead
 from dashboard.figures import COORDINATES, Answers, Family, Picture, check_rates, view_figure
+from dashboard.figures.families import ramp
 from tests.dashboard.answers import RATES, series
 
 WIDTHS, SCALINGS = (128, 32, 512), ("standard", "mup")
@@ -51,9 +52,34 @@ def test_standard_outputs_grow_with_the_width_and_scaled_ones_stay():
     assert of(figure, "y2")["output"] == ([32, 128, 512], [1, 1, 1])
     assert of(figure, "y")["first"][1] == [1, 1, 1]
     said = [one.text for one in figure.layout.annotations]
-    assert "widest over narrowest: × 1 to 16" in said
-    assert "widest over narrowest: × 1" in said
-    assert "scaling standard, rate 1: × 1 to 16" in figure.layout.meta["label"]
+    assert "rate 1, widest over narrowest: × 1 to 16" in said
+    assert "rate 1, widest over narrowest: × 1" in said
+    told = figure.layout.meta["label"]
+    assert "scaling standard, rate 1, widest over narrowest: × 1 to 16" in told
+
+
+def test_few_layers_are_told_apart_beside_a_network_of_many():
+    many = {one.id: ["first", *map(str, range(9)), "output"] for one in LINES[3:]}
+    recorded = {
+        id: {
+            rate: one.model_copy(
+                update={
+                    "outputs": many[id],
+                    "sizes": [[1, 1, 1]] * len(many[id]),
+                    "changes": [[0, 9, 1]] * len(many[id]),
+                }
+            )
+            if id in many
+            else one
+            for rate, one in by_rate.items()
+        }
+        for id, by_rate in RECORDED.items()
+    }
+    figure = drawn(recorded, rate=1.0)
+    shades = {one.name: one.line.color for one in figure.data}
+    assert len(shades) == 11
+    assert [shades["first"], shades["output"]] == ramp(2, "light")
+    assert len(set(shades.values())) == 11
 
 
 def test_a_panel_has_one_rate_for_all_widths_the_best_of_the_narrowest_or_the_one_asked_for():

@@ -6,6 +6,7 @@ import pytest
 
 from backend.schemas import DifferencesRead, PairedRead
 from dashboard.figures.difference import difference_figure, focus, name_of, off_scale
+from dashboard.figures.divergence import lane_names
 from dashboard.figures.sensitivity import Picture
 from tests.dashboard.answers import INITIAL, paired
 
@@ -61,6 +62,33 @@ def test_exploded_pairs_do_not_stretch_the_scale_and_are_counted_at_its_edge():
     assert scale <= 1.1 * INITIAL
     assert {entry[0] for entry in off_scale(paired(), scale)} >= {30.0, 100.0}
     assert "edge" in metas(difference_figure([view()], Picture(), initial=INITIAL))
+
+
+def times(factor: float, label: str) -> PairedRead:
+    """Return a difference so many times as large, of another series."""
+    item = paired()
+    pairs = [
+        pair.model_copy(update={"difference": pair.difference and factor * pair.difference})
+        for pair in item.pairs
+    ]
+    return item.model_copy(update={"pairs": pairs, "first_label": label})
+
+
+def test_a_difference_is_seen_beside_many_that_are_smaller_or_none():
+    alone = focus(view().model_copy(update={"items": [times(1, "adam")]}), full=False)
+    small = [times(0.001, f"ib, width {width}") for width in (8, 16, 32)]
+    beside = view().model_copy(update={"items": [*small, times(1, "adam")]})
+    assert focus(beside, full=False) == alone
+    none = view().model_copy(update={"items": [times(0, "ib"), times(1, "adam")]})
+    assert focus(none, full=False) == alone
+    assert focus(view().model_copy(update={"items": [times(0, "ib")]}), full=False) == 1.0
+
+
+def test_a_lane_is_named_by_what_varies():
+    assert lane_names(["IB, width 8, batch 50", "Adam, width 8, batch 50"]) == ["IB", "Adam"]
+    assert lane_names(["IB, width 8", "IB, width 16"]) == ["IB 8", "IB 16"]
+    assert lane_names(["IB, no clip", "IB, activation smoothstep"]) == ["IB no clip", "IB smooths…"]
+    assert lane_names([]) == []
 
 
 def exploded() -> PairedRead:

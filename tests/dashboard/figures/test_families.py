@@ -105,6 +105,39 @@ def test_panels_of_tasks_have_their_titles_and_not_their_ids():
     assert [title for title, _ in panels_of(found, setting)] == ["Digits", "Iris", "own.py:net"]
 
 
+def transfer():
+    """As the shipped study of transfer has it: two tasks, scalings that fit the method."""
+    return [
+        line(method, task=task, scaling=scaling, width=width)
+        for method, task, own, widths in (
+            ("eb", "digits", "mup", (32, 512, 128)),
+            ("adam", "digits", "mup_adam", (32, 128, 512)),
+            ("adam", "gpt", "mup_adam", (32, 64, 128)),
+        )
+        for scaling in ("standard", own)
+        for width in widths
+    ]
+
+
+def test_where_a_methods_panel_is_a_thicket_everything_but_the_colour_gets_panels():
+    figure = sensitivity_figure(transfer(), Picture())
+    panels = panels_of(transfer(), arrange(transfer(), Family()).panel)
+    assert [title for title, _ in panels] == [
+        "Explicit (EB), digits, scaling mup",
+        "Explicit (EB), digits, scaling standard",
+        "Adam, digits, scaling mup_adam",
+        "Adam, digits, scaling standard",
+        "Adam, gpt, scaling mup_adam",
+        "Adam, gpt, scaling standard",
+    ]
+    assert [len(own) for _, own in panels] == [3] * 6
+    assert len(traces(figure, "best")) == 6  # an optimum's line each
+    named = [one for one in traces(figure, "mean") if one.showlegend]
+    assert {one.name for one in named} == {"width 32", "width 64", "width 128", "width 512"}
+    ranks = sorted((one.legendrank, one.name) for one in named)
+    assert [name for _, name in ranks] == ["width 32", "width 64", "width 128", "width 512"]
+
+
 def test_few_series_are_coloured_by_method_in_one_panel():
     found = arrange([line("eb", activation="relu"), line("ib", activation="tanh")], Family())
     assert (found.colour, found.panel) == (None, None)
@@ -152,6 +185,8 @@ def test_a_name_tells_what_varies_and_no_more(widths):
     own = [one for one in widths if one.method == "eb"]
     assert Naming(varied(own)).of(own[0]) == "width 128"
     assert Naming([]).of(own[0]) == "Explicit (EB)"
+    plain = [line("eb", width=8, clip=1.0), line("eb", clip=None)]
+    assert Naming(varied(plain)).of(plain[1]) == "usual width, no clip"
 
 
 def sixty():

@@ -3,6 +3,7 @@
 import pytest
 
 from dashboard.figures.panels import (
+    LEGEND_ROW,
     LETTER,
     PHONE,
     WIDE,
@@ -13,6 +14,7 @@ from dashboard.figures.panels import (
     rate_axis,
     title_place,
 )
+from dashboard.theme import template
 
 
 def test_a_tick_a_decade_where_they_stand_beside_each_other():
@@ -76,6 +78,24 @@ def test_no_panel_s_name_reaches_into_the_next_one(letters, narrow):
         assert LETTER * len(title.removeprefix("<b>").removesuffix("</b>")) <= room
     assert columns_for(["EB", "IB"], narrow=False) == 2
     assert panel_titles(["a <b>"], narrow=narrow) == ["<b>a &lt;b&gt;</b>"]
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_a_name_that_is_too_long_keeps_the_end_in_which_it_differs(narrow):
+    names = [f"{'Adam, The Zen of Python, ' * 3}scaling {one}" for one in ("standard", "mup_adam")]
+    first, second = panel_titles(names, narrow=narrow)
+    assert first.startswith("<b>Adam, The Z")
+    assert first.endswith("scaling standard</b>")
+    assert second.endswith("scaling mup_adam</b>")
+
+
+def test_a_legend_of_single_series_has_rows_as_high_as_are_counted():
+    """Plotly's rows are 20 pixels high and as far apart as groups are, which series are here.
+
+    Beyond half a figure's height it would give a legend a scroll bar, which no paper has.
+    """
+    assert 20 + template("light").layout.legend.tracegroupgap <= LEGEND_ROW
+    assert template("light").layout.legend.maxheight == 1
 
 
 def test_several_lines_of_a_title_begin_a_line_lower_than_one():

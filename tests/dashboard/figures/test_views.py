@@ -7,7 +7,7 @@ import pytest
 
 from backend.schemas import MovementRead, RateCellRead
 from dashboard.figures import Answers, Family, Picture, view_figure
-from dashboard.theme import BROKEN
+from dashboard.theme import BROKEN, METHOD_STYLE
 from tests.dashboard.answers import INITIAL, RATES, SEEDS, learnt
 from tests.dashboard.figures.test_families import line, traces
 from tests.dashboard.scored_answers import rows as scored_rows
@@ -108,6 +108,32 @@ def test_numbers_are_drawn_against_the_setting_as_they_were_scored(answers):
         assert len(drawn[0].y) == len(WIDTHS)
     assert figure.layout.xaxis.type == "log"
     assert list(figure.layout.xaxis.tickvals) == list(WIDTHS)
+
+
+def test_many_lines_of_one_method_have_a_colour_each(answers):
+    def shades(*scalings, **family):
+        made = [line("adam", width=w, scaling=s) for s in scalings for w in WIDTHS]
+        rows = [
+            answers.rows[0].model_copy(
+                update={
+                    "id": one.id,
+                    "method": one.method,
+                    "settings": one.settings,
+                    "label": one.label,
+                }
+            )
+            for one in made
+        ]
+        picture = Picture(family=Family(**family))
+        figure = view_figure("against", replace(answers, series=made, rows=rows), picture)
+        return {one.name: one.line.color for one in traces(figure, "best_rate")}
+
+    adam = METHOD_STYLE["adam"].colour
+    assert set(shades("a", "b").values()) == {adam}
+    three = shades("a", "b", "c")
+    assert len(three) == len(set(three.values())) == 3
+    assert set(shades("a", "b", "c", colour="method").values()) == {adam}
+    assert set(shades(*"abcdefghij").values()) == {adam}  # more lines than colours
 
 
 def test_a_caption_says_whether_the_best_rate_moves_with_the_setting_drawn(answers):

@@ -10,12 +10,14 @@ from dashboard.figures.wording import (
     mean_hover,
     seeds_words,
     series_name,
+    series_names,
     spoken,
     title_lines,
     title_words,
 )
 from dashboard.theme import number
 from tests.dashboard.answers import series
+from tests.dashboard.figures.test_families import line
 
 TASK = "Next-frame prediction on JSB Chorales, arctan RNN with 300 units"
 
@@ -98,8 +100,8 @@ def test_a_picture_is_said_in_a_sentence_with_its_curves_best_rates() -> None:
     best = [best_point(line, higher_is_better=False) for line in lines]
     words = spoken(lines, "Digits, mean of 3 seeds", "training loss after 5 epochs", best)
     assert words.startswith("Training loss after 5 epochs against the learning rate, Digits, ")
-    for line, point in zip(lines, best, strict=True):
-        name = series_name(line, line.label)
+    for one, point in zip(lines, best, strict=True):
+        name = series_name(one, one.label)
         assert f"{name}, best {number(point.mean)} at rate {number(point.lr)}" in words
     lost = sum(1 for point in lines[0].points if point.diverged)
     assert f"seeds diverged at {lost} of {len(lines[0].points)} rates" in words
@@ -109,3 +111,15 @@ def test_many_curves_are_named_only() -> None:
     words = spoken([series("eb")] * 20, "Digits", "test loss", [None] * 20)
     assert "20 curves, Explicit (EB)" in words
     assert "best" not in words
+
+
+def test_a_legend_tells_what_varies_unless_that_leaves_two_alike():
+    lines = [line("eb", task="a", epochs=3, width=8), line("eb", task="b", epochs=6, width=8)]
+    assert list(series_names(lines).values()) == ["a", "b"]
+    alike = [lines[0], lines[0].model_copy(update={"id": "other", "label": "eb, again"})]
+    assert list(series_names(alike).values()) == [
+        "Explicit (EB), task a, epochs 3, width 8",
+        "Explicit (EB), again",
+    ]
+    imported = [lines[0], lines[1].model_copy(update={"imported": True})]
+    assert "imported" in series_names(imported)[lines[1].id]

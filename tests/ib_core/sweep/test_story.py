@@ -101,6 +101,23 @@ def test_one_bad_batch_is_no_break() -> None:
     assert recorded([-1.0, -2.0, float("nan")]).break_row() == 2
 
 
+def test_a_trial_that_breaks_and_comes_back_is_told_to_have_come_back() -> None:
+    broken = [2.0, 1.0, *[60.0] * 30]
+    told = "It came back below the initial loss, to 0.5 in the end."
+    assert told in tell(recorded([*broken, *[1.5] * 4, 0.5])).sentences
+    for end in ([1.5] * 3 + [0.5], [1.5, 1.5, 2.5, 1.5, 0.5], [1.5] * 4 + [math.nan], []):
+        assert "came back" not in tell(recorded([*broken, *end])).text
+    assert "came back" not in tell(recorded([2.0, 1.5, 1.0, 0.5, 0.4, 0.3, 0.2])).text
+
+
+def test_batches_that_were_as_high_before_it_broke_for_good_are_told() -> None:
+    early = [2.0, 40.0, *[1.0] * 30, 50.0, 60.0, 70.0]
+    found = tell(recorded(early))
+    assert found.broke_at == 32
+    assert "Single batches' had been as high, the first at step 1." in found.sentences
+    assert "had been as high" not in tell(recorded([2.0, 1.0, 50.0, 60.0])).text
+
+
 def test_what_diverged_between_batches_is_not_called_sound() -> None:
     found = tell(recorded([2.0, 3.0, 4.0]), diverged_at=2)
     assert found.sentences[0].startswith("It diverged")
