@@ -347,9 +347,12 @@ class ImplicitConv2d(ImplicitLinear):
         return padded.reshape(*x.shape[:-2], *padded.shape[-2:]), (0, 0)
 
     def _positions(self, x: Tensor, padding: Pair) -> Pair:
-        spans = (by * (side - 1) + 1 for by, side in zip(self.dilation, self.kernel_size))
-        sizes = zip(x.shape[-2:], spans, self.stride, padding, strict=True)
-        height, width = ((size + 2 * pad - span) // by + 1 for size, span, by, pad in sizes)
+        sides = zip(
+            x.shape[-2:], self.kernel_size, self.dilation, self.stride, padding, strict=True
+        )
+        height, width = (
+            (size + 2 * pad - gap * (side - 1) - 1) // by + 1 for size, side, gap, by, pad in sides
+        )
         if height < 1 or width < 1:
             raise InvalidSpec(
                 f"Filters of {self.kernel_size[0]} x {self.kernel_size[1]} do not fit into images "

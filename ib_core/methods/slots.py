@@ -209,7 +209,7 @@ class Averages:
 
     where g_t is what the step multiplies by its rate: the batch's gradient with the ridge for
     explicit methods, and `(theta - theta')/lr` for implicit ones. For decaying rates and restarts
-    outside the level set, the same with the expected gradient tends to 0; g_t keeps a batch's noise.
+    outside the level set, the same with the expected gradient tends to 0; a batch's noise stays.
 
     Args:
         slots: The stack's parameters and gradients.

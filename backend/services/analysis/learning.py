@@ -123,8 +123,8 @@ def _readable(losses: Any, measure: Measure) -> list[float | None]:
 
 DEFINITION = (
     "Sum of rate x |g|^2 over the sum of rates so far, g being what a step multiplies by its "
-    "rate. With all the data's gradient for g it tends to 0, by the theorem of App. C, for decaying "
-    "rates with restarts; a batch's noise stays in g. Medians over seeds."
+    "rate. With the gradient of all the data for g it tends to 0 for decaying rates with restarts "
+    "(theorem of App. C); a batch's noise stays in g. Medians over seeds."
 )
 NUMBERS = ("average", "gradient", "theta", "restarts")
 

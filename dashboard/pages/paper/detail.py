@@ -306,9 +306,9 @@ def theory_section(study: StudyRead | None, *, may_run: bool) -> Component:
     """Return the section: the picture of the newest study of the preset, or how to get one."""
     words = html.P(
         "The theorem needs decaying rates, a ridge, and a return to zero whenever the weights "
-        "leave the level set. It says that the sum of rate × |gradient|² over the sum of rates tends "
-        "to 0, with the gradient of all the data. Drawn is the same sum with g, what each step "
-        "multiplied by its rate: a batch’s noise stays in it. Stronger lines are higher rates.",
+        "leave the level set. It says that the sum of rate × |gradient|² over the sum of rates "
+        "tends to 0, with the gradient of all the data. Drawn is the same sum with g, what each "
+        "step multiplied by its rate; a batch’s noise stays in it. Stronger lines: higher rates.",
         className="page-lead",
     )
     if study is None:
