@@ -29,9 +29,9 @@ PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "etascope-installed"
 RUNNING = sys.version_info[:2]
 TRIES = 3
-#: What tests need: servers, tools, and other trackers' libraries, which write what we import. The
-#: long run has trainers and optimizers of others beside them.
-TESTED, LONG_TESTED = "server,dev,importers", ",callbacks,optimizers"
+#: What tests need: servers, tools, other trackers' libraries, which write what we import, and
+#: triton, whose interpreter runs a GPU's kernels. The long run has others' trainers and optimizers.
+TESTED, LONG_TESTED = "server,dev,importers,gpu", ",callbacks,optimizers"
 UNSTEADY = 8  # more failures than this are no accident of a busy machine
 ENOUGH = 40  # failures after which a run ends: a broken page keeps each of its tests waiting long
 

@@ -239,7 +239,7 @@ def step_timing(study_id: int) -> Call[TimingsRead]:
 
 
 def theorem(study_id: int) -> Call[TheoremRead]:
-    """What the theorem of App. C bounds, from a study's trials with restarts."""
+    """The average of App. C's theorem, from a study's trials with restarts."""
     return Call("GET", f"/api/studies/{study_id}/theorem", TheoremRead)
 
 

@@ -138,7 +138,7 @@ def get_scorecard(
     "/studies/{study_id}/theorem", response_model=TheoremRead, responses=errors(404) | UNCHANGED
 )
 def get_theorem(study_id: StudyId, request: Request, session: ReadDep, _: CallerDep) -> Response:
-    """Return what the theorem of App. C bounds, from a study's trials with restarts."""
+    """Return the average of App. C's theorem, from a study's trials with restarts."""
     studies.owner_of(session, study_id=study_id)
     version = analysis.studies_version(session, study_ids=[study_id])
     return answer_by_version(request, version, lambda: analysis.theorem(session, study_id=study_id))

@@ -238,6 +238,7 @@ class TheoremLine(Output):
 
     task: str
     method: str
+    label: str = Field(description="Its method, and the settings in which the lines differ.")
     lr: float
     seeds: int
     step: list[int]

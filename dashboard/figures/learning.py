@@ -1,4 +1,4 @@
-"""Learning curves: losses over training, one rate lit; what App. C's theorem bounds, against steps.
+"""Learning curves: losses over training, one rate lit; App. C's average, against steps.
 
 The browser lights up what it has already: a drag must not wait for anybody (`scrubber.js`).
 """
@@ -268,8 +268,8 @@ def theorem_figure(found: TheoremRead, scheme: Scheme = "light") -> go.Figure:
     for line in found.lines:
         strength = 0.25 + 0.75 * (rates.index(line.lr) + 1) / len(rates)
         for index, (name, *_) in enumerate(PANELS):
-            figure.add_trace(_trace(line, name, index, strength, legend=line.method not in told))
-            told.add(line.method)
+            figure.add_trace(_trace(line, name, index, strength, legend=line.label not in told))
+        told.add(line.label)
     axes: dict[str, Any] = {}
     for index, (_, title, log, domain) in enumerate(PANELS):
         end = "" if index == 0 else str(index + 1)
@@ -301,11 +301,11 @@ def _trace(line: TheoremLine, name: str, index: int, strength: float, *, legend:
         mode="lines",
         line={"color": style.colour, "dash": style.dash, "width": 2},
         opacity=strength,
-        name=style.short,
-        legendgroup=line.method,
+        name=_called(line),
+        legendgroup=line.label,
         showlegend=legend and index == 0,
         hovertext=[
-            f"<b>{style.short}, rate {number(line.lr)}</b><br>step {step}: {name} "
+            f"<b>{_called(line)}, rate {number(line.lr)}</b><br>step {step}: {name} "
             f"{'not finite' if value is None else number(value)}<br>|g| {_written(gradient)}, "
             f"|θ| {_written(theta)}, {number(restarts or 0)} restarts"
             for step, value, gradient, theta, restarts in zip(
@@ -318,17 +318,22 @@ def _trace(line: TheoremLine, name: str, index: int, strength: float, *, legend:
     )
 
 
+def _called(line: TheoremLine) -> str:
+    """Return a line's label with the method's short name."""
+    return line.label.replace(line.method, method_style(line.method).short, 1)
+
+
 def _written(value: float | None) -> str:
     return "–" if value is None or not math.isfinite(value) else number(value)
 
 
 def theorem_words(found: TheoremRead) -> str:
-    """Return where every method's average ends, at its lowest and its highest rate."""
+    """Return where every line's average ends, at its lowest and its highest rate."""
     parts = []
-    for method in dict.fromkeys(line.method for line in found.lines):
-        lines = sorted((one for one in found.lines if one.method == method), key=lambda o: o.lr)
+    for label in dict.fromkeys(line.label for line in found.lines):
+        lines = sorted((one for one in found.lines if one.label == label), key=lambda o: o.lr)
         ends = [_end(one) for one in (lines[0], lines[-1])[: len(lines)]]
-        parts.append(f"{method_style(method).short}’s average ends at {', and at '.join(ends)}")
+        parts.append(f"{_called(lines[0])}’s average ends at {', and at '.join(ends)}")
     return f"{'; '.join(parts)}." if parts else "Nothing was recorded."
 
 

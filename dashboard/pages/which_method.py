@@ -36,6 +36,8 @@ from ib_core.metrics import ranks_told, which_method
 #: How the study is found: by the tags that its import gives it, and anybody may.
 TAGS = ("compare", "methods")
 PRESET = "compare/methods"
+#: A study beyond the paper's that ranks some of the methods on every UCI table, by its tag.
+UCI_TAG = "uci_methods"
 #: Losses on rows that no method has seen; rates are chosen on others.
 METRIC: Metric = "test_loss"
 #: Who competes: IB, those that cut their rate by the loss, those with a rate a weight, the rest.
@@ -55,8 +57,11 @@ HEADINGS = ("Method", "Rank, tuned", "Rank, untuned", "Step", "Memory", "What it
 
 async def layout(**_: str) -> Component:
     """Return the page."""
-    page, bundle, visitor = await asyncio.gather(
-        ask(calls.studies(tag=TAGS[1], limit=50)), ask(calls.bundle()), get_visitor()
+    page, tables, bundle, visitor = await asyncio.gather(
+        ask(calls.studies(tag=TAGS[1], limit=50)),
+        ask(calls.studies(tag=UCI_TAG, limit=1)),
+        ask(calls.bundle()),
+        get_visitor(),
     )
     study = next((one for one in page.items if set(TAGS) <= set(one.tags)), None)
     if study is None:
@@ -72,7 +77,8 @@ async def layout(**_: str) -> Component:
                     [
                         "Every curve, best of k and trial: ",
                         link(study.name, f"/studies/{study.id}"),
-                        ". What a step costs is measured there as well.",
+                        ". What a step costs is measured there as well. ",
+                        *(_on_every_table(one) for one in tables.items),
                     ],
                     className="history-meta",
                 ),
@@ -82,6 +88,14 @@ async def layout(**_: str) -> Component:
             card(_graph(), className="figure-card", mb=16),
             card(_table(found), title="Method by method"),
         ]
+    )
+
+
+def _on_every_table(study: StudyRead) -> Component:
+    """Return where some of the methods are compared on all tables, not on some chosen by size."""
+    methods = ", ".join(METHODS[name].short for name in study.methods if name in METHODS)
+    return html.Span(
+        [f"{methods} on every UCI table: ", link(study.name, f"/studies/{study.id}"), "."]
     )
 
 
@@ -121,8 +135,8 @@ def _offer(bundle: BundleRead, *, writes: bool) -> Component:
             dcc.Store(id=Bundle.LOADED),
             empty_state(
                 "The comparison is not loaded",
-                "It comes with Etascope: bundled sets, UCI tables and JSB Chorales. Load it, or "
-                "train it on this machine, as far as the data are here; that takes half an hour.",
+                "It comes with Etascope: bundled sets and networks, UCI tables, JSB Chorales. Load "
+                "it, or train it here, as far as the data are; that takes half an hour.",
                 *(ways if writes else ()),
             ),
         ],

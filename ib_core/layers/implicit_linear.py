@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from ib_core.errors import InvalidSpec, MisuseError
+from ib_core.errors import InvalidSpec, MisuseError, lookup
 from ib_core.layers.record import ImplicitLayer, Record
 
 
@@ -238,6 +238,8 @@ def members_in_front(tensor: Tensor, place: int | None, members: int) -> Tensor:
 
 
 Pair = tuple[int, int]
+#: As torch names them, for layers and for `pad` alike.
+PADDING_MODES = {mode: mode for mode in ("zeros", "reflect", "replicate", "circular")}
 
 
 class ImplicitConv2d(ImplicitLinear):
@@ -257,6 +259,8 @@ class ImplicitConv2d(ImplicitLinear):
         bias: Whether the filters have a bias.
         stride: As in torch.
         padding: As in torch, in numbers.
+        dilation: As in torch.
+        padding_mode: As in torch, what stands beyond the images' edges.
         groups: Only 1: a filter that sees some channels is a node of another layer.
         members: Number of stacked models, None for one plain layer.
         device: As in torch.
@@ -273,6 +277,8 @@ class ImplicitConv2d(ImplicitLinear):
         *,
         stride: int | Pair = 1,
         padding: int | Pair = 0,
+        dilation: int | Pair = 1,
+        padding_mode: str = "zeros",
         groups: int = 1,
         members: int | None = None,
         device: torch.device | str | None = None,
@@ -286,6 +292,8 @@ class ImplicitConv2d(ImplicitLinear):
         self.kernel_size = _pair("kernel_size", kernel_size, least=1)
         self.stride = _pair("stride", stride, least=1)
         self.padding = _pair("padding", padding, least=0)
+        self.dilation = _pair("dilation", dilation, least=1)
+        self.padding_mode = lookup("padding mode", padding_mode, PADDING_MODES)
         self.in_channels = in_channels
         patch = in_channels * self.kernel_size[0] * self.kernel_size[1]
         super().__init__(
@@ -311,26 +319,40 @@ class ImplicitConv2d(ImplicitLinear):
                 f"This layer reads [{stack}images, {self.in_channels}, height, width]; got a "
                 f"tensor of shape {tuple(x.shape)}."
             )
+        x, padding = self._padded(x)
         recorded = torch.is_grad_enabled() and self.records_wanted and not self.twice
         if self.members is None and not recorded:
             weight: Tensor = self.weight
             bias: Tensor | None = self.bias
             if weight.dim() == 5:  # a stack of one, made of a layer that knew of none
                 weight, bias = weight[0], None if bias is None else bias[0]
-            return self.activation.value(F.conv2d(x, weight, bias, self.stride, self.padding))
-        lead, (height, width) = x.shape[:-3], self._positions(x)
+            s = F.conv2d(x, weight, bias, self.stride, padding, self.dilation)
+            return self.activation.value(s)
+        lead, (height, width) = x.shape[:-3], self._positions(x, padding)
         # Patches know no weights: a stack's members are images like others.
         patches = F.unfold(
-            x.reshape(-1, *x.shape[-3:]), self.kernel_size, 1, self.padding, self.stride
+            x.reshape(-1, *x.shape[-3:]), self.kernel_size, self.dilation, padding, self.stride
         )
         z = patches.mT.reshape(*lead[:-1], lead[-1] * height * width, self.in_features)
         out = self.through(z)
         out = out.reshape(*lead, height * width, self.out_features).mT
         return out.reshape(*lead, self.out_features, height, width)
 
-    def _positions(self, x: Tensor) -> Pair:
-        sizes = zip(x.shape[-2:], self.kernel_size, self.stride, self.padding, strict=True)
-        height, width = ((size + 2 * pad - side) // by + 1 for size, side, by, pad in sizes)
+    def _padded(self, x: Tensor) -> tuple[Tensor, Pair]:
+        """Return the images with what is not zero beyond their edges, and the zeros to come."""
+        if self.padding_mode == "zeros" or self.padding == (0, 0):
+            return x, self.padding
+        (height, width), images = self.padding, x.reshape(-1, *x.shape[-3:])
+        padded = F.pad(images, (width, width, height, height), self.padding_mode)
+        return padded.reshape(*x.shape[:-2], *padded.shape[-2:]), (0, 0)
+
+    def _positions(self, x: Tensor, padding: Pair) -> Pair:
+        sides = zip(
+            x.shape[-2:], self.kernel_size, self.dilation, self.stride, padding, strict=True
+        )
+        height, width = (
+            (size + 2 * pad - gap * (side - 1) - 1) // by + 1 for size, side, gap, by, pad in sides
+        )
         if height < 1 or width < 1:
             raise InvalidSpec(
                 f"Filters of {self.kernel_size[0]} x {self.kernel_size[1]} do not fit into images "
@@ -343,7 +365,8 @@ class ImplicitConv2d(ImplicitLinear):
         stack = "" if self.members is None else f", members={self.members}"
         return (
             f"{self.in_channels}, {self.out_features}, kernel_size={self.kernel_size}, "
-            f"stride={self.stride}, padding={self.padding}, "
+            f"stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
+            f"padding_mode={self.padding_mode!r}, "
             f"activation={self.activation.name!r}, bias={self.bias is not None}{stack}"
         )
 

@@ -195,7 +195,7 @@ def add_product(layer: ImplicitLayer, alpha: Tensor, z: Tensor, lr: Tensor) -> N
         layer.bias.add_(step.sum(-1))
 
 
-# --- The average that the paper's theorem bounds (App. C), for members that restart
+# --- The average of the paper's theorem (App. C), for members that restart
 
 
 #: What is noted at an evaluation, besides the step.
@@ -203,14 +203,13 @@ NAMES = ("average", "gradient", "theta", "restarts")
 
 
 class Averages:
-    """The sums of every member so far, and what was noted of them: what the theorem bounds.
-
-    For decaying rates and restarts inside the level set it bounds
+    """The sums of every member so far, and what was noted of them: the theorem's average.
 
         A_T = sum over t < T of lr_t |g_t|^2  /  sum over t < T of lr_t
 
     where g_t is what the step multiplies by its rate: the batch's gradient with the ridge for
-    explicit methods, and `(theta - theta')/lr` for implicit ones.
+    explicit methods, and `(theta - theta')/lr` for implicit ones. For decaying rates and restarts
+    outside the level set, the same with the expected gradient tends to 0; a batch's noise stays.
 
     Args:
         slots: The stack's parameters and gradients.

@@ -31,7 +31,7 @@ from backend.services.analysis.series import (
 )
 from backend.services.analysis.stored import KEY_COLUMNS, key_of, load_series
 from backend.services.trials import COLUMNS, COUNTED, unpack
-from ib_core.methods import METHODS, place
+from ib_core.methods import METHODS
 from ib_core.metrics import LEARNING, LearningCurve, SeedCurve, learning_curve
 from ib_core.tasks import TASKS, PaperTask
 
@@ -130,7 +130,8 @@ def _readable(losses: Any, measure: Measure) -> list[float | None]:
 
 DEFINITION = (
     "Sum of rate x |g|^2 over the sum of rates so far, g being what a step multiplies by its "
-    "rate; the theorem of App. C bounds it for decaying rates with restarts. Medians over seeds."
+    "rate. With the gradient of all the data for g it tends to 0 for decaying rates with restarts "
+    "(theorem of App. C); a batch's noise stays in g. Medians over seeds."
 )
 NUMBERS = ("average", "gradient", "theta", "restarts")
 
@@ -138,37 +139,50 @@ NUMBERS = ("average", "gradient", "theta", "restarts")
 def theorem(session: Session, *, study_id: int) -> TheoremRead:
     """Return the lines of a study; the caller has checked that the study exists."""
     found = (
-        select(TrialRow.id, TrialRow.task, TrialRow.method, TrialRow.lr, TrialRow.record)
+        select(TrialRow.id, TrialRow.lr, TrialRow.record, *KEY_COLUMNS)
         .join(SweepTrialRow, SweepTrialRow.trial_id == TrialRow.id)
         .join(SweepRow, SweepRow.id == SweepTrialRow.sweep_id)
         .where(SweepRow.study_id == study_id, TrialRow.state.in_(COUNTED))
         .where(TrialRow.record.is_not(None))
         .order_by(TrialRow.id)
     )
-    groups: dict[tuple[str, str, float], list[dict[str, Any]]] = {}
+    groups: dict[tuple[Key, float], list[dict[str, Any]]] = {}
     seen: set[int] = set()
-    for trial_id, task, method, lr, record in session.execute(found):
+    for trial_id, lr, record, *settings in session.execute(found):
         if trial_id not in seen and "theorem" in record:
-            groups.setdefault((task, method, lr), []).append(record["theorem"])
+            key = key_of(study_id, settings)
+            groups.setdefault((key, lr), []).append(record["theorem"])
         seen.add(trial_id)
-    ordered = sorted(groups.items(), key=lambda item: (item[0][0], place(item[0][1]), *item[0][1:]))
+    keys = sorted({key for key, _ in groups}, key=series_order)
+    named = dict(zip(keys, labels(keys), strict=True))
+    order = {key: number for number, key in enumerate(keys)}
+    ordered = sorted(groups.items(), key=lambda item: (order[item[0][0]], item[0][1]))
     return TheoremRead(
         study_id=study_id,
         definition=DEFINITION,
-        lines=[_line(*key, records) for key, records in ordered],
+        lines=[_line(key, named[key], lr, records) for (key, lr), records in ordered],
     )
 
 
-def _line(task: str, method: str, lr: float, records: Sequence[dict[str, Any]]) -> TheoremLine:
+def _line(key: Key, label: str, lr: float, records: Sequence[dict[str, Any]]) -> TheoremLine:
     """Return the medians over seeds, as far as the longest run goes."""
     longest = max(records, key=lambda record: len(record["step"]))["step"]
     columns = {
         name: [
-            _middle([r[name][i] for r in records if i < len(r[name])]) for i in range(len(longest))
+            _middle([r[name][i] if i < len(r[name]) else None for r in records])
+            for i in range(len(longest))
         ]
         for name in NUMBERS
     }
-    return TheoremLine(task=task, method=method, lr=lr, seeds=len(records), step=longest, **columns)
+    return TheoremLine(
+        task=key.task,
+        method=key.method,
+        label=label,
+        lr=lr,
+        seeds=len(records),
+        step=longest,
+        **columns,
+    )
 
 
 def _middle(values: Sequence[float | None]) -> float | None:

@@ -5,7 +5,7 @@ The page's layout and its tables of claims, UCI and run times stand here; its ot
 | module | what it has |
 | --- | --- |
 | `matrix` | experiments by profile: small curves, verdicts, one click to run the rest; ranks |
-| `detail` | one experiment: curves, clipping, numbers, notes; App. C: what its theorem bounds |
+| `detail` | one experiment: curves, clipping, numbers, notes; App. C: its theorem's average |
 """
 
 import asyncio

@@ -294,7 +294,7 @@ def _bar(study: StudyRead | None) -> list[Component]:
     return [progress_bar(study.progress, study.total, size="xs")]
 
 
-# --- Appendix C: the average that the theorem bounds, drawn from trials that restart
+# --- Appendix C: the theorem's average, drawn from trials that restart
 
 
 #: How the study is found: by the tag that its import gives it, and anybody may.
@@ -306,8 +306,9 @@ def theory_section(study: StudyRead | None, *, may_run: bool) -> Component:
     """Return the section: the picture of the newest study of the preset, or how to get one."""
     words = html.P(
         "The theorem needs decaying rates, a ridge, and a return to zero whenever the weights "
-        "leave the level set. It bounds the sum of rate × |g|² over the sum of rates; stronger "
-        "lines are higher rates.",
+        "leave the level set. It says that the sum of rate × |gradient|² over the sum of rates "
+        "tends to 0, with the gradient of all the data. Drawn is the same sum with g, what each "
+        "step multiplied by its rate; a batch’s noise stays in it. Stronger lines: higher rates.",
         className="page-lead",
     )
     if study is None:

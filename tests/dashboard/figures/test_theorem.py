@@ -7,6 +7,7 @@ def line(method: str, lr: float, averages: list[float | None]) -> TheoremLine:
     return TheoremLine(
         task="digits_mlp",
         method=method,
+        label=method,
         lr=lr,
         seeds=3,
         step=steps,
@@ -35,6 +36,14 @@ def test_every_method_and_rate_is_a_line_in_every_panel():
     assert ("EB", "average", [None, 4.0, 2.0]) in drawn
     assert ("IB", "restarts", [0.0, 1.0, 2.0]) in drawn
     assert [trace.name for trace in figure.data if trace.showlegend] == ["EB", "IB"]
+
+
+def test_lines_that_differ_in_a_setting_are_told_apart():
+    lines = [
+        line("eb", 0.1, [None, 4.0]).model_copy(update={"label": f"eb, mu {mu}"}) for mu in (1, 2)
+    ]
+    figure = theorem_figure(FOUND.model_copy(update={"lines": lines}))
+    assert [trace.name for trace in figure.data if trace.showlegend] == ["EB, mu 1", "EB, mu 2"]
 
 
 def test_higher_rates_have_stronger_lines():

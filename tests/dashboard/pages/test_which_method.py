@@ -52,6 +52,16 @@ def test_with_it_the_page_says_what_its_trials_say(compared):
     assert "" not in labels  # a phone would write ": " before it
 
 
+def test_it_says_where_methods_are_compared_on_every_table(compared):
+    tags = ["beyond", which_method.UCI_TAG]
+    compared.studies[2] = compared.studies[1].model_copy(
+        update={"id": 2, "name": "All tables", "tags": tags, "methods": ["eb", "sps"]}
+    )
+    words = text_of(run(which_method.layout()))
+    assert "EB, SPS on every UCI table" in words
+    assert "All tables" in words
+
+
 @pytest.mark.parametrize(
     ("best", "family"), [("ib", "IB"), ("sps", "SPS and NGN"), ("adam", "Adam and its kin")]
 )

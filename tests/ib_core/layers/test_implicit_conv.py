@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from ib_core import ImplicitConv2d, ImplicitLinear, ImplicitSGD, Member, build_optimizer
-from ib_core.errors import InvalidSpec
+from ib_core.errors import IBError, InvalidSpec
 from ib_core.updates import ALPHA_RULES
 
 
@@ -32,7 +32,16 @@ def plain(seed=2, **conv):
 
 
 @pytest.mark.parametrize(
-    "conv", [{}, {"stride": 2}, {"padding": 1}, {"stride": (2, 1), "padding": (0, 2)}]
+    "conv",
+    [
+        {},
+        {"stride": 2},
+        {"padding": 1},
+        {"stride": (2, 1), "padding": (0, 2)},
+        {"dilation": (2, 3)},
+        *({"padding": (2, 1), "padding_mode": mode} for mode in ("reflect", "circular")),
+        {"padding": 1, "padding_mode": "replicate", "dilation": 2, "stride": 2},
+    ],
 )
 def test_it_is_torchs_convolution_with_its_activation_and_state(conv):
     layer = ImplicitConv2d(2, 3, (3, 2), "arctan", dtype=torch.float64, **conv)
@@ -50,7 +59,14 @@ def test_it_is_torchs_convolution_with_its_activation_and_state(conv):
 
 
 @pytest.mark.parametrize("rule", ["own", "share"])
-@pytest.mark.parametrize("conv", [{}, {"stride": 2, "padding": 1}])
+@pytest.mark.parametrize(
+    "conv",
+    [
+        {},
+        {"stride": 2, "padding": 1},
+        {"dilation": (1, 2), "padding": 2, "stride": (2, 1), "padding_mode": "circular"},
+    ],
+)
 def test_a_step_is_a_loop_over_samples_and_positions(rule, conv):
     lr, (x, y) = 5.0, data()
     model, twin = plain(**conv), plain(**conv)
@@ -58,9 +74,10 @@ def test_a_step_is_a_loop_over_samples_and_positions(rule, conv):
     F.cross_entropy(model(x), y).backward()
     optimizer.step()
 
-    layer, pad = twin.conv, twin.conv.padding
-    padded = F.pad(x, (pad[1], pad[1], pad[0], pad[0]))
-    s = F.conv2d(x, layer.weight, layer.bias, layer.stride, layer.padding).detach()
+    layer, pad, (down, across) = twin.conv, twin.conv.padding, twin.conv.dilation
+    mode = conv.get("padding_mode", "constant")
+    padded = F.pad(x, (pad[1], pad[1], pad[0], pad[0]), mode)
+    s = F.conv2d(padded, layer.weight, layer.bias, layer.stride, 0, layer.dilation).detach()
     out = torch.atan(s).requires_grad_()
     F.cross_entropy(twin.dense(out.mean((-2, -1))), y).backward()
     images, filters, height, width = s.shape
@@ -71,7 +88,9 @@ def test_a_step_is_a_loop_over_samples_and_positions(rule, conv):
         for i in range(height):
             for j in range(width):
                 top, left = i * layer.stride[0], j * layer.stride[1]
-                patch = padded[image, :, top : top + 3, left : left + 2]
+                patch = padded[
+                    image, :, top : top + 2 * down + 1 : down, left : left + across + 1 : across
+                ]
                 z_sq = (patch.square().sum() + 1).view(1)
                 alpha = ALPHA_RULES["arctan"](
                     s[image, :, i, j], scale * out.grad[image, :, i, j], z_sq, lr, 0.0
@@ -150,11 +169,13 @@ def test_every_member_of_a_stack_steps_as_it_would_alone():
         (lambda: ImplicitConv2d(2, 4, 3, groups=2), "groups=1; got 2"),
         (lambda: ImplicitConv2d(2, 4, 0), "kernel_size must be"),
         (lambda: ImplicitConv2d(2, 4, 3, stride=(1, 0)), "stride must be"),
+        (lambda: ImplicitConv2d(2, 4, 3, dilation=0), "dilation must be"),
+        (lambda: ImplicitConv2d(2, 4, 3, padding_mode="mirror"), "mirror"),
         (lambda: ImplicitConv2d(2, 4, 3)(torch.zeros(1, 3, 5, 5)), "got a tensor of shape"),
     ],
 )
 def test_what_it_cannot_do_is_said_in_a_sentence(build, sentence):
-    with pytest.raises(InvalidSpec, match=sentence):
+    with pytest.raises(IBError, match=sentence):
         build()
 
 
