@@ -9,7 +9,7 @@
 | `across` | many tasks: ranks, performance profiles, chances, the middle half |
 | `curve` | a trial's losses by step; its norms and sharpness where they were recorded |
 | `paper` | the Paper page's own: clipped minus unclipped, the UCI tables |
-| `learning` | losses over training, one rate lit; what App. C's theorem bounds, against steps |
+| `learning` | losses over training, one rate lit; what App. C's theorem speaks of, against steps |
 | `thumbnails` | small pictures: curves in a table cell, brackets; the start page's charts |
 | `scale` | the y axis: for the runs that learn, logarithmic, or for all |
 | `panels` | how rail, curves and strip share a figure's height |

@@ -1,4 +1,4 @@
-"""Learning curves: losses over training, one rate lit; what App. C's theorem bounds, against steps.
+"""Learning curves: losses over training, one rate lit; what App. C's theorem is about.
 
 The browser lights up what it has already: a drag must not wait for anybody (`scrubber.js`).
 """
@@ -261,7 +261,7 @@ HEIGHT = 640
 
 
 def theorem_figure(found: TheoremRead, scheme: Scheme = "light") -> go.Figure:
-    """Return the theorem's average, |theta| and restarts; higher rates have stronger lines."""
+    """Return the steps' average, |theta| and restarts; higher rates have stronger lines."""
     rates = sorted({line.lr for line in found.lines})
     figure = go.Figure(layout={"template": template(scheme)})
     told: set[str] = set()

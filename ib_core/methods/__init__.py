@@ -9,7 +9,7 @@
 | `proximal`, `adam` | the steps of the other methods, by kin |
 | `stack` | `StackOptimizer`: many models at once; plain steps, EB's and IB's |
 | `own_stacks` | exact ISGD, and any torch optimizer: optimizers with a stack of their own |
-| `slots` | a stack's parameters and gradients, and the average that the theorem bounds (App. C) |
+| `slots` | a stack's parameters and gradients, and their average beside the theorem's (App. C) |
 
 A method is a line in `METHODS` and, if it does not step plainly, a mover in a module of its kin or
 of its own. Names that need torch are imported when first used.

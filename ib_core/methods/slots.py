@@ -195,7 +195,7 @@ def add_product(layer: ImplicitLayer, alpha: Tensor, z: Tensor, lr: Tensor) -> N
         layer.bias.add_(step.sum(-1))
 
 
-# --- The average that the paper's theorem bounds (App. C), for members that restart
+# --- The average that the paper's theorem speaks of (App. C), by the steps of members that restart
 
 
 #: What is noted at an evaluation, besides the step.
@@ -203,14 +203,16 @@ NAMES = ("average", "gradient", "theta", "restarts")
 
 
 class Averages:
-    """The sums of every member so far, and what was noted of them: what the theorem bounds.
+    """The sums of every member so far, and what was noted of them, beside the theorem's average.
 
-    For decaying rates and restarts inside the level set it bounds
+    For decaying rates and restarts inside the level set the theorem says that the average of
+    |grad l(theta_t)|^2 of the whole loss, weighted by the rates, tends to 0. What is summed is
 
         A_T = sum over t < T of lr_t |g_t|^2  /  sum over t < T of lr_t
 
     where g_t is what the step multiplies by its rate: the batch's gradient with the ridge for
-    explicit methods, and `(theta - theta')/lr` for implicit ones.
+    explicit methods, and `(theta - theta')/lr` for implicit ones. A batch's noise is in it, so A_T
+    need not tend to 0.
 
     Args:
         slots: The stack's parameters and gradients.

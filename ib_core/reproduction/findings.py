@@ -289,6 +289,8 @@ WHY = (
 #: What such a match says, and what it does not.
 ONLY_LOSSES = "So what runs here is what they ran; whether the paper's claims hold is judged below."
 NOTHING = "Nothing has been trained here yet."
+#: The methods whose recorded means ours are held against.
+PAIR = ("eb", "ib")
 
 
 def headlines(findings: Findings) -> tuple[str, ...]:
@@ -312,9 +314,15 @@ def _authors(experiments: Sequence[ExperimentFindings], tables: Judgement) -> st
         for name in ("agreeing", "cells", "same", "in_range")
     )
     held = sum(one.verdict is Verdict.REPRODUCED for one in found)
+    recorded = sum(
+        len(points) for one in experiments for name, points in one.recorded.items() if name in PAIR
+    )
+    counted = f"{agreeing} of {cells} means agree"
+    if cells < recorded:
+        counted = f"of {recorded} recorded means {cells} were run, and {agreeing} of them agree"
     words = (
         f"Run as the authors ran it, the losses of {held} of {len(experiments)} experiments match "
-        f"their recorded runs: {agreeing} of {cells} means agree"
+        f"their recorded runs: {counted}"
     )
     words += verdicts.agreement_words(same, agreeing - same - ranged, ranged)
     if tables.cells:

@@ -9,7 +9,7 @@ which owns every definition.
 | `rate_curves` | which number a metric means, and its curve over the learning rates |
 | `scorecards` | the numbers of every series, what a step of it costs among them |
 | `task_answers` | what they say about every task, in words; unclipped partners of clipped series |
-| `learning` | losses over training, by series and rate; what App. C's theorem bounds |
+| `learning` | losses over training, by series and rate; what App. C's theorem speaks of |
 | `stored` | what the database holds, as series, and the answers made of it |
 
 What needs the database is imported when first used: `etascope sweep` groups and judges its trials

@@ -122,8 +122,10 @@ def _readable(losses: Any, measure: Measure) -> list[float | None]:
 
 
 DEFINITION = (
-    "Sum of rate x |g|^2 over the sum of rates so far, g being what a step multiplies by its "
-    "rate; the theorem of App. C bounds it for decaying rates with restarts. Medians over seeds."
+    "Sum of rate x |g|^2 over the sum of rates so far, g being what a step multiplies by its rate, "
+    "made of one batch. The theorem of App. C says that this average tends to 0 for the gradient "
+    "of the whole loss, with decaying rates and restarts; a batch's noise stays in it. Medians "
+    "over seeds."
 )
 NUMBERS = ("average", "gradient", "theta", "restarts")
 

@@ -5,7 +5,7 @@ The page's layout and its tables of claims, UCI and run times stand here; its ot
 | module | what it has |
 | --- | --- |
 | `matrix` | experiments by profile: small curves, verdicts, one click to run the rest; ranks |
-| `detail` | one experiment: curves, clipping, numbers, notes; App. C: what its theorem bounds |
+| `detail` | one experiment: curves, clipping, numbers, notes; App. C: beside its theorem |
 """
 
 import asyncio
@@ -78,7 +78,7 @@ async def layout(**query: str) -> Component:
             _part("What the paper claims", *claims),
             _part("UCI: 120 tables", uci_section(paper, ranks, may_run=may_run)),
             _part(
-                "Appendix C: the theorem’s average",
+                "Appendix C: rates that decay, and restarts",
                 theory_section(studies.get(("text", TAG)), may_run=may_run),
             ),
             _part("Run times", run_times_table(paper)),
@@ -93,7 +93,7 @@ PARTS = {
     "17 experiments, run both ways": "paper-part-experiments",
     "What the paper claims": "paper-part-claims",
     "UCI: 120 tables": "paper-part-uci",
-    "Appendix C: the theorem’s average": "paper-part-theorem",
+    "Appendix C: rates that decay, and restarts": "paper-part-theorem",
     "Run times": "paper-part-times",
 }
 browser_callback(

@@ -294,7 +294,7 @@ def _bar(study: StudyRead | None) -> list[Component]:
     return [progress_bar(study.progress, study.total, size="xs")]
 
 
-# --- Appendix C: the average that the theorem bounds, drawn from trials that restart
+# --- Appendix C: the average that its theorem speaks of, of the steps of trials that restart
 
 
 #: How the study is found: by the tag that its import gives it, and anybody may.
@@ -305,9 +305,10 @@ PRESET = "theory/level_set"
 def theory_section(study: StudyRead | None, *, may_run: bool) -> Component:
     """Return the section: the picture of the newest study of the preset, or how to get one."""
     words = html.P(
-        "The theorem needs decaying rates, a ridge, and a return to zero whenever the weights "
-        "leave the level set. It bounds the sum of rate × |g|² over the sum of rates; stronger "
-        "lines are higher rates.",
+        "The theorem takes rates that decay and begin low enough, a ridge, and a return to zero "
+        "whenever the weights leave the level set. Then |∇ℓ|² of the whole loss, averaged with "
+        "the rates as weights, tends to 0. Drawn is this average of the steps’ own |g|²: each is "
+        "of one batch, whose noise stays in it. Stronger lines begin at higher rates.",
         className="page-lead",
     )
     if study is None:
