@@ -21,6 +21,8 @@ from ib_core.tasks import TASKS
 from ib_core.updates import SOLVABLE
 
 ROOT = Path(__file__).parents[1]
+#: The methods whose recorded means ours are held against.
+PAIR = ("eb", "ib")
 #: What a default is called that depends on the machine.
 BY_MACHINE = {"home": "the user's data folder", "data_dir": "unset"}
 
@@ -173,10 +175,18 @@ def paper_line() -> str:
     of = len(found.experiments)
     text = (found.counts.get(name, 0) for name in ("reproduced", "differs", "cannot tell"))
     held, against, left = text
+    run = sum(len(one.cells) for one in found.experiments)
+    recorded = sum(
+        len(line.points)
+        for one in found.experiments
+        for line in one.recorded
+        if line.method in PAIR
+    )
+    some = f", as far as they were run ({run} of {recorded} means)" if run < recorded else ""
     return (
         f"Run as its authors ran it, the losses of {found.authors_counts.get('reproduced', 0)} of "
-        f"its {of} experiments match the recorded\nones; run as its text describes it, {held} hold "
-        f"as published, {against} differ and {left} cannot be told\n"
+        f"its {of} experiments match the recorded\nones{some}; run as its text describes it,\n"
+        f"{held} hold as published, {against} differ and {left} cannot be told\n"
         "([the paper, reproduced](docs/reproduction.md))."
     )
 
