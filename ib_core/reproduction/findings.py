@@ -16,6 +16,7 @@ from ib_core.reproduction.clipping import ClipDifferences, differences
 from ib_core.reproduction.evidence import TIMED, Evidence, RateFacts
 from ib_core.reproduction.plan import Experiment, experiments
 from ib_core.reproduction.published import (
+    BOUNDS_RULE,
     SCORED,
     PrintedRunTime,
     bounds,
@@ -40,6 +41,7 @@ RULES = {
     "recorded": verdicts.RECORDED_RULE,
     "uci_text": uci.TEXT_RULE,
     "uci": uci.AGREEMENT_RULE,
+    "bounds": BOUNDS_RULE,
 }
 
 
@@ -363,9 +365,9 @@ def _claims(claims: Sequence[ClaimFindings]) -> str:
     if not (held or against or left):
         return ""
     return (
-        f"Of the paper's {len(claims)} claims, judged by stated rules with 95% intervals, its own "
-        f"recorded runs bear out {len(held)}, contradict {len(against)}, and cannot tell "
-        f"{len(left)}."
+        f"Of the paper's {len(claims)} claims, judged by stated rules, with 95% intervals where "
+        f"runs give them, its own recorded runs bear out {len(held)}, contradict {len(against)}, and "
+        f"cannot tell {len(left)}."
     )
 
 

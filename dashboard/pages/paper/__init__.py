@@ -52,8 +52,8 @@ VERDICTS = ("reproduced", "differs", "cannot tell", "not tested")
 
 
 OF_CLAIMS = (
-    "Each claim by one rule, with 95% intervals, on three sets of runs: those the authors "
-    "recorded, and ours by the text and as the authors ran it."
+    "Each claim by one rule, with 95% intervals where runs give them, on three sets of runs: those "
+    "the authors recorded, and ours by the text and as the authors ran it."
 )
 
 
@@ -358,6 +358,7 @@ def run_times_table(paper: PaperRead) -> Component:
                 "turns on one core, as measured for the bundle that comes with Etascope.",
                 className="page-lead",
             ),
+            html.P(paper.rules["bounds"], className="history-meta"),
             paper_table(
                 head,
                 [
