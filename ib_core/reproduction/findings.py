@@ -366,8 +366,8 @@ def _claims(claims: Sequence[ClaimFindings]) -> str:
         return ""
     return (
         f"Of the paper's {len(claims)} claims, judged by stated rules, with 95% intervals where "
-        f"runs give them, its own recorded runs bear out {len(held)}, contradict {len(against)}, and "
-        f"cannot tell {len(left)}."
+        f"runs give them, its own recorded runs bear out {len(held)}, contradict {len(against)}, "
+        f"and cannot tell {len(left)}."
     )
 
 
