@@ -184,7 +184,7 @@ def test_runs_of_ones_own_are_imported_as_printed(
 
 @pytest.mark.parametrize("name", written_docs.PARTS)
 def test_what_the_code_knows_is_written_as_it_is_now(name: str) -> None:
-    page = ROOT / "docs" / name
+    page = written_docs.place(name)
     assert page.read_text("utf-8") == written_docs.written(page), "run `make docs`"
 
 

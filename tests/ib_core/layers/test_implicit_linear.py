@@ -8,6 +8,7 @@ from torch import nn
 
 from ib_core import ImplicitLinear
 from ib_core.errors import InvalidSpec, MisuseError, UnknownName
+from ib_core.layers.implicit_linear import ALIGNED, _handed_down
 from ib_core.updates import ACTIVATIONS
 
 FUNCTIONS = {
@@ -50,6 +51,32 @@ def test_on_its_own_it_is_an_ordinary_differentiable_layer(name, bias):
     torch.testing.assert_close(ours.weight.grad, plain.weight.grad)
     if bias:
         torch.testing.assert_close(ours.bias.grad, plain.bias.grad)
+
+
+@pytest.mark.parametrize("inputs", [5, 8])
+def test_one_row_a_member_is_handed_down_as_several_are(inputs):
+    torch.manual_seed(3)
+    stack = ImplicitLinear(inputs, 3, "relu", members=4)
+    x = torch.randn(4, 1, inputs, requires_grad=True)
+    b = torch.randn(4, 1, 3)
+    (one,) = torch.autograd.grad((stack(x) * b).sum(), x)
+    twice = x.detach().expand(4, 2, inputs).clone().requires_grad_()
+    (two,) = torch.autograd.grad((stack(twice) * b).sum(), twice)
+    assert one.shape == x.shape
+    torch.testing.assert_close(one.expand_as(two), two)
+
+
+@pytest.mark.skipif(not torch.backends.mkl.is_available(), reason="sums in another order")
+@pytest.mark.parametrize(
+    ("out", "inputs"), [(300, 500), (30, 100), (300, 100), (784, 500), (7, 12)]
+)
+@pytest.mark.parametrize("members", [2, 18])
+def test_and_to_the_same_bits_where_it_is_another_product(out, inputs, members):
+    torch.manual_seed(4)
+    delta = (torch.randn(members, out, 1) * (torch.rand(members, out, 1) > 0.5)).mT
+    weight = torch.randn(members, out, inputs)
+    assert inputs % ALIGNED == 0
+    assert torch.equal(_handed_down(delta, weight), (weight.mT @ delta.mT).mT)
 
 
 @pytest.mark.parametrize("shape", [(4, 6, 5), (4, 2, 3, 5)])
