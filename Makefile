@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help up test full screenshots picture docs race methods studies
+.PHONY: help up test full screenshots picture docs race methods studies pin
 
 help:  ## print this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -31,3 +31,11 @@ studies:  ## train what is missing of the stored studies of the field
 methods:  ## train what is missing of the stored comparison of all methods, and time their steps
 	.venv/bin/python -m ib_core.reproduction methods
 	.venv/bin/etascope bench methods --into docs/benchmarks.md --json ib_core/reproduction/methods_bundle/step_costs.json
+
+pin:  ## fetch the images that a team's installation is made of, and name them by digest in .env
+	@set -e; umask 077; for line in $$(grep -E '^ETASCOPE_[A-Z]+_IMAGE=' .env.example); do \
+		name=$${line%%=*}; image=$${line#*=}; docker pull --quiet "$$image" > /dev/null; \
+		digest=$$(docker image inspect --format '{{index .RepoDigests 0}}' "$$image"); \
+		case $$digest in *@sha256:*) ;; *) echo "$$image has no digest" >&2; exit 1;; esac; \
+		grep -v "^$$name=" .env > .env.pinned || true; echo "$$name=$$digest" >> .env.pinned; \
+		cat .env.pinned > .env; rm .env.pinned; echo "$$name=$$digest"; done

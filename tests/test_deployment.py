@@ -1,6 +1,9 @@
 """The files a team starts from: lint, schema, and that they agree with the code."""
 
+import hashlib
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +59,42 @@ def test_images_are_plain_names_of_a_fixed_version(services: dict[str, dict[str,
         name, _, version = chosen.partition(":")
         assert "/" not in name
         assert re.match(r"\d", version), f"{image} may become another one tomorrow"
+
+
+DOCKER = """#!/bin/sh
+# Stands for a registry: every image has a digest made of its name.
+case $1 in
+    pull) echo "$3" >> pulled;;
+    image) echo "${5%%:*}@sha256:$(printf %s "$5" | sha256sum | cut -d ' ' -f 1)";;
+esac
+"""
+
+
+def test_images_are_pinned_by_one_command(tmp_path: Path) -> None:
+    for name in ("Makefile", ".env.example"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / ".env").write_text(EXAMPLE.replace("ETASCOPE_SECRET=", "ETASCOPE_SECRET=ours"))
+    (tmp_path / "docker").write_text(DOCKER)
+    (tmp_path / "docker").chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    for _ in range(2):  # again, too
+        subprocess.run(["make", "pin"], cwd=tmp_path, env={**os.environ, "PATH": path}, check=True)
+    before, after = (_values(text) for text in (EXAMPLE, (tmp_path / ".env").read_text()))
+    images = {name for name in before if name.endswith("_IMAGE")}
+    assert images == {name for name in before if before[name] != after[name]} - {"ETASCOPE_SECRET"}
+    assert after["ETASCOPE_SECRET"] == "ours"
+    for name in images:
+        digest = hashlib.sha256(before[name].encode()).hexdigest()
+        assert after[name] == f"{before[name].partition(':')[0]}@sha256:{digest}"
+        assert f"${{{name}:-{before[name]}}}" in COMPOSE
+    assert (tmp_path / "pulled").read_text().split() == [
+        before[one] for one in before if one in images
+    ] * 2
+
+
+def _values(text: str) -> dict[str, str]:
+    lines = (line for line in text.splitlines() if line and not line.startswith("#"))
+    return {name: value for name, _, value in (line.partition("=") for line in lines)}
 
 
 def test_everything_that_stays_is_watched_and_bounded(services: dict[str, dict[str, Any]]) -> None:

@@ -59,11 +59,7 @@ Band = Literal["std", "se", "quantile"]
 #: method: each method minus EB; clip: each method clipped minus the same unclipped; engine: each
 #: curve minus the same one trained by an earlier version of the engine.
 DifferenceKind = Literal["method", "clip", "engine"]
-#: Of series.
-LeftOut = Annotated[
-    int,
-    Field(description="Series beyond the first 1,000; an export of the trials has them all."),
-]
+LeftOut = Annotated[int, Field(description="Series beyond the first 1,000; exports have all.")]
 Censored = Literal["none", "above", "below"]
 Better = Literal["higher", "lower", "neither"]
 
@@ -145,9 +141,7 @@ class SensitivityRead(Output):
     band_definition: str = ""
     series: list[SeriesRead]
     left_out: LeftOut = 0
-    threshold: float | None = Field(
-        None, description="The paper's divergence threshold, of the first group that has EB."
-    )
+    threshold: float | None = Field(None, description="The paper's, of the first group with EB.")
     threshold_definition: str = ""
 
 
@@ -231,9 +225,7 @@ class TaskAnswerRead(Output):
     task: str
     title: str
     answer: str = Field(description="In a sentence or two.")
-    common_range: tuple[float, float] | None = Field(
-        description="The rates in which its series are compared; null: none in common."
-    )
+    common_range: tuple[float, float] | None = Field(description="Rates all have; null: none.")
     rows: list[str] = Field(description="Ids of its series.")
     moves: list[MovementRead] = Field(
         [], description="Whether the best rate moves with what was varied, of numbers."

@@ -153,11 +153,7 @@ def confirmation() -> Component:
     return dmc.Modal(
         [
             html.P(id=ids.CONFIRM_WORDS),
-            html.Div(
-                dmc.Checkbox(label="Leave their tokens as they are", id=ids.KEEP_TOKENS, mb=16),
-                id=ids.KEEP,
-                hidden=True,
-            ),
+            dmc.Checkbox(label="Leave their tokens as they are", id=ids.KEEP_TOKENS, mb=16),
             dmc.Group(
                 [
                     dmc.Button("No", id=ids.CONFIRM_NO, variant="default", n_clicks=0),
@@ -253,7 +249,7 @@ async def change(_roles: list[str], _locks: list[int]) -> tuple[Any, Any]:
     Output(ids.CONFIRM, "opened"),
     Output(ids.CONFIRM_WORDS, "children"),
     Output(ids.PENDING, "data"),
-    Output(ids.KEEP, "hidden"),
+    Output(ids.KEEP_TOKENS, "display"),
     Output(ids.KEEP_TOKENS, "checked"),
     Input(shared.part("user-password", ALL), "n_clicks"),
     Input(shared.part("user-delete", ALL), "n_clicks"),
@@ -267,7 +263,13 @@ async def confirm(_passwords: list[int], _deletes: list[int]) -> tuple[Any, ...]
     users = {user.id: user.username for user in (await ask(calls.users())).items}
     name, do = users.get(pressed["key"], ""), pressed["kind"].removeprefix("user-")
     pending = {"do": do, "user": pressed["key"], "name": name}
-    return True, QUESTIONS[do].format(name=name), pending, do != "password", False
+    return (
+        True,
+        QUESTIONS[do].format(name=name),
+        pending,
+        None if do == "password" else "none",
+        False,
+    )
 
 
 @callback(

@@ -214,7 +214,7 @@ def _controls(values: dict[str, Any], studies: list[StudyRead]) -> list[Componen
 async def draw(*values: Any) -> tuple[Any, ...]:
     """Overlay the studies."""
     chosen, quantity, split, reducer, band, seeds, scale, view, *arranged, scheme, narrow = values
-    wanted = [found for one in chosen or () if (found := identifier(str(one)))]
+    wanted = [study for one in chosen or () if (study := identifier(str(one)))]
     if not wanted:
         return _nothing_drawn(_nothing(await _others(wanted)))
     metric = metric_of(quantity, split)
@@ -250,8 +250,7 @@ async def draw(*values: Any) -> tuple[Any, ...]:
     figure = await asyncio.to_thread(_figure_of, view, found, series, rows, learning, picture)
     if isinstance(figure, str):
         return *_nothing_drawn(html.P(figure, className="muted"), words)[:-1], choices_of(every)
-    others = _offer(await _others(wanted)) if len(wanted) == 1 else []
-    below = [_links(found), *others]
+    below = [_links(found), *(_offer(await _others(wanted)) if len(wanted) == 1 else [])]
     choices = choices_of(every)
     if len(rows) > MOST_ROWS:
         return figure, {}, None, below, words, NOTHING, None, None, choices

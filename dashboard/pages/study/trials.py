@@ -300,7 +300,7 @@ def drawer(selected: str) -> Component:
 )
 async def show(selected: str | None, scheme: str | None) -> Any:
     """Fetch what is behind a point."""
-    wanted = [found for part in (selected or "").split(",") if (found := identifier(part))]
+    wanted = [one for part in (selected or "").split(",") if (one := identifier(part))]
     if not wanted:
         return no_update
     try:

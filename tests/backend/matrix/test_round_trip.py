@@ -171,7 +171,7 @@ def _read_pages(
             client,
             callbacks["router.show"],
             ("location", "pathname", address),
-            {"recoveries": 0, "location": f"{address}?study={target.study_id}"},
+            {"recoveries": 0, "location": f"?studies={target.study_id}"},
             people.headers["viewer"],
         )
         assert shown.status_code == 200, address

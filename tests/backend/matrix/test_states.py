@@ -17,7 +17,7 @@ from tests import factories
 from tests.backend.matrix.conftest import serving
 from tests.backend.matrix.page_table import PAGES
 from tests.backend.matrix.route_table import RULES
-from tests.backend.matrix.test_pages import callbacks, press
+from tests.backend.matrix.test_pages import callbacks, outputs, press
 from tests.backend.matrix.world import World, build_world
 from tests.conftest import empty_postgresql
 
@@ -42,7 +42,15 @@ VARIANTS: dict[str, list[dict[str, str]]] = {
     "/api/studies/{study_id}/scorecard": [{"reducer": "best", "metric": "test_loss"}],
     "/api/studies/{study_id}/learning": [{"metric": "test_accuracy", "smooth": "3"}],
     "/api/studies/{study_id}/differences": [{"kind": "clip"}, {"kind": "engine"}],
-    "/api/studies/{study_id}/export": [{"format": "json"}, {"format": "parquet"}],
+    "/api/studies/{study_id}/export": [
+        {"format": "json"},
+        {"format": "parquet"},
+        {"content": "scorecard"},
+    ],
+    "/api/compare": [{"metric": "test_accuracy", "reducer": "best"}],
+    "/api/publish": [{"format": "zip"}],
+    "/api/trials/{trial_id}/curve": [{"max_points": "8"}],
+    "/api/trials/{trial_id}/recording": [{"rows": "16"}],
     "/api/sweeps/{sweep_id}/trials": [{"state": "failed"}],
 }
 CSV = b"""experiment,dataset,method,lr,seed,train_loss,test_loss,epochs,outcome,error,options
@@ -158,12 +166,49 @@ def test_every_reading_route_answers(
     for path, query in ways():
         asked: dict[str, Any] = query
         if path in ("/api/compare", "/api/publish"):
-            asked = {"study": [target.study_id for target in targets.values()]}
+            asked = {**query, "study": [target.study_id for target in targets.values()]}
         address = targets[state].fill(path, people)
         answer = client.get(address, params=asked, headers=people.headers["admin"])
         if answer.status_code != RULES["GET", path].ok:
             wrong[address, str(query)] = (answer.status_code, answer.text[:200])
     assert wrong == {}
+
+
+def values_in(tree: Any) -> dict[str, dict[str, Any]]:
+    """Return the properties of every component of a drawn page, by id."""
+    parts = tree if isinstance(tree, list) else tree.values() if isinstance(tree, dict) else ()
+    found = {id: own for part in parts for id, own in values_in(part).items()}
+    own = tree.get("props") if isinstance(tree, dict) else None
+    if isinstance(own, dict) and isinstance(own.get("id"), str):
+        found[own["id"]] = own
+    return found
+
+
+def follow(
+    client: TestClient, callbacks: dict[str, Any], tree: Any, headers: dict[str, str]
+) -> dict[str, int]:
+    """Run what a browser asks for as soon as it has a page; return the statuses by callback."""
+    known = values_in(tree)
+    statuses = {}
+    for name, one in callbacks.items():
+        plain = [each for each in one["inputs"] if not each["id"].startswith("{")]
+        if one["prevent_initial_call"] or not any(each["id"] in known for each in plain):
+            continue
+
+        def argument(each: dict[str, Any]) -> Any:
+            value = known.get(each["id"], {}).get(each["property"])
+            return [] if each["id"].startswith("{") else {**each, "value": value}
+
+        body = {
+            "output": one["output"],
+            "outputs": outputs(one["output"]),
+            "inputs": [argument(each) for each in one["inputs"]],
+            "state": [argument(each) for each in one["state"]],
+            "changedPropIds": [],
+        }
+        answer = client.post("/_dash-update-component", json=body, headers=headers)
+        statuses[name] = answer.status_code
+    return statuses
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -173,18 +218,27 @@ def test_every_page_can_be_shown(
     targets: dict[str, Target],
     callbacks: dict[str, Any],
     state: str,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     wrong = {}
     for page in PAGES:
         address = targets[state].fill(page.replace("<", "{").replace(">", "}"), people)
-        search = f"?study={targets[state].study_id}" if page == "/compare" else ""
+        search = f"?studies={targets[state].study_id}" if page == "/compare" else ""
         shown = press(
             client,
             callbacks["router.show"],
             ("location", "pathname", address),
-            {"recoveries": 0, "location": address + search},
+            {"recoveries": 0, "location": search},
             people.headers["admin"],
         )
         if shown.status_code != 200 or "cannot be shown" in shown.text:
             wrong[address] = (shown.status_code, shown.text[:300])
+            continue
+        tree = shown.json()["response"]
+        followed = follow(client, callbacks, tree, people.headers["admin"])
+        if "/<" in page:
+            assert followed, address
+        if bad := {name: status for name, status in followed.items() if status not in (200, 204)}:
+            wrong[address] = bad
+        assert not caplog.records, (address, caplog.text[-2000:])
     assert wrong == {}

@@ -10,7 +10,6 @@ from fastapi.testclient import TestClient
 
 from backend.db import transaction
 from backend.models import StudyRow, SweepRow
-from backend.services.analysis import stored
 from ib_core.metrics import KINDS, NUMBERS
 from ib_core.sweep import CurvePoint, Outcome
 from tests import factories
@@ -207,25 +206,6 @@ def test_what_breaks_in_training_is_broken_on_test_as_well(
     for row in api.get(f"/api/studies/{study}/scorecard", params=asked).json()["rows"]:
         assert [cell["state"] for cell in row["strip"]["cells"]][-1] == "broken"
         assert "Chosen on test." in row["metrics"]["best_mean"]["note"]
-
-
-def test_more_series_than_an_answer_has_room_for_are_counted(
-    api: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = "".join(f"x,m{n},0.1,1,0.5\n" for n in range(5))
-    made = api.post("/api/import", content="task,method,lr,seed,train_loss\n" + rows).json()
-    study = f"/api/studies/{made['study_id']}"
-    monkeypatch.setattr(stored, "MOST_SERIES", 3)
-    places = (
-        f"{study}/sensitivity",
-        f"{study}/scorecard",
-        f"/api/compare?study={made['study_id']}",
-    )
-    for place in places:
-        answer = api.get(place).json()
-        assert len(answer.get("series", answer.get("rows"))) == 3
-        assert answer["left_out"] == 2
-    assert len(api.get(f"{study}/export").text.splitlines()) == 1 + 5, "the export has them all"
 
 
 def test_many_tasks_are_compared_as_a_whole(api: TestClient, study: int, submit, train) -> None:

@@ -15,6 +15,7 @@ from backend.db import reading
 from backend.queue import get_queue
 from backend.services import maintenance
 from backend.services.accounts import passwords
+from backend.services.analysis import stored
 from tests.backend.accounts import CHEAP, team_settings
 from tests.backend.conftest import ADDRESS, NotedQueue
 
@@ -145,3 +146,33 @@ def test_runs_without_seeds_that_come_later_are_numbered_on(api: TestClient) -> 
     (line,) = ok(api.get(f"/api/studies/{study}/sensitivity"))["series"]
     (point,) = line["points"]
     assert [(dot["seed"], dot["value"]) for dot in point["seeds"]] == [(1, 2.0), (2, 1.0), (3, 3.0)]
+
+
+def test_more_series_than_an_answer_has_room_for_are_counted(
+    api: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = "".join(f"x,m{n},0.1,1,0.5\n" for n in range(5))
+    made = api.post("/api/import", content="task,method,lr,seed,train_loss\n" + rows).json()
+    study = f"/api/studies/{made['study_id']}"
+    monkeypatch.setattr(stored, "MOST_SERIES", 3)
+    places = (
+        f"{study}/sensitivity",
+        f"{study}/scorecard",
+        f"/api/compare?study={made['study_id']}",
+    )
+    for place in places:
+        answer = api.get(place).json()
+        assert len(answer.get("series", answer.get("rows"))) == 3
+        assert answer["left_out"] == 2
+    assert len(api.get(f"{study}/export").text.splitlines()) == 1 + 5, "the export has them all"
+
+
+def test_one_key_of_two_tasks_is_refused_and_leaves_no_empty_sweep(api: TestClient) -> None:
+    body = {"key": "a-run-of-mine", "study": "Tuning", "task": "cifar", "method": "adam", "lr": 0.1}
+    run = api.post("/api/runs", json=body).json()
+    answer = api.post("/api/runs", json=body | {"task": "mnist"})
+    assert (answer.status_code, answer.json()["error"]["field"]) == (422, "key")
+    study = api.get("/api/studies").json()["items"][0]
+    assert study["sweep_ids"] == [run["sweep_id"]]
+    with reading() as session:
+        assert maintenance.check(session) == []

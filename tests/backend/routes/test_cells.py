@@ -386,16 +386,6 @@ def test_a_live_run_is_known_by_its_key_and_goes_on_after_silence(
         assert maintenance.check(session) == []
 
 
-def test_one_key_of_two_tasks_is_refused_and_leaves_no_empty_sweep(api: TestClient) -> None:
-    run = api.post("/api/runs", json=RUN).json()
-    answer = api.post("/api/runs", json=RUN | {"task": "mnist"})
-    assert (answer.status_code, answer.json()["error"]["field"]) == (422, "key")
-    study = api.get("/api/studies").json()["items"][0]
-    assert study["sweep_ids"] == [run["sweep_id"]]
-    with reading() as session:
-        assert maintenance.check(session) == []
-
-
 def test_a_cancelled_run_takes_no_later_one_along(api: TestClient, tell: Callable) -> None:
     first = api.post("/api/runs", json=RUN).json()
     api.post(f"/api/sweeps/{first['sweep_id']}/cancel").raise_for_status()

@@ -223,8 +223,7 @@ def test_a_new_password_ends_tokens_unless_the_admin_keeps_them(api, dash_app, k
     press = (shared.part("user-password", 2), "n_clicks", 1)
     answer = trigger(dash_app, f"{Admin.CONFIRM_WORDS}.children", press)["response"]
     assert "every token" in answer[Admin.CONFIRM_WORDS]["children"]
-    assert answer[Admin.KEEP] == {"hidden": False}
-    assert answer[Admin.KEEP_TOKENS] == {"checked": False}
+    assert answer[Admin.KEEP_TOKENS] == {"display": None, "checked": False}
     told = PasswordRead(password="made-up-words", tokens_revoked=0 if keep else 3)
     api._post_users = lambda *_: told
     given = {Admin.PENDING: answer[Admin.PENDING]["data"], Admin.KEEP_TOKENS: keep}
