@@ -29,8 +29,9 @@ METHODS: dict[str, Method] = {
         short="IB",
         summary="Every layer's step solves its own proximal problem, eq. (8); the rest is EB.",
         further=(
-            "It costs a little more time a step than EB, and as the rate goes to 0 it becomes EB. "
-            "The paper's convolutions are trained explicitly."
+            "A step takes up to half as long again as EB's in a small network and hardly longer in a "
+            "large one; as the rate goes to 0 it becomes EB. The paper's convolutions are trained "
+            "explicitly."
         ),
         look=Look("#0072B2", "solid", "circle", ink_light="#00639B", ink_dark="#58B2E8"),
         implicit=True,
@@ -144,7 +145,7 @@ METHODS: dict[str, Method] = {
         title="Implicit + momentum",
         short="IB mom.",
         summary="IB's step from a point ahead: theta + m (theta - theta_old).",
-        further=("It costs IB's step and remembers one number a weight."),
+        further=("It costs what IB and momentum do together, and remembers one number a weight."),
         look=Look("#3D5FA8", "dash", "circle-open", ink_light="#34508E", ink_dark="#8FA9E3"),
         implicit=True,
         step="proximal.ImplicitMomentum",
@@ -174,7 +175,7 @@ METHODS: dict[str, Method] = {
         further=(
             "IB's direct rival: it solves for all rows at once and linearises the activation. "
             "Every layer solves a linear system of its inputs or rows, whichever are fewer, which "
-            "costs several times EB's step; the last layer steps explicitly."
+            "costs up to three times EB's step; the last layer steps explicitly."
         ),
         look=Look("#7A5C9E", "dashdot", "pentagon", ink_light="#65498A", ink_dark="#B79BD8"),
         step="proximal.ProxProp",
@@ -264,8 +265,8 @@ METHODS: dict[str, Method] = {
         short="Prodigy",
         summary="Adam that finds its own rate; the learning rate multiplies it, 1 is meant.",
         further=(
-            "It remembers four numbers a weight and costs about twice Adam's step. It begins "
-            "with tiny steps that grow, so short trainings end before it has found its rate."
+            "It remembers four numbers a weight and costs a third more than Adam. It begins with "
+            "tiny steps that grow, so short trainings end before it has found its rate."
         ),
         look=Look("#9C6B4E", "dot", "star-square", ink_light="#7C5138", ink_dark="#D2A283"),
         step="adam.Prodigy",
