@@ -11,7 +11,8 @@ from tests.e2e.installation import wait_for_study
 
 #: How many times its own size an image of vectors is shown in.
 SHRUNK = """image => {
-  const [, , width, height] = decodeURIComponent(image.src).match(/viewBox="([^"]+)"/)[1].split(" ");
+  const [, box] = decodeURIComponent(image.src).match(/viewBox="([^"]+)"/);
+  const [, , width, height] = box.split(" ");
   return Math.min(image.clientWidth / width, image.clientHeight / height);
 }"""
 LARGEST_STEP = 2.0  # of EB on a loss whose curvature is 1: 2/lambda
