@@ -61,6 +61,39 @@
 
   /* --- What a figure shows, for who does not see it ------------------------------------------ */
 
+  const BOLD_LETTER = 7.8;
+  /* Pixels of letters of which two lines have room above a panel, and how wide each is. */
+  const SMALLER = [{ size: 11, letter: 6.8 }, { size: 9, letter: 5.6 }];
+
+  function lines(words, most) {
+    return words.reduce((found, word) => {
+      const last = found[found.length - 1];
+      const longer = last + " " + word;
+      return longer.length <= most ? [...found.slice(0, -1), longer] : [...found, word];
+    }, [words.shift()]);
+  }
+
+  /* A panel's name that would run into its neighbour's is written smaller, in several lines. */
+  function wrapTitles(layout, width) {
+    const room = width - layout.margin.l - layout.margin.r;
+    const titles = (layout.annotations || []).filter(
+      (one) => /^<b>.*<\/b>$/.test(one.text) && one.xanchor === "left" && one.yanchor === "bottom"
+    );
+    titles.forEach((one) => {
+      const next = titles.map((other) => other.x).filter((x) => x > one.x + 0.01);
+      const space = (Math.min(1, ...next) - one.x) * room;
+      const name = one.text.slice(3, -4);
+      if (BOLD_LETTER * name.length > space) {
+        const tried = SMALLER.map(({ size, letter }) => (
+          { size, written: lines(name.split(" "), Math.floor(space / letter)) }
+        ));
+        const { size, written } = tried.find((each) => each.written.length <= 2) || tried[1];
+        Object.assign(one, { text: "<b>" + written.join("<br>") + "</b>", align: "left" });
+        one.font = { ...one.font, size };
+      }
+    });
+  }
+
   function label(plot) {
     const words = plot.layout && plot.layout.meta && plot.layout.meta.label;
     const [picture, ...layers] = plot.querySelectorAll(".main-svg");
@@ -71,6 +104,8 @@
     picture.setAttribute("aria-label", words);
     layers.forEach((layer) => layer.setAttribute("aria-hidden", "true"));
   }
+
+  window.etascope = Object.assign(window.etascope || {}, { wrapTitles });
 
   let waiting = false;
   new MutationObserver(() => {

@@ -337,9 +337,8 @@
       layout.xaxis.title.text = "learning rate";
     }
     layout.shapes = (layout.shapes || []).filter((shape) => shape.name !== "scrubber");
-    layout.width = width;
-    layout.autosize = false;
-    layout.paper_bgcolor = "#FFFFFF";
+    window.etascope.wrapTitles(layout, width);
+    Object.assign(layout, { width, autosize: false, paper_bgcolor: "#FFFFFF" });
     const figure = { data: plot.data, layout };
     return { figure: isDark(layout) ? light(figure) : figure, width, height: layout.height, points };
   }

@@ -25,7 +25,7 @@ from dashboard.figures.panels import Grid, columns_for, panel_titles
 from dashboard.figures.ranks import quantity_words
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import Trace, best_point, scatter
-from dashboard.figures.wording import caption_words, literal, title_words
+from dashboard.figures.wording import caption_words, literal, moves_words, title_words
 from dashboard.theme import PALETTE, SeriesStyle, number, template
 
 #: What is drawn, whether on a logarithmic axis.
@@ -87,7 +87,7 @@ def against_figure(
             "label": _spoken(rows, over, naming),
             "caption": caption_words(rows, picture.metric, picture.reducer, picture.title)
             + " Bars: 95 % intervals. Arrows: at least, or at most."
-            + "".join(f" {one.text}" for one in moves_with(over, moves, rows)),
+            + moves_words(moves_with(over, moves, rows), rows),
             "rates": False,
         },
         uirevision=picture.revision or "same",

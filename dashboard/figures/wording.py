@@ -4,7 +4,15 @@ import textwrap
 from collections.abc import Sequence
 from html import escape
 
-from backend.schemas import Metric, RatePointRead, Reducer, ScorecardRow, SeriesKey, SeriesRead
+from backend.schemas import (
+    Metric,
+    MovementRead,
+    RatePointRead,
+    Reducer,
+    ScorecardRow,
+    SeriesKey,
+    SeriesRead,
+)
 from dashboard.figures.families import Naming, varied
 from dashboard.theme import METHOD_STYLE, counted, method_style, number, percent, told_method
 
@@ -30,6 +38,8 @@ NARROW_LETTERS, WIDE_LETTERS = 40, 84
 BOLD = 0.85
 #: With more curves than this a sentence names them only.
 MOST_SPOKEN = 8
+#: What a caption says besides what varies.
+TOLD_ANYWAY = ("method", "task", "epochs", "batch_size")
 #: More values of a setting than this a caption counts.
 MOST_VALUES = 24
 
@@ -140,17 +150,30 @@ def caption_words(series: Sequence[AnySeries], metric: Metric, reducer: Reducer,
 
 
 def _varied_words(series: Sequence[AnySeries]) -> list[str]:
-    values: dict[str, dict[str, None]] = {}
-    for line in series:
-        for name, value in line.settings.items():
-            text = "none" if value is None else f"{value:g}" if _number(value) else str(value)
-            values.setdefault(name, {})[text] = None
-    return [
-        f"{name.replace('_', ' ').capitalize()}: "
-        f"{', '.join(found) if len(found) <= MOST_VALUES else f'{len(found)} values'}."
-        for name, found in values.items()
-        if len(found) > 1
-    ]
+    told = {
+        one.name.replace("_", " ").capitalize(): one.values
+        for one in varied(series)
+        if one.name not in TOLD_ANYWAY
+    }
+    return [f"{name}: {_listed(values)}." for name, values in told.items()]
+
+
+def _listed(values: Sequence[object]) -> str:
+    many = len(values) > MOST_VALUES
+    return f"{len(values)} values" if many else ", ".join(map(_text, values))
+
+
+def _text(value: object) -> str:
+    return "none" if value is None else f"{value:g}" if _number(value) else str(value)
+
+
+def moves_words(moves: Sequence[MovementRead], rows: Sequence[ScorecardRow]) -> str:
+    """Return whether best rates move, with the task where there are several."""
+    tasks = {row.id: str(row.settings.get("task", row.task)) for row in rows}
+    several = len(set(tasks.values())) > 1
+    return "".join(
+        f" {tasks[one.rows[0]]}, {one.text}" if several else f" {one.text}" for one in moves
+    )
 
 
 def _number(value: object) -> bool:

@@ -130,6 +130,33 @@ def test_the_cells_of_a_map_are_taken_along_as_areas_and_not_as_pixels(fake_site
     page.close()
 
 
+#: Names of two panels beside each other, as they are written on paper of so many pixels.
+NAMES = """([names, width]) => {
+  const place = (text, index) => ({ text, x: 0.52 * index, xanchor: "left", yanchor: "bottom" });
+  const annotations = [...names.map(place), { text: "<b>no name</b>", xanchor: "right" }];
+  const layout = { margin: { l: 72, r: 16 }, annotations };
+  window.etascope.wrapTitles(layout, width);
+  return layout.annotations.map(({ text, font }) => [text, font && font.size]);
+}"""
+
+
+def test_names_of_narrow_panels_are_written_in_lines_and_not_over_each_other(fake_site, browser):
+    page = browser.new_page()
+    page.goto(f"{fake_site.url}/studies/1")
+    page.wait_for_function("() => window.etascope?.wrapTitles")
+    names = ["<b>Adam, The Zen of Python, scaling standard</b>", "<b>EB</b>"]
+    *narrow, other = page.evaluate(NAMES, [names, 391])
+    assert narrow == [
+        ["<b>Adam, The Zen of Python,<br>scaling standard</b>", 9],
+        ["<b>EB</b>", None],
+    ]
+    assert other == ["<b>no name</b>", None]
+    middling = page.evaluate(NAMES, [["<b>EB, Digits, scaling standard</b>", "<b>EB</b>"], 391])
+    assert middling[0] == ["<b>EB, Digits, scaling<br>standard</b>", 11]
+    assert page.evaluate(NAMES, [names, 800])[0] == [names[0], None]
+    page.close()
+
+
 def test_what_is_shown_alone_is_in_the_address_and_a_paper_gets_its_centimetres(fake_site, browser):
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(240_000)

@@ -2,12 +2,15 @@
 
 import pytest
 
+from backend.schemas import MovementRead
 from dashboard.figures.difference import WORDS
 from dashboard.figures.traces import best_point
 from dashboard.figures.wording import (
     NARROW_LETTERS,
     axis_title,
+    caption_words,
     mean_hover,
+    moves_words,
     seeds_words,
     series_name,
     series_names,
@@ -18,6 +21,7 @@ from dashboard.figures.wording import (
 from dashboard.theme import number
 from tests.dashboard.answers import series
 from tests.dashboard.figures.test_families import line
+from tests.dashboard.scored_answers import rows as scored_rows
 
 TASK = "Next-frame prediction on JSB Chorales, arctan RNN with 300 units"
 
@@ -123,3 +127,21 @@ def test_a_legend_tells_what_varies_unless_that_leaves_two_alike():
     ]
     imported = [lines[0], lines[1].model_copy(update={"imported": True})]
     assert "imported" in series_names(imported)[lines[1].id]
+
+
+def test_a_caption_lists_numbers_in_order_and_nothing_twice():
+    lines = [
+        line("eb", task=t, epochs=e, width=w) for w in (128, 32) for t, e in (("a", 3), ("b", 6))
+    ]
+    said = caption_words(lines, "train_loss", "final", "A and b")
+    assert "Width: 32, 128." in said
+    assert "Epochs:" not in said
+    assert "Task:" not in said
+
+
+def test_whether_a_rate_moves_is_said_with_its_task_where_there_are_several():
+    first, second, *_ = scored_rows()
+    rows = [first, second.model_copy(update={"task": "another"})]
+    moves = [MovementRead(setting="width", rows=[row.id], text="it moves.") for row in rows]
+    assert moves_words(moves, rows) == f" {first.task}, it moves. another, it moves."
+    assert moves_words(moves[:1], rows[:1]) == " it moves."
