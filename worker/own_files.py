@@ -226,16 +226,18 @@ def _measured(told: Manifest) -> Manifest:
     """Return how large a task's model is, and whether it has layers with an implicit step."""
     from ib_core.errors import said_where
     from ib_core.layers import ImplicitLinear, ImplicitRNN
-    from ib_core.tasks import find_task
+    from ib_core.tasks import build_model, find_task
 
     if told["kind"] != "task":
         return {}
     task = find_task(told["name"])
     values = task.read({})
     try:
-        layers = list(task.model(**values).modules())
+        layers = list(build_model(task, 1, values).modules())
+    except IBError as error:
+        raise InvalidSpec(f"{task.name}: {said_where(error)}", hint=error.hint) from error
     except (Exception, SystemExit) as error:
-        raise InvalidSpec(f"{task.name}: {said_where(error)}.") from error
+        raise InvalidSpec(f"{task.name}: {said_where(error, task.model)}.") from error
     solvable = any(isinstance(layer, ImplicitLinear | ImplicitRNN) for layer in layers)
     return {"footprint": asdict(task.footprint(values)), "implicit": solvable}
 

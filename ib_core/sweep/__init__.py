@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from ib_core.sweep.bodies import bodies_of, specs_of
     from ib_core.sweep.cost import stack_memory, stack_seconds
     from ib_core.sweep.engine import run_trials
-    from ib_core.sweep.lanes import LaneDied, can_fork, is_own, keep_pages
-    from ib_core.sweep.machine import calibrate, choose_device
+    from ib_core.sweep.lanes import LaneDied, is_own
+    from ib_core.sweep.machine import calibrate, can_fork, choose_device, keep_pages
     from ib_core.sweep.on_gpu import Launches
     from ib_core.sweep.presets import PRESETS, Preset
     from ib_core.sweep.recording import Recording, Wish, explodes_above, recording_answer
@@ -164,8 +164,8 @@ _HOMES = {
     "cost": "stack_memory stack_seconds",
     "engine": "run_trials",
     "presets": "PRESETS Preset",
-    "lanes": "LaneDied can_fork is_own keep_pages",
-    "machine": "calibrate choose_device",
+    "lanes": "LaneDied is_own",
+    "machine": "calibrate can_fork choose_device keep_pages",
     "on_gpu": "Launches",
     "runner": "Guard Results lanes_here run_all run_sweep",
     "result": (

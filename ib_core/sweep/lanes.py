@@ -11,13 +11,14 @@ import itertools
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import warnings
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import TracebackType
@@ -28,6 +29,7 @@ import torch
 from ib_core.errors import IBError, place_in, said_where
 from ib_core.methods import find_method
 from ib_core.sweep.engine import run_trials
+from ib_core.sweep.machine import keep_pages
 from ib_core.sweep.result import CurvePoint, Observer, TrialResult, failed_result
 from ib_core.sweep.spec import TrialSpec
 from ib_core.tasks import PaperTask, find_task, limit_memory
@@ -39,7 +41,6 @@ MOST_STALLS = 2
 #: A lane that hangs has so many seconds to say where.
 TELLING_SECONDS = 0.5
 PR_SET_PDEATHSIG = 1
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, LARGE = -1, -3, 2**30
 
 
 class LaneDied(IBError):
@@ -61,12 +62,6 @@ def gpus_for(device: str) -> list[str]:
     if not alike or torch.cuda.is_initialized() or not sys.platform.startswith("linux"):
         return []
     return [f"cuda:{number}" for number in range(torch.cuda.device_count())]
-
-
-def can_fork(device: str) -> bool:
-    """Return whether a process that trains on a device may be forked from this one."""
-    linux = sys.platform.startswith("linux")
-    return linux and device in ("cpu", "auto") and not torch.cuda.is_available()
 
 
 def is_own(trial: TrialSpec) -> bool:
@@ -99,18 +94,6 @@ class _Reporter(Observer):
             _, unwanted = self._pipe.recv()  # nothing else is sent while a shard trains
             self._unwanted.update(unwanted)
         return self._unwanted
-
-
-def keep_pages() -> None:
-    """Let this process keep the memory it frees.
-
-    Tensors of a stack come and go with every step; pages that the system takes back and gives
-    again, zeroed, take as long as the arithmetic.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(M_MMAP_THRESHOLD, LARGE)
-        mallopt(M_TRIM_THRESHOLD, LARGE)
 
 
 def _work(pipe: Connection, device: str, lanes: int, trace: int | None, threads: int) -> None:
@@ -221,6 +204,21 @@ def _allowed_children() -> Iterator[None]:
         config["daemon"] = daemon
 
 
+class _Fresh(subprocess.Popen[bytes]):
+    """A lane that starts from nothing, like the other processes otherwise."""
+
+    def __init__(self, pipe: int, *arguments: object) -> None:
+        work = f"import ib_core.sweep.lanes as l; l._work(l.Connection({pipe}), *{arguments!r})"
+        super().__init__([sys.executable, "-P", "-c", work], pass_fds=[pipe])
+
+    def join(self, seconds: float | None = None) -> None:
+        """Wait for its end."""
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(seconds)
+
+    exitcode = property(subprocess.Popen.poll)
+
+
 class Lanes:
     """A crew of training processes; leaving the context stops them.
 
@@ -249,7 +247,7 @@ class Lanes:
         self.count, self.device, self.guarded, self.stall = count, device, guarded, stall
         self.fresh, self.threads = fresh, threads
         self.shares = shares or count
-        self._processes: dict[Connection, BaseProcess] = {}
+        self._processes: dict[Connection, BaseProcess | _Fresh] = {}
         self._trace = tempfile.TemporaryFile()  # noqa: SIM115  lanes write to it until it is gone
         self._places = itertools.cycle(gpus_for(device) or [device])
         for _ in range(count):
@@ -257,10 +255,14 @@ class Lanes:
 
     def _start(self) -> Connection:
         """Begin another lane and return this end of its pipe."""
-        context: Any = multiprocessing.get_context("spawn" if self.fresh else "fork")
+        context = multiprocessing.get_context("fork")
         here, there = context.Pipe()
         trace = self._trace.fileno() if self.guarded else None
         arguments = (there, next(self._places), self.shares, trace, self.threads)
+        if self.fresh:
+            self._processes[here] = _Fresh(there.fileno(), *arguments[1:])
+            there.close()
+            return here
         process = context.Process(target=_work, args=arguments, daemon=True)
         with warnings.catch_warnings():
             # Python warns of threads before a fork. A lane touches nothing of theirs: it has
@@ -348,7 +350,7 @@ class Lanes:
                 pipe.close()
         return stalled
 
-    def _place_of(self, process: BaseProcess) -> str | None:
+    def _place_of(self, process: BaseProcess | _Fresh) -> str | None:
         """Return where in a user's code a lane is; None if it is elsewhere, or cannot tell."""
         assert process.pid is not None
         start = self._trace.seek(0, os.SEEK_END)

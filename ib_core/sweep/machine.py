@@ -4,9 +4,11 @@ Torch is imported in the functions that need it: whoever only plans with a kept 
 carry it.
 """
 
+import ctypes
 import json
 import platform
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, replace
@@ -320,3 +322,28 @@ def choose_device(name: str = "auto") -> "torch.device":
             hint="Use auto to take the best one there is.",
         )
     return torch.device(name)
+
+
+# --- Processes
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, LARGE = -1, -3, 2**30
+
+
+def can_fork(device: str) -> bool:
+    """Return whether a process that trains on a device may be forked from this one."""
+    import torch
+
+    linux = sys.platform.startswith("linux")
+    return linux and device in ("cpu", "auto") and not torch.cuda.is_available()
+
+
+def keep_pages() -> None:
+    """Let this process keep the memory it frees.
+
+    Tensors of a stack come and go with every step; pages that the system takes back and gives
+    again, zeroed, take as long as the arithmetic.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(M_MMAP_THRESHOLD, LARGE)
+        mallopt(M_TRIM_THRESHOLD, LARGE)

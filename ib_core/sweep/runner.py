@@ -21,7 +21,8 @@ from typing import Any
 from ib_core.methods import OWN_METHODS, Method, find_method
 from ib_core.sweep.bodies import specs_of
 from ib_core.sweep.engine import run_trials
-from ib_core.sweep.lanes import STALL_SECONDS, Lanes, Work, can_fork, gpus_for, is_own
+from ib_core.sweep.lanes import STALL_SECONDS, Lanes, Work, gpus_for, is_own
+from ib_core.sweep.machine import can_fork
 from ib_core.sweep.result import SILENT, CurvePoint, Observer, TrialResult, row_of
 from ib_core.sweep.rounds import Book, run_rounds
 from ib_core.sweep.shard import PlannedShard, plan_shards

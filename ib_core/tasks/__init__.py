@@ -42,7 +42,7 @@ from ib_core.tasks.task import (
 if TYPE_CHECKING:
     from ib_core.tasks.losses import LOSSES, of_all
     from ib_core.tasks.networks import StackedRNN, feed
-    from ib_core.tasks.randomness import tensor_hash
+    from ib_core.tasks.randomness import build_model, tensor_hash
     from ib_core.tasks.stacked_model import limit_memory
 
 __all__ = [
@@ -64,6 +64,7 @@ __all__ = [
     "StackedRNN",
     "Task",
     "Workload",
+    "build_model",
     "build_workload",
     "feed",
     "find_task",
@@ -77,7 +78,7 @@ __all__ = [
 _HOMES = {
     "losses": "LOSSES of_all",
     "networks": "StackedRNN feed",
-    "randomness": "tensor_hash",
+    "randomness": "build_model tensor_hash",
     "stacked_model": "limit_memory",
 }
 

@@ -12,9 +12,11 @@ What tasks are made of: defaults, recipes, and the workload that feeds a stack.
 from __future__ import annotations
 
 import hashlib
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -260,11 +262,19 @@ class Task:
                 f"A task's data must be Data or a function that returns it; "
                 f"got {type(data).__name__}."
             )
+        for what, size in (("epochs", epochs), ("batch_size", batch_size), ("seeds", seeds)):
+            if not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
+                raise MisuseError(f"A task's {what} must be a whole number from 1; got {size!r}.")
+        rates = tuple(map(float, learning_rates))
+        if not rates or not all(0 < rate < math.inf for rate in rates):
+            raise MisuseError(
+                f"A task's learning_rates must be positive numbers, one at least; got {rates}."
+            )
         self.model, self.loss, self.metric, self.given_data = model, loss, metric, data
         # A sweep's momentum is its methods'; a model's would never be told of it.
         taken = {*RESERVED, "momentum"}
         self.options: Mapping[str, Option] = with_defaults(options or {}, model, "the task", taken)
-        self.text = Defaults(epochs, batch_size, tuple(map(float, learning_rates)), seeds)
+        self.text = Defaults(int(epochs), int(batch_size), rates, int(seeds))
         self._output_loss = output_loss
         self.name, self.summary, self.source, self.dataset = name, summary, source, dataset
         self.title = title or name

@@ -143,6 +143,12 @@ def test_markup_in_a_title_stays_text(heartbeat: Heartbeat, tmp_path: Path) -> N
     assert own_task.title == "<img src=x onerror=alert(1)> <b>task</b>"
 
 
+NO_MODEL = """import torch
+from ib_core import Data, Task
+task = Task(lambda: None, Data(train=(torch.zeros(4, 2), torch.zeros(4))), loss=print)
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -151,6 +157,7 @@ def test_markup_in_a_title_stays_text(heartbeat: Heartbeat, tmp_path: Path) -> N
         ("x = 1", "bad.py holds neither a Task nor a Method"),
         ("def (", "bad.py, line 1"),
         ("1 / 0", "bad.py, line 1, in <module>: ZeroDivisionError"),
+        (NO_MODEL, "bad.py:task: bad.py, line 3, in <lambda>: The model function of bad.py:task"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_in_a_process_of_its_own(

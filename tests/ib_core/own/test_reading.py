@@ -370,6 +370,22 @@ def test_a_file_may_raise_whatever_it_likes(tmp_path: Path) -> None:
         register_file(file)
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"epochs": 0}, "A task's epochs must be a whole number from 1; got 0"),
+        ({"batch_size": 2.5}, "batch_size must be a whole number"),
+        ({"seeds": "many"}, "seeds must be a whole number"),
+        ({"learning_rates": ()}, "positive numbers, one at least"),
+        ({"learning_rates": (0.1, math.nan)}, "positive numbers"),
+        ({"learning_rates": (0.1, -1)}, "positive numbers"),
+    ],
+)
+def test_a_tasks_own_defaults_can_be_swept(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(MisuseError, match=said):
+        Task(nn.Linear, rows, loss=F.mse_loss, **given)
+
+
 def test_lists_of_numbers_are_rows() -> None:
     x, y = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [0, 1, 0]
     read = Data(train=(x, y)).rows("train")
