@@ -261,7 +261,7 @@ def arrange(lines: Sequence[AnyLine], family: Family) -> Arrangement:
     # The method is what is compared: where colours do not tell it, panels do.
     first = next((s for s in rest if s.name == METHOD), None)
     panel = first or max(rest, key=lambda one: len(one.values))
-    if max(len(own) for _, own in panels_of(lines, panel)) > MOST_IN_A_PANEL:
+    if max(Counter(map(panel.place, lines)).values()) > MOST_IN_A_PANEL:
         every = joined([panel, *(one for one in rest if one is not panel)], lines)
         panel = every if len(every.values) <= MOST_JOINED else panel
     return Arrangement(colour, panel)
