@@ -332,7 +332,7 @@ class _InParts(torch.autograd.Function):
         raise MisuseError("A loss made in parts says how.")
 
     @classmethod
-    def forward(cls, ctx: Any, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(cls, ctx: Any, x: Tensor, y: Tensor) -> Tensor:
         """Return the means, [members]."""
         slope, losses = torch.empty_like(x), x.new_empty(len(x))
         count = losses.numel() and y[0].numel()

@@ -302,9 +302,9 @@ class ScaledLinear(nn.Linear):
         bias = None if self.bias is None else _times(self.bias, self.bias_at)
         return _times(self.weight, self.at), bias
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """Return `(A w) x + A' b`."""
-        return F.linear(x, *self.used())
+        return F.linear(input, *self.used())
 
 
 class ScaledLayerNorm(nn.LayerNorm):

@@ -170,9 +170,9 @@ def _flat(x: Tensor, turned: bool) -> Tensor:
 
 def _unflat(rows: Tensor, time: int, batch: int, turned: bool) -> Tensor:
     """Return rows as [members, time, batch, ...]."""
-    if turned:
-        return rows.unflatten(1, (batch, time)).transpose(1, 2)
-    return rows.unflatten(1, (time, batch))
+    shape, side = (batch, time) if turned else (time, batch), rows.shape[-1]
+    apart = rows.view(len(rows), *shape, side)
+    return apart.transpose(1, 2) if turned else apart
 
 
 def _tanh(x: Tensor, out: Tensor) -> None:
