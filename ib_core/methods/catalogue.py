@@ -29,9 +29,9 @@ METHODS: dict[str, Method] = {
         short="IB",
         summary="Every layer's step solves its own proximal problem, eq. (8); the rest is EB.",
         further=(
-            "A step takes up to half as long again as EB's in a small network and hardly longer "
-            "in a large one; as the rate goes to 0 it becomes EB. The paper's convolutions are "
-            "trained explicitly."
+            "A step takes half as long again as EB's in a small network, hardly longer in a large "
+            "one; as the rate goes to 0 it becomes EB. The paper's convolutions are trained "
+            "explicitly."
         ),
         look=Look("#0072B2", "solid", "circle", ink_light="#00639B", ink_dark="#58B2E8"),
         implicit=True,
