@@ -13,7 +13,7 @@ from dash import Input, Output, State
 from backend.client import calls
 from backend.schemas import BundleRead, Metric, NumberRead, RanksRead, ScorecardRead, StudyRead
 from dashboard import ids as shared
-from dashboard.api_client import ask, get_visitor, may_write
+from dashboard.api_client import ask, get_visitor, may_write, task_names
 from dashboard.components import (
     bundle_offer,
     button_link,
@@ -67,12 +67,13 @@ async def layout(**_: str) -> Component:
     if study is None:
         return html.Div([_head(None, None), _offer(bundle, writes=may_write(visitor))])
     found = await ask(calls.scorecard(study.id, metric=METRIC))
+    titles = await task_names(list(dict.fromkeys(row.task for row in found.rows)))
     return html.Div(
         [
             dcc.Store(id=ids.STUDY, data=study.id),
             _head(study, found),
             card(
-                html.Ul([_said(one) for one in sentences(found)], className="headline"),
+                html.Ul([_said(one) for one in sentences(found, titles)], className="headline"),
                 html.P(
                     [
                         "Every curve, best of k and trial: ",
@@ -159,13 +160,11 @@ def _said(sentence: str) -> Component:
     return html.Li([html.B(asked + colon), answer] if colon else sentence)
 
 
-def sentences(found: ScorecardRead) -> list[str]:
-    """Return what the scorecard says about families of methods."""
-    titles = {answer.task: answer.title for answer in found.answers}
+def sentences(found: ScorecardRead, titles: Mapping[str, str]) -> list[str]:
+    """Return what the scorecard says about families of methods; tasks by what they are called."""
     tasks: dict[str, dict[str, Mapping[str, NumberRead]]] = {}
     for row in found.rows:
-        title = titles.get(row.task, row.task).partition(",")[0]
-        tasks.setdefault(title, {}).setdefault(row.method, row.metrics)
+        tasks.setdefault(titles.get(row.task, row.task), {}).setdefault(row.method, row.metrics)
     names = {name: method.short for name, method in METHODS.items()}
     told = which_method(tasks, FAMILIES, names)
     if told and found.across is not None:

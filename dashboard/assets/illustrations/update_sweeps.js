@@ -185,8 +185,8 @@
       }
       const grows = last === null || before === null || last > 2 * before;
       return grows
-        ? `${start}: IB’s step grows on, to ${said(last)} at a rate of 10 000; EB’s is ${said(eb.length[eb.length.length - 1])}.`
-        : `${start}: IB’s step stays near ${said(last)} however high the rate; EB’s is ${said(eb.length[eb.length.length - 1])} at 10 000.`;
+        ? `${start}: IB’s step grows on, to ${said(last)} at a rate of 10,000; EB’s is ${said(eb.length[eb.length.length - 1])}.`
+        : `${start}: IB’s step stays near ${said(last)} however high the rate; EB’s is ${said(eb.length[eb.length.length - 1])} at 10,000.`;
     });
   }
 

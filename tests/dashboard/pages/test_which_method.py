@@ -1,6 +1,7 @@
 import pytest
 
 from backend.schemas import ScorecardRead
+from dashboard.api_client import task_names
 from dashboard.ids import Bundle
 from dashboard.ids import WhichMethod as ids
 from dashboard.pages import which_method
@@ -66,10 +67,10 @@ def test_it_says_where_methods_are_compared_on_every_table(compared):
     ("best", "family"), [("ib", "IB"), ("sps", "SPS and NGN"), ("adam", "Adam and its kin")]
 )
 def test_whoever_wins_in_the_trials_wins_in_words(best, family):
-    first, tuned, untuned, *_ = which_method.sentences(scorecard(best))
+    first, tuned, untuned, *_ = which_method.sentences(scorecard(best), {})
     assert ("lowest of all on" if best == "ib" else f"({METHODS[best].short}") in first
     for sentence in (tuned, untuned):
-        assert f": {family} clearly on Task digits_mlp ({METHODS[best].short}" in sentence
+        assert f": {family} clearly on digits_mlp ({METHODS[best].short}" in sentence
 
 
 def test_a_task_that_is_in_no_rank_is_named_with_what_it_lacks():
@@ -82,14 +83,35 @@ def test_a_task_that_is_in_no_rank_is_named_with_what_it_lacks():
     over_all = across().model_copy()
     over_all.ranks = [one.model_copy(update={"tasks": 2}) for one in over_all.ranks]
     update = {"rows": rows, "answers": answers_of(*tasks), "across": over_all}
-    told = which_method.sentences(found.model_copy(update=update))
-    left_out = (
-        "2 tasks (of 3; not Task songs, for want of IB+ (it needs a linear last layer)), each"
-    )
+    told = which_method.sentences(found.model_copy(update=update), {})
+    left_out = "2 tasks (of 3; not songs, for want of IB+ (it needs a linear last layer)), each"
     assert any(f"Mean rank over {left_out}" in one for one in told)
     over_all.ranks = [one.model_copy(update={"tasks": 3}) for one in over_all.ranks]
-    told = which_method.sentences(found.model_copy(update={**update, "rows": rows[:6]}))
+    told = which_method.sentences(found.model_copy(update={**update, "rows": rows[:6]}), {})
     assert not any("want of" in one for one in told)
+
+
+def test_tasks_on_the_same_data_stay_apart(compared, monkeypatch):
+    networks = ("digits_mlp", "digits_conv")
+    each = [scorecard("ib"), scorecard("sps")]
+    rows = [
+        row.model_copy(update={"task": task})
+        for task, one in zip(networks, each, strict=True)
+        for row in one.rows
+    ]
+
+    async def read(asked):
+        found = await ask(asked)
+        return found.model_copy(update={"rows": rows}) if hasattr(found, "rows") else found
+
+    ask = which_method.ask
+    monkeypatch.setattr(which_method, "ask", read)
+    words = text_of(run(which_method.layout()))
+    assert "1 of 2 tasks" in words
+    assert "(SPS)" in words
+    called = run(task_names(networks))
+    for task in networks:
+        assert called.get(task, task) in words
 
 
 def test_every_method_of_the_catalogue_belongs_to_a_family():
