@@ -134,7 +134,10 @@ def _facts(found: DryRunRead) -> Component:
         (f"Already known{first}", count(found.reused)),
         ("To train", f"{most}{count(to_train)}"),
         (f"Shards, a worker each{first}", count(found.shards)),
-        ("Time of one worker", f"{most}{about(found.cost_seconds)}" if to_train or found.replays else "none"),
+        (
+            "Time of one worker",
+            f"{most}{about(found.cost_seconds)}" if to_train or found.replays else "none",
+        ),
         ("Memory at most", size(found.memory_bytes) if found.memory_bytes else None),
         ("Sweeps", count(found.sweeps) if found.sweeps > 1 else None),
     ]
