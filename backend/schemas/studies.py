@@ -385,12 +385,12 @@ class SweepSubmitted(SweepRead):
 class DryRunRead(Output):
     """What submitting would mean."""
 
-    trials: int = Field(description="Number of trials of the grid.")
+    trials: int = Field(description="Number of trials of the grid, or of all rounds of a search.")
     at_most: bool = Field(False, description="Whether a search may do with fewer.")
-    reused: int = Field(description="Of these, already known.")
+    reused: int = Field(description="Of these, already known; of a search, in its first round.")
     replays: int = Field(0, description="Of these, trained again alone to be recorded.")
-    shards: int = Field(description="Pieces of work for the workers, replays included.")
-    cost_seconds: float = Field(description="Forecast of one worker's time.")
+    shards: int = Field(description="Workers' pieces, replays included; of a search's first round.")
+    cost_seconds: float = Field(description="Forecast of one worker's time, at most if `at_most`.")
     memory_bytes: int = Field(0, description="Forecast of the largest shard.")
     sweeps: int = Field(1, description="Number of sweeps (a preset may hold several).")
     learning_rates: list[float] = Field(default_factory=list)

@@ -307,9 +307,9 @@
     const names = plot._fullData.filter((one) => one.showlegend && one.visible === true && one.name).map((one) => one.name);
     const shown = (layout.margin || {}).t > 70 || (layout.legend || {}).y > 0.5;
     const place = wanted.legend === "shown" && width < 560 && shown ? "below" : wanted.legend;
-    const before = { height: plot.offsetHeight, ...layout };
-    layout.height = before.height;
+    layout.height = layout.height || plot.offsetHeight;
     layout.margin = Object.assign({ l: 72, r: 16, t: 48, b: 52 }, layout.margin);
+    layout.legend = window.etascope.unpinned(layout);
     if (place !== "shown") {
       const { legend, right, below, ...rest } = legendOf(layout, place, names, width);
       const above = layout.margin.t > 60 ? layout.margin.t - 44 : 0;

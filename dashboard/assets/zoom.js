@@ -80,9 +80,37 @@
     return box && box.style.height === height ? window.dash_clientside.no_update : { height };
   }
 
+  /* What plotly keeps free around all rows of a legend. */
+  const LEGEND_EDGE = 8;
+
+  /*
+   * Plotly draws a legend where the margins were, moves the margins, and may leave it at that: after
+   * a picture with other margins a legend below would lie over the axis' title. Told from the whole
+   * picture's foot instead, its place needs no margins.
+   */
+  function pinned({ data, layout }) {
+    const { legend, margin } = layout;
+    if (!legend || !margin || !layout.height || !(legend.y < 0) || legend.yref === "container") {
+      return { data, layout };
+    }
+    const [height, b] = [layout.height + LEGEND_EDGE, margin.b + LEGEND_EDGE];
+    const y = (b + legend.y * (height - margin.t - b)) / height;
+    const placed = { ...legend, yref: "container", y };
+    return { data, layout: { ...layout, height, margin: { ...margin, b }, legend: placed } };
+  }
+
+  /* The same place told from the panels, for a picture whose height is to change. */
+  function unpinned({ legend, height, margin }) {
+    if (!legend || legend.yref !== "container") {
+      return legend;
+    }
+    const y = (legend.y * height - margin.b) / (height - margin.t - margin.b);
+    return { ...legend, yref: "paper", y };
+  }
+
   /* [figure, style, zoom]: another question begins with all it has to show. */
   function keepView(graph, figure, zoom) {
-    const [shown, ...rest] = withView(graph, figure, zoom);
+    const [shown, ...rest] = withView(graph, pinned(figure), zoom);
     const { scrubFigure } = window.etascope;
     return [scrubFigure ? scrubFigure(graph, shown) : shown, ...rest];
   }
@@ -208,5 +236,5 @@
     return [...draw(graph, mark, figure, zoom), [...kept.keys()]];
   }
 
-  Object.assign(window.etascope, { keepView, readZoom, showZoom, recall, settle });
+  Object.assign(window.etascope, { unpinned, keepView, readZoom, showZoom, recall, settle });
 })();

@@ -289,6 +289,26 @@ def steps_plainly(method: str) -> bool:
     return base in METHODS and METHODS[base].step == "plain"
 
 
+#: Of torch's optimizers, those whose steps have a size of their own, and those whose have not.
+_SIZED = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adagrad", "Rprop")
+_UNSIZED = ("SGD",)
+
+
+def mup_of(method: str) -> str | None:
+    """Return the muP scaling that is for a method, given by name; None: for none or any.
+
+    `mup` is for steps that are the rate times a gradient, or its average; `mup_adam` for those
+    whose size does not follow the gradient's. See `ib_core.tasks.networks`.
+    """
+    base = method.partition("(")[0]
+    torchs = base.removeprefix("torch.optim.") if base.startswith("torch.optim.") else ""
+    if base in ("eb", "momentum") or torchs in _UNSIZED:
+        return "mup"
+    if torchs in _SIZED or (base in METHODS and METHODS[base].step.startswith("adam.")):
+        return "mup_adam"
+    return None
+
+
 #: Options that belong to one method; EB has none of them and is compared with all the same.
 OF_A_METHOD = frozenset(
     {"method_code", *(name for method in METHODS.values() for name in method.options)}

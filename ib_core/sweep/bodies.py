@@ -12,7 +12,7 @@ from math import prod
 from typing import Any
 
 from ib_core.errors import InvalidSpec, UnknownName, lookup
-from ib_core.methods import OF_EVERY_METHOD, find_method, sayable, split_name
+from ib_core.methods import OF_EVERY_METHOD, find_method, mup_of, sayable, split_name
 from ib_core.options import Option
 from ib_core.sweep import request
 from ib_core.sweep.presets import PRESETS
@@ -26,6 +26,8 @@ from ib_core.written import Unreadable
 Body = dict[str, Any]
 #: What a sweep compares where it does not say.
 USUAL_METHODS = ("eb", "ib")
+#: The muP scaling that is not for a method, by the one that is.
+OTHER_MUP = {"mup": "mup_adam", "mup_adam": "mup"}
 #: Settings of a sweep that a method's name says.
 OF_METHODS = ("schedule", "warmup")
 
@@ -132,7 +134,25 @@ def _spec(body: Mapping[str, Any]) -> SweepSpec:
     settings["seeds"] = request.count_seeds(seeds) if isinstance(seeds, int) else seeds
     clip = body.get("clip")
     settings["clips"] = tuple(clip) if isinstance(clip, list | tuple) else (clip,)
-    return SweepSpec.create(body["task"], **settings)
+    spec = SweepSpec.create(body["task"], **settings)
+    _refuse_other_steps(spec)
+    return spec
+
+
+def _refuse_other_steps(spec: SweepSpec) -> None:
+    """Refuse muP with methods of the other kind of steps: there its rates are not the tables'."""
+    option = find_task(spec.task).options.get("scaling")
+    scaling = dict(spec.options.own).get("scaling")
+    for method in spec.methods:
+        fitting = mup_of(method)
+        # A user's own option may have the name, and other values.
+        if option and fitting in option.choices and scaling == OTHER_MUP.get(fitting):
+            raise InvalidSpec(
+                f"scaling={scaling} is not for {method}: by its kind of steps layers move unevenly "
+                f"with the width; {fitting} is.",
+                field="vary.scaling",
+                hint="Sweep methods of the other kind by themselves, with the scaling for them.",
+            )
 
 
 def expand(body: Mapping[str, Any], *, most: int, typed: bool = False) -> list[Body]:

@@ -63,6 +63,7 @@ class FakeApi(TeamAnswers, ServiceAnswers):
         self.sent: list[Any] = []
         self.away = False
         self.engine = "1"
+        self.pairs = [paired()]
         self.refused_forecast: ApiError | None = None
         self.timings: list[TimingRead] = []
         self.running = running
@@ -174,7 +175,7 @@ class FakeApi(TeamAnswers, ServiceAnswers):
         )
 
     def _differences(self, study_id: int, asked: dict[str, Any]) -> DifferencesRead:
-        items = [] if asked["kind"] == "clip" else [paired()]
+        items = [] if asked["kind"] == "clip" else self.pairs
         return DifferencesRead(
             study_id=study_id,
             metric=asked["metric"],

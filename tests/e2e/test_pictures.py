@@ -58,6 +58,43 @@ def test_one_rate_lights_up_by_key_and_by_drag_and_is_in_the_address(fake_site, 
     page.close()
 
 
+#: From the top of a picture: an axis title's foot, the legend's head and foot; and its height.
+PLACES = """plot => {
+  const top = plot.getBoundingClientRect().top;
+  const box = (name) => plot.querySelector(name)?.getBoundingClientRect();
+  const [axis, legend] = [box(".infolayer .xtitle"), box(".infolayer .legend")];
+  return [axis ? axis.bottom - top : 0, legend.top - top, legend.bottom - top, plot.offsetHeight];
+}"""
+
+
+@pytest.mark.parametrize("asked", ["", "&panel=method"])
+def test_a_legend_below_is_at_its_place_on_the_first_drawing(fake_site, browser, asked):
+    """A blank picture with other margins was there before."""
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.set_default_timeout(240_000)
+    page.goto(f"{fake_site.url}/compare?studies=1,2{asked}")
+    plot = "#compare-graph .js-plotly-plot"
+    page.wait_for_function(f"() => document.querySelector('{plot}')?._fullData?.length > 3")
+    settled(page)
+    first = page.eval_on_selector(plot, PLACES)
+    page.eval_on_selector(plot, "plot => window.Plotly.redraw(plot)")
+    assert page.eval_on_selector(plot, PLACES) == pytest.approx(first, abs=1)
+    axis, top, bottom, height = first
+    assert axis < top < bottom <= height
+    page.close()
+
+
+@pytest.mark.parametrize("view", ["map", "learning", "best_of"])
+def test_a_gap_can_be_tested_beside_every_picture(fake_site, browser, view):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(240_000)
+    page.goto(f"{fake_site.url}/studies/1?view={view}")
+    drawn(page)
+    for words in ("Test the gap of", "Narrow it to within"):
+        expect(page.get_by_role("button", name=re.compile(words)).first).to_be_visible()
+    page.close()
+
+
 def for_a_paper(page: Page) -> str:
     """Return the SVG that the dialog makes."""
     page.get_by_role("button", name="Export").click()

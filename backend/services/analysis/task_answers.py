@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from backend.schemas import DifferenceKind, MovementRead, TaskAnswerRead
 from backend.services.analysis.scorecards import ScoredTask
@@ -155,31 +155,70 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+class _Best(NamedTuple):
+    """A series' best rate: where, on how many seeds, and what lies beyond it.
+
+    `end` is "below" of the lowest rate tested and "above" of the highest: what lies there was not
+    tried. Else it is empty.
+    """
+
+    rate: float
+    at: object
+    seeds: int
+    end: str
+
+    @property
+    def words(self) -> str:
+        """The rate, and of an end that the best may lie beyond it."""
+        tested = {"below": ", the lowest tested,", "above": ", the highest tested,"}
+        beyond = f"at or {self.end} " if self.end else ""
+        return f"{beyond}{number_text(self.rate)}{tested.get(self.end, '')}"
+
+
+def _bests(task: ScoredTask, line: Sequence[tuple[object, str]]) -> list[_Best]:
+    found = []
+    for value, name in line:
+        best = task.score.rows[name]["best_rate"]
+        if best.value is None:
+            continue
+        tested = [cell.lr for cell in task.score.strips[name].cells]
+        ends = {max(tested): "above", min(tested): "below"} if len(tested) > 1 else {}
+        found.append(_Best(best.value, value, best.n, ends.get(best.value, "")))
+    return found
+
+
 def _moved(task: ScoredTask, setting: str, line: Sequence[tuple[object, str]]) -> str:
     """Return how far the best rates of a line are apart, where they are, and on how many seeds."""
-    best = [
-        (number.value, value, number.n)
-        for value, name in line
-        if (number := task.score.rows[name]["best_rate"]).value is not None
-    ]
+    best = _bests(task, line)
     if len(best) < 2:
         return ""
     called = setting.replace("_", " ")
-    low, high = (end(best, key=lambda one: one[0]) for end in (min, max))
-    fewest = min(n for *_, n in best)
+    low = min(best, key=lambda one: (one.rate, one.end != "below"))
+    high = max(best, key=lambda one: (one.rate, one.end == "above"))
+    fewest = min(one.seeds for one in best)
     seeds = f"on {fewest} seed{'' if fewest == 1 else 's'}"
-    if low[0] == high[0]:
-        return f"the best rate is {rate_text(low[0])} at every {called}, {seeds}"
-    ends = ", ".join(f"{number_text(rate)} at {called} {_said(at)}" for rate, at, _ in (low, high))
+    lowest, highest = (f"{one.words} at {called} {_said(one.at)}" for one in (low, high))
+    beyond = low.end or high.end
+    if low.rate == high.rate:
+        if len({one.end for one in best}) == 1:
+            rate = low.words if beyond else rate_text(low.rate)
+            return f"the best rate is {rate} at every {called}, {seeds}"
+        told = lowest if low.end else highest
+        return f"the best rate is {rate_text(low.rate)} at every {called} ({told}), {seeds}"
+    ends = f"({lowest}, {highest}), {seeds}"
     grids = [[cell.lr for cell in task.score.strips[name].cells] for _, name in line]
-    if any(grid != grids[0] for grid in grids) or not {low[0], high[0]} <= set(grids[0]):
+    if any(grid != grids[0] for grid in grids) or not {low.rate, high.rate} <= set(grids[0]):
+        tested = "tested " if beyond else ""
         return (
-            f"best rates lie within a factor of {number_text(high[0] / low[0])} ({ends}), {seeds}"
+            f"best {tested}rates lie within a factor of {number_text(high.rate / low.rate)} {ends}"
         )
-    steps = grids[0].index(high[0]) - grids[0].index(low[0])
+    steps = grids[0].index(high.rate) - grids[0].index(low.rate)
+    if beyond:  # the ends of one grid: beyond them the two lie further apart
+        rates = "one tested rate" if steps == 1 else f"{steps} tested rates"
+        return f"the best rate moves over at least {rates} {ends}"
     if steps == 1:
-        return f"the best rate stays within one tested rate ({ends}), {seeds}"
-    return f"the best rate moves over {steps} tested rates ({ends}), {seeds}"
+        return f"the best rate stays within one tested rate {ends}"
+    return f"the best rate moves over {steps} tested rates {ends}"
 
 
 def _said(value: object) -> str:

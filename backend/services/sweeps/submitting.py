@@ -132,14 +132,9 @@ def add_trials(
 
 
 def _insert_places(session: Session, at: Place, held: Sequence[tuple[int, bool]]) -> None:
+    place = {"sweep_id": at.sweep_id, "round": at.round}
     rows = [
-        {
-            "sweep_id": at.sweep_id,
-            "trial_id": trial_id,
-            "position": at.first + index,
-            "reused": reused,
-            "round": at.round,
-        }
+        {**place, "trial_id": trial_id, "position": at.first + index, "reused": reused}
         for index, (trial_id, reused) in enumerate(held)
     ]
     insert_many(session, insert_for(session, SweepTrialRow), rows)
@@ -224,22 +219,25 @@ def dry_run(session: Session, *, spec: SweepSpec) -> DryRunRead:
         for trial, count in alone.items()
         for one in shards.shards_for([trial], device=spec.device)
     )
+    # A later round of a search trains one rate of every series and seed.
+    later, first = _most(spec) - spec.size, spec.learning_rates[0]
+    alike = [trial for trial in grid.trials if later and trial.lr == first]
+    rounds = shards.shards_for(alike, device=spec.device)
+    searched = sum(one.seconds for one in rounds) * later / max(1, len(alike))
+    seconds = sum(one.seconds for one in planned) + searched + replayed
     live = workers.live_by_device(session)
-    longer = _most(spec) / spec.size  # the next rounds of a search train the like
+    waits = shards.obstacles([spec.device], live) if planned or again or rounds else []
     return DryRunRead(
         trials=_most(spec),
         at_most=spec.search is not None,
         reused=spec.size - len(new),
         replays=len(again),
         shards=len(planned) + len(again),
-        cost_seconds=(sum(one.seconds for one in planned) * longer + replayed)
-        * shards.slowdown(session),
-        memory_bytes=max((shard.memory_bytes for shard in planned), default=0),
+        cost_seconds=seconds * shards.slowdown(session),
+        memory_bytes=max((shard.memory_bytes for shard in [*planned, *rounds]), default=0),
         learning_rates=list(spec.learning_rates),
         seeds=list(spec.seeds),
-        messages=[*shards.obstacles([spec.device], live), *_missing(session, [*new, *again])]
-        if planned or again
-        else [],
+        messages=[*waits, *_missing(session, [*new, *again, *alike])],
     )
 
 
@@ -362,10 +360,8 @@ def _shard_ids(session: Session, trial_ids: Sequence[int]) -> list[int]:
 def _check(spec: SweepSpec) -> None:
     known = [device for device in DEVICES if device != AGENTS]
     if spec.device not in known:
-        raise InvalidInput(
-            f"A sweep's device is one of {', '.join(known)}; got {spec.device!r}.",
-            field="device",
-        )
+        told = f"A sweep's device is one of {', '.join(known)}; got {spec.device!r}."
+        raise InvalidInput(told, field="device")
     if long := [name for name in spec.methods if len(name) > LONGEST_METHOD]:
         raise InvalidInput(
             f"A method with its options has at most {LONGEST_METHOD} characters; "
@@ -376,8 +372,10 @@ def _check(spec: SweepSpec) -> None:
 
 
 def _most(grid: SweepSpec | shards.CellGrid) -> int:
-    """Return how many trials a sweep may come to."""
-    return grid.size if grid.search is None else grid.search.most
+    """Return how many trials a sweep may come to: of a search, no more than it can need."""
+    if (search := grid.search) is None:
+        return grid.size
+    return min(search.most, grid.size // len(grid.learning_rates) * search.longest)
 
 
 def _check_size(grid: SweepSpec | shards.CellGrid) -> None:

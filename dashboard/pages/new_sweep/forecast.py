@@ -127,13 +127,17 @@ def _alert(words: str) -> Component:
 
 
 def _facts(found: DryRunRead) -> Component:
-    most = "at most " if found.at_most else ""
+    most, first = ("at most ", ", first round") if found.at_most else ("", "")
+    to_train = found.trials - found.reused
     pairs = [
         ("Trials", f"{most}{count(found.trials)}"),
-        ("Already known", count(found.reused)),
-        ("To train", f"{most}{count(found.trials - found.reused)}"),
-        ("Shards, a worker each", count(found.shards)),
-        ("Time of one worker", about(found.cost_seconds) if found.shards else "none"),
+        (f"Already known{first}", count(found.reused)),
+        ("To train", f"{most}{count(to_train)}"),
+        (f"Shards, a worker each{first}", count(found.shards)),
+        (
+            "Time of one worker",
+            f"{most}{about(found.cost_seconds)}" if to_train or found.replays else "none",
+        ),
         ("Memory at most", size(found.memory_bytes) if found.memory_bytes else None),
         ("Sweeps", count(found.sweeps) if found.sweeps > 1 else None),
     ]

@@ -343,15 +343,12 @@ def named_apart(lines: Sequence[Line]) -> list[Line]:
 
 
 def pairs_of_task(items: Sequence[PairedRead], task: str | None) -> list[PairedRead]:
-    """Return a task's differences; with several tasks, each label names its own."""
-    if task is None:
-        return list(items)
-    own = [item for item in items if task in item.first_label.split(", ")]
-    firsts = without_common([item.first_label for item in own])
-    seconds = without_common([item.second_label for item in own])
+    """Return a task's differences, or all; labels say only what tells those apart."""
+    own = [item for item in items if task is None or task in item.first_label.split(", ")]
+    labels = without_common([one for item in own for one in (item.first_label, item.second_label)])
     return [
         item.model_copy(update={"first_label": first, "second_label": second})
-        for item, first, second in zip(own, firsts, seconds, strict=True)
+        for item, first, second in zip(own, labels[::2], labels[1::2], strict=True)
     ]
 
 

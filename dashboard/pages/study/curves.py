@@ -13,7 +13,7 @@ from dash import Output, State, no_update
 from pydantic import BaseModel
 
 from backend.client import calls
-from backend.schemas import DifferenceKind, SensitivityRead, StudyRead
+from backend.schemas import DifferenceKind, DifferencesRead, SensitivityRead, StudyRead
 from dashboard.api_client import (
     Cache,
     Trouble,
@@ -284,6 +284,8 @@ async def _differences(study: StudyRead, view: StudyView, picture: Picture) -> D
         ),
     )
     task = task_shown(view.task, study.tasks)
+    if task is None and (paired := _tasks_of(found, study.tasks)):
+        picture = replace(picture, title=await task_title(paired))
     own = [one.model_copy(update={"items": pairs_of_task(one.items, task)}) for one in found]
     shown = [one for one in own if one.items]
     if not shown:
@@ -294,6 +296,12 @@ async def _differences(study: StudyRead, view: StudyView, picture: Picture) -> D
     initial = 1.0 if view.quantity == "accuracy" else await _initial_loss(study)
     draw = partial(difference_figure, shown, picture, initial=initial, rows=scored.rows)
     return await _beside(draw, html.P(words, className="history-meta"), *shown, picture, initial)
+
+
+def _tasks_of(found: Sequence[DifferencesRead], tasks: Sequence[str]) -> list[str]:
+    """Return those of several tasks in which something is paired: labels name them."""
+    words = {part for one in found for item in one.items for part in item.first_label.split(", ")}
+    return [task for task in tasks if task in words]
 
 
 @callback(

@@ -101,6 +101,7 @@ def test_rates_can_be_searched_for():
 def test_a_forecast_of_a_search_says_at_most(api):
     shown, *_ = forecasted(api, **{k: v for k, v in EDGE.items() if v is not None})
     assert "at most 54" in text_of(shown)
+    assert "Time of one worker at most about 12 s" in text_of(shown)
 
 
 def test_options_hold_only_what_was_set():

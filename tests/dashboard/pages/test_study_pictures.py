@@ -6,10 +6,10 @@ from dashboard.components import family_controls
 from dashboard.ids import Study as ids
 from dashboard.pages import study
 from dashboard.pages.study import curves
-from dashboard.pages.study.controls import StudyView
+from dashboard.pages.study.controls import StudyView, pairs_of_task
 from tests.coroutines import run
 from tests.dashboard import fake_api
-from tests.dashboard.answers import recording
+from tests.dashboard.answers import paired, recording
 from tests.dashboard.dispatch import by_id, text_of
 from tests.dashboard.pages.test_study import CHOSEN, FAMILY, drawn
 
@@ -33,6 +33,32 @@ def test_a_picture_of_differences_has_the_caption_of_the_curves_it_compares(api)
     caption = figure.layout.meta["caption"]
     assert caption.startswith(alone.layout.meta["caption"])
     assert "Drawn: minus EB, training loss and test loss, paired by seed" in caption
+
+
+def test_a_legend_of_differences_says_only_what_tells_them_apart(api):
+    """Of two tasks only one has EB: what all of its pairs share goes into the title, or unsaid."""
+    api.studies[1] = api.studies[1].model_copy(update={"tasks": ["digits_wide", "gpt_bytes"]})
+    api.pairs = [
+        paired().model_copy(
+            update={
+                "first_label": f"adam, digits_wide, 3 epochs, batch 50, width {width}",
+                "second_label": f"eb, digits_wide, 3 epochs, batch 50, width {width}",
+            }
+        )
+        for width in (32, 128)
+    ]
+    figure, *_ = drawn(*CHOSEN[:4], "method", *CHOSEN[5:])
+    named = [one.name for one in figure.data if one.showlegend and one.meta == "mean difference"]
+    assert named == ["Adam − EB, width 32", "Adam − EB, width 128"]
+    both, *_ = drawn()
+    assert " and " in both.layout.title.text
+    assert " and " not in figure.layout.title.text
+
+
+def test_a_legend_of_clipped_runs_still_names_the_clipping():
+    pair = paired().model_copy(update={"first_label": "eb, clip 1", "second_label": "eb"})
+    (told,) = pairs_of_task([pair], None)
+    assert (told.first_label, told.second_label) == ("eb, clip 1", "eb")
 
 
 def test_what_can_be_chosen_are_the_settings_that_vary(api):

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from ib_core.sweep import run_sweep
+from ib_core.errors import InvalidSpec
+from ib_core.sweep import run_sweep, specs_of
 from ib_core.tasks import find_task
 from ib_core.tasks.modern import BASE_WIDTH
 from ib_core.tasks.networks import HIDDEN, INPUT, OUTPUT, SCALINGS, Scaling
@@ -51,6 +52,46 @@ def test_a_step_s_reach_grows_with_the_width_but_not_under_mup(task, scaling, op
     )
     assert usual[1] > 2 * usual[0]
     assert 0.5 * scaled[0] < scaled[1] < 1.25 * scaled[0]
+
+
+@pytest.mark.parametrize(
+    ("scaling", "fitting", "optimizer", "lr"),
+    [("mup", "mup_adam", torch.optim.Adam, 0.0005), ("mup_adam", "mup", torch.optim.SGD, 0.02)],
+)
+def test_the_scaling_for_other_steps_has_another_reach(scaling, fitting, optimizer, lr):
+    """At the base width both are the standard network: their best rates part with the width."""
+
+    def far(name: str) -> float:
+        torch.manual_seed(1)
+        task = find_task("digits_wide")
+        x, y = (part[:16] for part in task.data().train)
+        model: nn.Module = task.model(width=512, scaling=name)
+        hidden = model.layers[1]
+        before = hidden.used()[0].detach().clone()
+        step = optimizer(model.parameters(), lr=lr)
+        task.loss(model(x), y).backward()
+        step.step()
+        return float((hidden.used()[0].detach() - before).norm())
+
+    wrong, right = map(far, (scaling, fitting))
+    assert not 0.5 * right < wrong < 2 * right
+
+
+@pytest.mark.parametrize(
+    ("scaling", "method", "fitting"),
+    [
+        *(("mup", method, "mup_adam") for method in ("adam", "lion", "torch.optim.AdamW")),
+        *(("mup_adam", method, "mup") for method in ("eb", "momentum", "torch.optim.SGD")),
+    ],
+)
+def test_a_scaling_for_other_steps_is_refused_in_one_sentence(scaling, method, fitting):
+    body = {"task": "digits_wide", "methods": ["ib", method], "vary": {"scaling": [scaling]}}
+    with pytest.raises(
+        InvalidSpec, match=f"scaling={scaling} is not for .*; {fitting} is."
+    ) as told:
+        specs_of(body)
+    assert told.value.field == "vary.scaling"
+    specs_of({**body, "vary": {"scaling": ["standard", fitting]}})
 
 
 @pytest.mark.parametrize("task", ["digits_wide", "gpt_bytes"])

@@ -250,6 +250,23 @@ def test_best_rates_of_unequal_grids_are_a_factor_apart():
     assert ib.startswith("IB: best rates lie within a factor of 10 (0.1 at width 32, 1 at width 8)")
 
 
+def test_a_best_rate_at_an_end_of_what_was_tested_may_lie_beyond_it():
+    low, high = "at or below 0.01, the lowest tested,", "at or above 10, the highest tested,"
+    for best, words in (
+        ({8: 0.03, 32: 0.01}, f"moves over at least one tested rate ({low} at width 32, 0.03 at"),
+        ({8: 10.0, 32: 1.0}, f"over at least 2 tested rates (1 at width 32, {high} at width 8)"),
+        ({8: 0.01, 32: 0.01}, f"the best rate is {low} at every width, on 3 seeds."),
+        ({8: 10.0, 32: 10.0}, f"the best rate is {high} at every width, on 3 seeds."),
+    ):
+        eb, ib = told_moves(best)
+        assert words in ib
+        assert "at or" not in eb
+    _, ib = told_moves({8: 1.0, 32: 0.1}, {8: RATES, 32: RATES[2:]})
+    assert "best tested rates lie within a factor of 10 (at or below 0.1, the lowest" in ib
+    _, ib = told_moves({8: 0.1, 32: 0.1}, {8: RATES, 32: RATES[2:]})
+    assert "is 0.1 at every width (at or below 0.1, the lowest tested, at width 32)" in ib
+
+
 def test_an_option_at_its_default_is_told_as_that_and_not_as_off():
     given = [("ngn_m", '{"momentum": 0.5}'), ("ngn_m", "{}"), ("eb", "{}")]
     keys = [key(method, options=options) for method, options in given]

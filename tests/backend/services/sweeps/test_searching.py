@@ -288,13 +288,32 @@ def test_another_engine_plans_nothing_into_an_old_search(session) -> None:
 def test_the_forecast_of_a_search_is_at_most_what_it_may_spend(session) -> None:
     body = {"task": "toy/quadratic", "learning_rates": SEARCH, "seeds": 2}
     said = forecast(session, body=body)
-    assert (said.trials, said.at_most, said.reused) == (80, True, 0)
+    longest = sweep_spec(search=SEARCH).search.longest
+    assert (said.trials, said.at_most, said.reused) == (len(EDGES) * longest, True, 0)
+    low = forecast(session, body={**body, "learning_rates": SEARCH | {"most": 25}})
+    assert low.trials == 25
     assert not forecast(session, body={**body, "learning_rates": [1]}).at_most
+
+
+def test_a_known_first_round_leaves_the_later_ones_to_forecast(session) -> None:
+    wide = SEARCH | {"most": 3000}
+    new = sweeps.dry_run(session, spec=sweep_spec(search=wide))
+    train(session, search(session).shard_ids)
+    known = sweeps.dry_run(session, spec=sweep_spec(search=wide))
+    runs = len(EDGES)
+    longest = sweep_spec(search=wide).search.longest
+    assert (known.trials, known.reused, known.shards) == (runs * longest, 20, 0)
+    assert 0 < known.cost_seconds < new.cost_seconds
+    assert known.memory_bytes > 0
+    grid = sweeps.dry_run(session, spec=sweep_spec(learning_rates=new.learning_rates))
+    assert (grid.reused, grid.cost_seconds) == (20, 0)
 
 
 def test_cells_of_agents_are_searched_too(session) -> None:
     body = {"where": "agents", "task": "mine", "learning_rates": SEARCH, "seeds": 2}
-    assert forecast(session, body=body).trials == 80
+    body["methods"] = ["default"]
+    runs = len(body["methods"]) * body["seeds"]
+    assert forecast(session, body=body).trials == runs * sweep_spec(search=SEARCH).search.longest
     study = new_study(session).id
     made = submit_request(
         session, study_id=study, request=prepare(body), by=Caller("local", "admin")
