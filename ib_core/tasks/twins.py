@@ -185,7 +185,7 @@ def _tanh(x: Tensor, out: Tensor) -> None:
 _LARGE = 1e30
 
 
-class _Mapped(torch.autograd.Function):
+class Mapped(torch.autograd.Function):
     """What a member of a stack asks for and all members get at once; only `vmap` calls it."""
 
     @staticmethod
@@ -198,7 +198,7 @@ class _Mapped(torch.autograd.Function):
         """Keep nothing."""
 
 
-class _OfOneMember(_Mapped):
+class _OfOneMember(Mapped):
     """`LSTMSteps` as one member sees it, [time, batch, ...]."""
 
     @staticmethod
@@ -257,7 +257,7 @@ LANES = 16
 _ROWS_FIRST = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 
 
-class _OfRows(_Mapped):
+class _OfRows(Mapped):
     """`x W^T + b` as one member sees it, one product a member.
 
     Torch would make the product and then another block of the same size for what the bias adds.
