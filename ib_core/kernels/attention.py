@@ -178,9 +178,15 @@ def _forward(
     k_step, v_step = places[1, 2], places[2, 2]
     for group in range(groups):
         for head in range(heads):
-            at = places[:, 0] * group + places[:, 1] * head
-            at_k, at_v = at[1], at[2]
-            _turn(q, at[0], places[0, 2], time, depth, turned)
+            at_q, at_k = (
+                places[0, 0] * group + places[0, 1] * head,
+                places[1, 0] * group + places[1, 1] * head,
+            )
+            at_v, at_o = (
+                places[2, 0] * group + places[2, 1] * head,
+                places[3, 0] * group + places[3, 1] * head,
+            )
+            _turn(q, at_q, places[0, 2], time, depth, turned)
             for x in range(len(turned)):
                 turned[x] *= scale
             for i in range(0, time, WIDTH):
@@ -205,7 +211,7 @@ def _forward(
                     _put_eight(summed, d * MOST + i, _times(rows, share))
             for i in range(time):
                 sums[group, head, i] = _log(totals[i]) + tops[i]
-            _turn_back(summed, out, at[3], places[3, 2], time, depth)
+            _turn_back(summed, out, at_o, places[3, 2], time, depth)
 
 
 def _backward(
@@ -225,10 +231,17 @@ def _backward(
     q_step, k_step, v_step, g_step = places[0, 2], places[1, 2], places[2, 2], places[4, 2]
     for group in range(groups):
         for head in range(heads):
-            at = places[:, 0] * group + places[:, 1] * head
-            at_q, at_k, at_v, at_g = at[0], at[1], at[2], at[4]
+            at_q, at_k = (
+                places[0, 0] * group + places[0, 1] * head,
+                places[1, 0] * group + places[1, 1] * head,
+            )
+            at_v, at_g = (
+                places[2, 0] * group + places[2, 1] * head,
+                places[4, 0] * group + places[4, 1] * head,
+            )
+            at_o = places[3, 0] * group + places[3, 1] * head
             _turn(q, at_q, q_step, time, depth, turned_q)
-            _turn(out, at[3], places[3, 2], time, depth, turned_o)
+            _turn(out, at_o, places[3, 2], time, depth, turned_o)
             _turn(grad, at_g, g_step, time, depth, turned_g)
             for x in range(len(turned_q)):
                 turned_q[x] *= scale
@@ -266,9 +279,15 @@ def _backward(
                             others = _outer(others, q, from_q + d, load(ds, (j + c) * WIDTH))
                         _put_eight(by_v, d * MOST + j, rows)
                         _put_eight(by_k, d * MOST + j, others)
-            _turn_back(by_q, dq, at[5], places[5, 2], time, depth)
-            _turn_back(by_k, dk, at[6], places[6, 2], time, depth)
-            _turn_back(by_v, dv, at[7], places[7, 2], time, depth)
+            _turn_back(
+                by_q, dq, places[5, 0] * group + places[5, 1] * head, places[5, 2], time, depth
+            )
+            _turn_back(
+                by_k, dk, places[6, 0] * group + places[6, 1] * head, places[6, 2], time, depth
+            )
+            _turn_back(
+                by_v, dv, places[7, 0] * group + places[7, 1] * head, places[7, 2], time, depth
+            )
 
 
 @cache

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -31,8 +32,13 @@ from ib_core.kernels.blocks import (
     _ONE,
     _REST,
     _WHOLE,
+    _ZERO,
 )
 
+_LEAST, _TWO, _NEAR = np.float32(-88), np.float32(2), np.float32(0.625**2)
+#: (tanh(x) - x) / x^3 as a polynomial in x^2 for |x| < .625, from Moshier's Cephes library.
+_T0, _T1, _T2 = (np.float32(x) for x in (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2))
+_T3, _T4 = (np.float32(x) for x in (1.33314422036e-1, -3.33332819422e-1))
 #: Numbers in one value.
 WIDTH = 16
 _VECTOR, _HALF_VECTOR = ir.VectorType(ir.FloatType(), WIDTH), ir.VectorType(ir.FloatType(), 8)
@@ -126,15 +132,14 @@ def larger(typing: Any, x: Any, y: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _or_zero(typing: Any, x: Any, least: Any, y: Any) -> Any:
-    """Return 0 where x is below the least, else y."""
+def below(typing: Any, x: Any, limit: Any, y: Any, z: Any) -> Any:
+    """Return y where x is below the limit, else z."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        x, least, y = given
-        nothing = ir.Constant(_VECTOR, [0.0] * WIDTH)
-        return builder.select(builder.fcmp_ordered("<", x, least), nothing, y)
+        x, limit, y, z = given
+        return builder.select(builder.fcmp_ordered("<", x, limit), y, z)
 
-    return _LANES(_LANES, _LANES, _LANES), generate
+    return _LANES(_LANES, _LANES, _LANES, _LANES), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -180,7 +185,25 @@ def exp(x: Any) -> Any:
     r = fma(n, every(-_REST), fma(n, every(-_LOG_2), x))
     high = fma(fma(fma(every(_E0), r, every(_E1)), r, every(_E2)), r, every(_E3))
     tail = fma(fma(high, r, every(_E4)), r, every(_E5))
-    return _or_zero(x, every(_LOWEST), (fma(tail, r * r, r) + every(_ONE)) * _power(shifted))
+    power = (fma(tail, r * r, r) + every(_ONE)) * _power(shifted)
+    return below(x, every(_LOWEST), every(_ZERO), power)
+
+
+@inlined
+def sigmoid(x: Any) -> Any:
+    """Return `1 / (1 + exp(-x))`."""
+    bounded = larger(every(_LEAST), x)  # whose power is finite; a NaN stays one
+    return every(_ONE) / (every(_ONE) + exp(every(_ZERO) - bounded))
+
+
+@inlined
+def tanh(x: Any) -> Any:
+    """Return the hyperbolic tangent to two units in the last place."""
+    square = x * x
+    tail = fma(fma(fma(every(_T0), square, every(_T1)), square, every(_T2)), square, every(_T3))
+    near = fma(fma(tail, square, every(_T4)) * square, x, x)
+    far = fma(every(_TWO), sigmoid(x + x), every(-_ONE))
+    return below(square, every(_NEAR), near, far)
 
 
 # --- Transposed in registers

@@ -17,6 +17,7 @@ from numba.np.numpy_support import carray
 
 from ib_core.kernels import ADDRESS, INTEGERS, LENGTH, NUMBER, as_c_function
 from ib_core.kernels.blocks import _exp, _log
+from ib_core.kernels.lanes import WIDTH, every, load, sigmoid, store, tanh
 
 _ZERO, _HALF, _ONE = (np.float32(x) for x in (0, 0.5, 1))
 #: Sums may be taken in any order, as in wide registers.
@@ -150,6 +151,107 @@ def _gelu(x: Any, out: Any, slopes: Any, members: int, length: int) -> None:
             below = _ONE - tail if y > _ZERO else tail
             outputs[i] = y * below
             slope[i] = below + y * power * _DENSITY
+
+
+# --- A step of an LSTM, whose rows lie `steps` apart from member to member and from row to row.
+
+
+#: As long as any array may be: where an array begins is all that is known of it.
+_ENDLESS = 2**40
+
+
+def _lstm(
+    gates: Any, more: Any, c: Any, next_c: Any, tanh_c: Any, next_h: Any, steps: Any,
+    members: int, batch: int, hidden: int,
+) -> None:  # fmt: skip
+    gates, more, c = carray(gates, (_ENDLESS,)), carray(more, (_ENDLESS,)), carray(c, (_ENDLESS,))
+    next_c, next_h = carray(next_c, (_ENDLESS,)), carray(next_h, (_ENDLESS,))
+    tanh_c, steps = carray(tanh_c, (_ENDLESS,)), carray(steps, (4, 2))
+    for member in range(members):
+        for row in range(batch):
+            of_gates, of_more = (
+                steps[0, 0] * member + steps[0, 1] * row,
+                steps[1, 0] * member + steps[1, 1] * row,
+            )
+            of_c, of_tanh = (
+                steps[2, 0] * member + steps[2, 1] * row,
+                steps[3, 0] * member + steps[3, 1] * row,
+            )
+            for j in range(0, hidden, WIDTH):
+                i_at, f_at, g_at, o_at = j, hidden + j, 2 * hidden + j, 3 * hidden + j
+                i = load(gates, of_gates + i_at)
+                i = sigmoid(i + load(more, of_more + i_at))
+                f = load(gates, of_gates + f_at)
+                f = sigmoid(f + load(more, of_more + f_at))
+                g = load(gates, of_gates + g_at)
+                g = tanh(g + load(more, of_more + g_at))
+                o = load(gates, of_gates + o_at)
+                o = sigmoid(o + load(more, of_more + o_at))
+                new = f * load(c, of_c + j) + i * g
+                squashed = tanh(new)
+                store(gates, of_gates + i_at, i)
+                store(gates, of_gates + f_at, f)
+                store(gates, of_gates + g_at, g)
+                store(gates, of_gates + o_at, o)
+                store(next_c, of_c + j, new)
+                store(tanh_c, of_tanh + j, squashed)
+                store(next_h, of_c + j, o * squashed)
+
+
+def _lstm_back(
+    gates: Any, c: Any, tanh_c: Any, dh: Any, more: Any, dc: Any, deltas: Any, steps: Any,
+    members: int, batch: int, hidden: int,
+) -> None:  # fmt: skip
+    gates, dh, dc = carray(gates, (_ENDLESS,)), carray(dh, (_ENDLESS,)), carray(dc, (_ENDLESS,))
+    c, more, deltas = carray(c, (_ENDLESS,)), carray(more, (_ENDLESS,)), carray(deltas, (_ENDLESS,))
+    tanh_c, steps = carray(tanh_c, (_ENDLESS,)), carray(steps, (5, 2))
+    one = every(_ONE)
+    for member in range(members):
+        for row in range(batch):
+            of_gates, of_c = (
+                steps[0, 0] * member + steps[0, 1] * row,
+                steps[1, 0] * member + steps[1, 1] * row,
+            )
+            of_tanh, of_dh = (
+                steps[2, 0] * member + steps[2, 1] * row,
+                steps[3, 0] * member + steps[3, 1] * row,
+            )
+            of_more = steps[4, 0] * member + steps[4, 1] * row
+            for j in range(0, hidden, WIDTH):
+                i_at, f_at = of_gates + j, of_gates + hidden + j
+                g_at, o_at = of_gates + 2 * hidden + j, of_gates + 3 * hidden + j
+                i, f = load(gates, i_at), load(gates, f_at)
+                g, o = load(gates, g_at), load(gates, o_at)
+                squashed = load(tanh_c, of_tanh + j)
+                by_h = load(dh, of_dh + j)
+                by_h = by_h + load(more, of_more + j)
+                by_c = load(dc, of_dh + j)
+                by_c = by_c + by_h * o * (one - squashed * squashed)
+                before = load(c, of_c + j)
+                store(deltas, i_at, i * (one - i) * g * by_c)
+                store(deltas, f_at, f * (one - f) * before * by_c)
+                store(deltas, g_at, (one - g * g) * i * by_c)
+                store(deltas, o_at, o * (one - o) * squashed * by_h)
+                store(dc, of_dh + j, by_c * f)
+
+
+@cache
+def lstm() -> tuple[Callable[..., None], Callable[..., None]]:
+    """Return a step of an LSTM, for all members, and its way back.
+
+    The first takes the addresses of the gates [members, batch, 4 hidden] (i, f, g, o; squashed in
+    place), of what is added to them first, of c, and of where the next c, its tanh and h go; the
+    strides by members and batch of gates, what is added, c (and both next), and tanh; and the three
+    lengths. The second takes the squashed gates, c, tanh, the gradients by h, two that are added,
+    by c (which becomes that of the step before), where those by the gates before they were squashed
+    go; the strides of gates (and theirs), c, tanh, the first by h (and by c), the second; and the
+    lengths. Hidden is a multiple of `lanes.WIDTH`.
+    """
+    rest = (INTEGERS,) + (LENGTH,) * 3
+    return (
+        as_c_function(_lstm, (ADDRESS,) * 6 + rest),
+        as_c_function(_lstm_back, (ADDRESS,) * 7 + rest),
+    )
 
 
 @cache
