@@ -4,13 +4,15 @@
 | --- | --- |
 | `loops` | the rules' solves, and a recurrent layer's two loops along time, with numba |
 | `blocks` | many small problems side by side: softmax outputs, Muon's matrices, with numba |
+| `rows`, `attention` | what anybody's models do to short rows and small heads, with numba |
+| `lanes` | sixteen numbers as one value of numba's |
 | `fused` | all solves again, with triton: for tensors on a GPU |
 | `launched` | those as torch operators, which tensors without numbers (`meta`) take as well |
 
 Others call what stands here: `solved` and `solved_layer` for alphas, `solved_output` for those of a
 softmax output, `made_orthogonal` for small matrices, `on_device` for what solves a stack on a GPU,
-`time_loops` for a recurrent layer, `compilable` to ask whether tensors fit, `torch_formulas` to do
-without.
+`time_loops` for a recurrent layer, `stack_loops` for anybody's models, `compilable` to ask whether
+tensors fit, `torch_formulas` to do without.
 
 Written with torch calls, the arctan solve reads and writes memory some 25 times, the relu rule 6
 times, a piecewise cubic 40 times a piece and a softmax output 40 times a Newton step. Compiled they
@@ -47,6 +49,7 @@ __all__ = [
     "solved",
     "solved_layer",
     "solved_output",
+    "stack_loops",
     "time_loops",
     "torch_formulas",
 ]
@@ -309,6 +312,18 @@ def orthogonal_loop() -> Callable[..., None] | None:
         from ib_core.kernels import blocks
 
         return blocks.orthogonal()
+
+    return _built(build)
+
+
+@cache
+def stack_loops(name: str) -> Any:
+    """Return `attention.loops`, or those of `rows` by their name; None if they are not here."""
+
+    def build() -> Any:
+        from ib_core.kernels import attention, rows
+
+        return attention.loops() if name == "attention" else getattr(rows, name)()
 
     return _built(build)
 

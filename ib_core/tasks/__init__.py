@@ -6,7 +6,7 @@
 | `paper` | `PaperTask`: networks of the paper, stacked by hand |
 | `catalogue`, `modern` | `TASKS`: every task that comes along |
 | `modules` | the networks of `modern` |
-| `twins` | layers of torch's as they can be stacked |
+| `twins`, `mapped` | layers and functions of torch's as they can be stacked |
 | `model_workload`, `stacked_model` | anybody's model, stacked, and the rows it is fed |
 | `randomness` | seeds: streams of weights, order and dropout; chance inside a user's model |
 | `losses` | `LOSSES`, and accuracies |

@@ -17,6 +17,7 @@ from torch.func import vmap
 from torch.overrides import TorchFunctionMode
 
 from ib_core.errors import MisuseError, first_line
+from ib_core.kernels import compilable, stack_loops
 
 if TYPE_CHECKING:
     from ib_core.tasks.task import Task
@@ -289,8 +290,8 @@ def _mapped(x: Any) -> bool:
     return isinstance(x, Tensor) and torch._C._functorch.is_batchedtensor(x)
 
 
-class _FewClasses(_OfAStack):
-    """`F.cross_entropy` of rows with few classes: torch's softmax is slow on short rows here."""
+class _Classes(_OfAStack):
+    """`F.cross_entropy` of rows: torch's softmax is slow on short ones, and knows no slopes yet."""
 
     @staticmethod
     def fits(x: Tensor, y: Tensor) -> bool:
@@ -298,13 +299,19 @@ class _FewClasses(_OfAStack):
         here = _mapped(x) and x.device.type == "cpu"
         rows = here and x.dim() == 2 and x.dtype in (torch.float32, torch.float64)
         classes = isinstance(y, Tensor) and y.dim() == 1 and y.dtype == torch.int64
-        return rows and classes and x.shape[1] < FEW_CLASSES
+        if not rows or not classes:
+            return False
+        compiled = compilable(x) and stack_loops("cross_entropy") is not None
+        return compiled or x.shape[1] < FEW_CLASSES
 
     @staticmethod
     def means(x: Tensor, y: Tensor) -> Tensor:
-        if bool((y < 0).any()):  # some rows are to be ignored
+        if bool((y < 0).any() or (y >= x.shape[2]).any()):  # some are ignored, or refused
             return vmap(F.cross_entropy)(x, y)
-        return cross_entropy(x, y).mean(-1)
+        if x.shape[2] < FEW_CLASSES:
+            return cross_entropy(x, y).mean(-1)
+        losses: Tensor = _ManyClasses.apply(x, y)  # type: ignore[no-untyped-call]
+        return losses
 
 
 class _Logits(_OfAStack):
@@ -363,12 +370,25 @@ class _LogitsInParts(_InParts):
         return each.mean(tuple(range(1, x.dim())))
 
 
+class _ManyClasses(_InParts):
+    """Of softmax cross-entropy by its kernel, row after row."""
+
+    @classmethod
+    def forward(cls, ctx: Any, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+        x, y = x.contiguous(), y.contiguous()
+        slope, losses = torch.empty_like(x), x.new_empty(y.shape)
+        addresses = [part.data_ptr() for part in (x, y, slope, losses)]
+        stack_loops("cross_entropy")(*addresses, y.numel(), x.shape[2], float(y.shape[1]))
+        ctx.save_for_backward(slope)
+        return losses.mean(-1)
+
+
 #: How many numbers of one tensor are worked on at once, so that all that is made of them stays in
 #: a core's cache.
 CACHED = 65_536
 #: From so many classes on torch's softmax over rows is the faster one.
 FEW_CLASSES = 32
 _WHOLE: dict[Callable[..., Any], type[_OfAStack]] = {
-    F.cross_entropy: _FewClasses,
+    F.cross_entropy: _Classes,
     F.binary_cross_entropy_with_logits: _Logits,
 }

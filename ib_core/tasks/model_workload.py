@@ -24,6 +24,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from ib_core.errors import MisuseError, first_line
 from ib_core.layers import ImplicitLayer
 from ib_core.tasks.losses import ROUNDING, MappedLosses, check_share, one_number
+from ib_core.tasks.mapped import ANSWERS, MappedFunctions
 from ib_core.tasks.randomness import (
     ChanceSeen,
     SeededChance,
@@ -174,7 +175,8 @@ class ModelWorkload:
 
         def loss(tensors: dict[str, Tensor], member: Tensor, x: Inputs, y: Tensor) -> Tensor:
             chance = SeededChance(self.seeds, self._step, member) if self.chance else nullcontext()
-            with chance:
+            whole = MappedFunctions() if self.asks else nullcontext()
+            with chance, whole:
                 output = functional_call(self.base, tensors, x)
                 with MappedLosses():
                     return self.task.loss(output, y)
@@ -305,6 +307,7 @@ class ModelWorkload:
                 one_number(self.task.loss(output, y), self.task, 0)
             if self.device.type != "meta":
                 check_means(self.task, copy, self.train)
+            self.asks = not seen.functions.isdisjoint(ANSWERS)
             return seen.seen or not torch.equal(before, torch.get_rng_state())
 
 

@@ -219,9 +219,16 @@ def _key(seed: int, step: int, place: int) -> int:
 
 
 class ChanceSeen(TorchFunctionMode):
-    """Notices whether a model asks for chance at all: most do not, and need not pay for it."""
+    """Notices whether a model asks for chance at all: most do not, and need not pay for it.
+
+    And which functions it asks for.
+    """
 
     seen = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.functions: set[Callable[..., Any]] = set()
 
     def __torch_function__(
         self,
@@ -232,6 +239,7 @@ class ChanceSeen(TorchFunctionMode):
     ) -> Any:
         """Note a random function; let all do what they do."""
         asked = dict(kwargs or {})
+        self.functions.add(func)
         idle = func is F.scaled_dot_product_attention and not _dropped(args, asked)
         idle = idle or (func in DROPOUTS and not _active(args, asked))
         if func in ANSWERS and not idle:

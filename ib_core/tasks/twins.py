@@ -8,6 +8,8 @@ step is made for all of them at once, and the weights' gradients are one product
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,6 +18,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from ib_core.errors import MisuseError
+from ib_core.kernels import compilable, stack_loops
 from ib_core.tasks.networks import ScaledLinear
 
 #: h of one layer and direction, and c of an LSTM.
@@ -117,17 +120,10 @@ class LSTMSteps(torch.autograd.Function):
         turned, before = recurrent.mT, x.new_empty(members, batch, 4 * hidden)
         each = zip(gates.unbind(1), squashed.unbind(1), strict=True)
         h_all, c_all = hs.unbind(1), cs.unbind(1)
+        step = _step(gates, before, cs, squashed)
         for t, (now, tanh_c) in enumerate(each):
-            # Added apart: `now` is cut out of a larger block, and into such a one torch multiplies
-            # member by member.
-            now.add_(torch.bmm(h_all[t], turned, out=before))
-            now[..., : 2 * hidden].sigmoid_()
-            _tanh(now[..., 2 * hidden : 3 * hidden], now[..., 2 * hidden : 3 * hidden])
-            now[..., 3 * hidden :].sigmoid_()
-            i, f, g, o = now.split(hidden, -1)
-            torch.mul(f, c_all[t], out=c_all[t + 1]).addcmul_(i, g)
-            _tanh(c_all[t + 1], tanh_c)
-            torch.mul(o, tanh_c, out=h_all[t + 1])
+            torch.bmm(h_all[t], turned, out=before)
+            step(now, before, c_all[t], c_all[t + 1], tanh_c, h_all[t + 1])
         ctx.save_for_backward(rows, weight, recurrent, gates, hs, cs, squashed)
         return hs[:, 1:].clone(), c_all[-1].clone()
 
@@ -136,31 +132,87 @@ class LSTMSteps(torch.autograd.Function):
     def backward(ctx: Any, dh_all: Tensor, dc: Tensor) -> tuple[Tensor | None, ...]:
         """Return the gradients by x, both weights, the bias and the first state."""
         rows, weight, recurrent, gates, hs, cs, squashed = ctx.saved_tensors
-        _, time, batch, hidden = squashed.shape
+        time, batch = squashed.shape[1:3]
         deltas = torch.empty_like(gates)
-        dh = torch.zeros_like(dc)
+        dh, dc = torch.zeros_like(dc), dc.clone(memory_format=torch.contiguous_format)
+        dh_all = dh_all if dh_all.stride(-1) == 1 else dh_all.contiguous()
+        step = _step_back(gates, cs, squashed, dh, dh_all)
         # Step by step, so that all that is made of one step's gates is made while they are at hand.
         for t in range(time - 1, -1, -1):
-            now, tanh_c = gates[:, t], squashed[:, t]
-            i, f, g, o = now.split(hidden, -1)
-            dh = dh + dh_all[:, t]
-            part = torch.addcmul(now, now, now, value=-1, out=deltas[:, t])  # sigmoids': s (1 - s)
-            by_i, by_f, by_g, by_o = part.split(hidden, -1)
-            torch.mul(g, g, out=by_g).neg_().add_(1.0)
-            by_i.mul_(g)
-            by_f.mul_(cs[:, t])
-            by_g.mul_(i)
-            by_o.mul_(tanh_c).mul_(dh)
-            dc = torch.addcmul(dc, dh.mul_(o), 1 - tanh_c * tanh_c)
-            part[..., : 3 * hidden].unflatten(-1, (3, hidden)).mul_(dc.unsqueeze(-2))
-            dh = torch.bmm(part, recurrent)
-            dc = dc * f
+            part = deltas[:, t]
+            step(gates[:, t], cs[:, t], squashed[:, t], dh, dh_all[:, t], dc, part)
+            torch.bmm(part, recurrent, out=dh)
         deltas, before = _flat(deltas, ctx.turned), _flat(hs[:, :-1], ctx.turned)
         dx = None
         if ctx.needs_input_grad[0]:
             dx = _unflat(torch.bmm(deltas, weight), time, batch, ctx.turned)
         by_weight, by_recurrent = torch.bmm(deltas.mT, rows), torch.bmm(deltas.mT, before)
         return dx, by_weight, by_recurrent, deltas.sum(1), dh, dc
+
+
+#: Writes what one time step makes of others; every tensor is one step's.
+Step = Callable[..., None]
+
+
+def _step(*alike: Tensor) -> Step:
+    """Return what takes a step forward, for tensors [..., batch, numbers] that lie like these."""
+    return _compiled_step(0, *alike) or _torch_step
+
+
+def _step_back(*alike: Tensor) -> Step:
+    return _compiled_step(1, *alike) or _torch_step_back
+
+
+def _compiled_step(way: int, *alike: Tensor) -> Step | None:
+    """Return a kernel's step, of tensors that lie like these; None if it is not here."""
+    whole = alike[0].shape[-1] % (4 * LANES) == 0
+    loops = stack_loops("lstm") if whole and compilable(*alike) else None
+    if loops is None:
+        return None
+    apart = [length for x in alike for length in (x.stride(0), x.stride(-2))]
+    steps, (members, *_, batch, _) = (ctypes.c_int64 * len(apart))(*apart), alike[0].shape
+    lengths = (members, batch, alike[0].shape[-1] // 4)
+
+    def step(*parts: Tensor) -> None:
+        loops[way](*(part.data_ptr() for part in parts), ctypes.addressof(steps), *lengths)
+
+    return step
+
+
+def _torch_step(
+    now: Tensor, before: Tensor, c: Tensor, next_c: Tensor, tanh_c: Tensor, next_h: Tensor
+) -> None:
+    """Squash the gates, and write the next c, its tanh, and the next h."""
+    hidden = c.shape[-1]
+    # Added apart: `now` is cut out of a larger block, and into such a one torch multiplies member
+    # by member.
+    now.add_(before)
+    now[..., : 2 * hidden].sigmoid_()
+    _tanh(now[..., 2 * hidden : 3 * hidden], now[..., 2 * hidden : 3 * hidden])
+    now[..., 3 * hidden :].sigmoid_()
+    i, f, g, o = now.split(hidden, -1)
+    torch.mul(f, c, out=next_c).addcmul_(i, g)
+    _tanh(next_c, tanh_c)
+    torch.mul(o, tanh_c, out=next_h)
+
+
+def _torch_step_back(
+    now: Tensor, c: Tensor, tanh_c: Tensor, dh: Tensor, more: Tensor, dc: Tensor, part: Tensor
+) -> None:
+    """Write the gradients by the gates before they were squashed; dc becomes the step before's."""
+    hidden = c.shape[-1]
+    i, f, g, o = now.split(hidden, -1)
+    by_h = dh + more
+    torch.addcmul(now, now, now, value=-1, out=part)  # sigmoids': s (1 - s)
+    by_i, by_f, by_g, by_o = part.split(hidden, -1)
+    torch.mul(g, g, out=by_g).neg_().add_(1.0)
+    by_i.mul_(g)
+    by_f.mul_(c)
+    by_g.mul_(i)
+    by_o.mul_(tanh_c).mul_(by_h)
+    dc.addcmul_(by_h.mul_(o), 1 - tanh_c * tanh_c)
+    part[..., : 3 * hidden].unflatten(-1, (3, hidden)).mul_(dc.unsqueeze(-2))
+    dc.mul_(f)
 
 
 def _flat(x: Tensor, turned: bool) -> Tensor:
@@ -185,7 +237,7 @@ def _tanh(x: Tensor, out: Tensor) -> None:
 _LARGE = 1e30
 
 
-class _Mapped(torch.autograd.Function):
+class Mapped(torch.autograd.Function):
     """What a member of a stack asks for and all members get at once; only `vmap` calls it."""
 
     @staticmethod
@@ -198,7 +250,7 @@ class _Mapped(torch.autograd.Function):
         """Keep nothing."""
 
 
-class _OfOneMember(_Mapped):
+class _OfOneMember(Mapped):
     """`LSTMSteps` as one member sees it, [time, batch, ...]."""
 
     @staticmethod
@@ -257,7 +309,7 @@ LANES = 16
 _ROWS_FIRST = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 
 
-class _OfRows(_Mapped):
+class _OfRows(Mapped):
     """`x W^T + b` as one member sees it, one product a member.
 
     Torch would make the product and then another block of the same size for what the bias adds.
