@@ -146,7 +146,7 @@ def _refuse_other_steps(spec: SweepSpec) -> None:
     for method in spec.methods:
         fitting = mup_of(method)
         # A user's own option may have the name, and other values.
-        if option and fitting and fitting in option.choices and scaling == OTHER_MUP.get(fitting):
+        if option and fitting in option.choices and scaling == OTHER_MUP.get(str(fitting)):
             raise InvalidSpec(
                 f"scaling={scaling} is not for {method}: by its kind of steps layers move unevenly "
                 f"with the width; {fitting} is.",
