@@ -36,6 +36,7 @@ from ib_core.sweep import (
     replay_trial,
     run_trials,
 )
+from ib_core.tasks import OWN_TASKS
 from worker.device import shares
 from worker.own_files import race
 from worker.reporter import (
@@ -169,7 +170,7 @@ def _fail(stopping: StopFlag, claim: Claim, error: BaseException) -> None:
     alone = not isinstance(error, IBError)
     if isinstance(error, LaneDied):
         alone = error.split
-    sentence = explain(error)
+    sentence = explain(error, str(claim.trials[0].spec["task"]))
 
     def write(session: Session) -> bool:
         return shards.fail(session, claim=claim, error=sentence, split=alone)
@@ -177,17 +178,18 @@ def _fail(stopping: StopFlag, claim: Claim, error: BaseException) -> None:
     _end(stopping, claim, write)
 
 
-def explain(error: BaseException) -> str:
+def explain(error: BaseException, task: str) -> str:
     """Return a fault as one sentence; the traceback is in the worker's log.
 
-    Of a fault in a user's file the line is told: frames before the engine's are ours.
+    Of a fault in a user's file the line is told: frames before the engine's are ours. Where none
+    was running any more, it is that of the task's model.
     """
     trace = error.__traceback__
     while trace is not None and "ib_core" not in trace.tb_frame.f_code.co_filename:
         trace = trace.tb_next
     if trace is None:
         return error.message if isinstance(error, IBError) else f"{type(error).__name__}: {error}"
-    return said_where(error.with_traceback(trace))
+    return said_where(error.with_traceback(trace), getattr(OWN_TASKS.get(task), "model", None))
 
 
 def _end(stopping: StopFlag, claim: Claim, write: Callable[[Session], bool]) -> None:
@@ -274,7 +276,7 @@ def replay(trial_id: int, *, worker: Worker, stopping: StopFlag) -> None:
         return
     except (Exception, SystemExit) as error:  # a user's file may call sys.exit
         log.exception("Replay of trial %d failed.", trial_id)
-        sentence = explain(error)
+        sentence = explain(error, str(claim.spec["task"]))
         _end_replay(
             claim,
             stopping,
@@ -332,7 +334,7 @@ def measure(timing_id: int, *, worker: Worker, stopping: StopFlag, own: Sequence
             found = _race(claim, device, worker, own)
     except (Exception, SystemExit) as error:
         log.exception("Timing %d failed.", timing_id)
-        _fail_timing(claim, explain(error), stopping)
+        _fail_timing(claim, explain(error, ""), stopping)
         return
     results = timings.told(found)
     threads = f"{worker.threads} thread{'s' if worker.threads > 1 else ''}"

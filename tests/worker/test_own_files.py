@@ -104,7 +104,7 @@ def test_a_changed_file_is_another_version_with_trials_of_its_own(
         ("leaves", "hostile.py, line 25, in forward: SystemExit: 3"),
         ("eats", "hostile.py, line 27, in forward"),
         ("misshapes", "hostile.py, line 29, in forward"),
-        ("ends", "exit code 3"),
+        ("ends", "in model: A training process ended unexpectedly (exit code 3)"),
         ("hangs", "in forward: It gave no sign of life for 4 s"),
     ],
 )
