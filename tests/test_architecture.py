@@ -57,6 +57,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "ib_core.options",
         "ib_core.updates",
         "ib_core.layers",
+        "ib_core.kernels",
         "ib_core.datasets",
     ),
     "ib_core.written": (),

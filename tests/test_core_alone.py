@@ -56,9 +56,13 @@ def brought_along(names: set[str]) -> set[str]:
     return found
 
 
+#: What torch looks for by itself, and counts on once its files are there.
+TAKEN_BY_TORCH = {"optree"}
+
+
 def hidden() -> list[str]:
     """Return what can be imported here and does not come with the core."""
-    core = brought_along(declared_packages())
+    core = brought_along(declared_packages()) | TAKEN_BY_TORCH
     return sorted(
         top
         for top, names in packages_distributions().items()
