@@ -150,10 +150,69 @@ def _score(
 
 
 @inlined
-def _hide(scores: Any, hidden: Any, i: Any, stop: Any) -> None:
+def _hide(scores: Any, hidden: Any, i: Any, stop: Any, causal: Any) -> None:
     """Keep sixteen queries from the keys after them."""
-    for j in range(i, stop):
+    for j in range(i if causal else stop, stop):
         store(scores, j * WIDTH, load(scores, j * WIDTH) + load(hidden, (j - i) * WIDTH))
+
+
+@inlined
+def _powers(scores: Any, stop: Any, i: Any, tops: Any, totals: Any) -> None:
+    """Turn scores into powers; write down the largest scores, and the powers' sums."""
+    top, total = load(scores, 0), every(_ZERO)
+    for j in range(1, stop):
+        top = larger(top, load(scores, j * WIDTH))
+    for j in range(stop):
+        power = exp(load(scores, j * WIDTH) - top)
+        total = total + power
+        store(scores, j * WIDTH, power)
+    store(tops, i, top)
+    store(totals, i, total)
+
+
+@inlined
+def _add_up(
+    numbers: Any, at: Any, step: Any, weights: Any, stop: Any, factor: Any, out: Any, i: Any,
+    depth: Any,
+) -> None:  # fmt: skip
+    """Write what sixteen queries get of all keys' numbers, by their weights and one factor."""
+    for d in range(0, depth, EIGHT):
+        rows = _no_eight()
+        for j in range(stop):
+            rows = _outer(rows, numbers, at + j * step + d, load(weights, j * WIDTH))
+        _put_eight(out, d * MOST + i, _times(rows, factor))
+
+
+@inlined
+def _mean(grad: Any, out: Any, i: Any, depth: Any) -> Any:
+    """Return sixteen queries' inner products of outputs and their gradients."""
+    mean = every(_ZERO)
+    for d in range(depth):
+        mean = fma(load(grad, d * MOST + i), load(out, d * MOST + i), mean)
+    return mean
+
+
+@inlined
+def _slopes(p: Any, ds: Any, stop: Any, top: Any, mean: Any, scale: Any) -> None:
+    """Turn scores into shares, and the gradients by shares into those by products of q and k."""
+    for j in range(stop):
+        share = exp(load(p, j * WIDTH) - top)
+        store(p, j * WIDTH, share)
+        store(ds, j * WIDTH, share * (load(ds, j * WIDTH) - mean) * every(scale))
+
+
+@inlined
+def _hand_out(
+    numbers: Any, at: Any, step: Any, weights: Any, stop: Any, count: Any, out: Any, depth: Any
+) -> None:
+    """Add to all keys what they get of some queries' numbers; the weights are turned around."""
+    for j in range(0, stop, WIDTH):
+        turn_square(weights, j * WIDTH)
+        for d in range(0, depth, EIGHT):
+            rows = _eight(out, d * MOST + j)
+            for c in range(count):
+                rows = _outer(rows, numbers, at + c * step + d, load(weights, (j + c) * WIDTH))
+            _put_eight(out, d * MOST + j, rows)
 
 
 @inlined
@@ -192,23 +251,10 @@ def _forward(
             for i in range(0, time, WIDTH):
                 stop = min(time, i + WIDTH) if causal else time
                 _score(k, at_k, k_step, turned, i, depth, s, stop)
-                if causal:
-                    _hide(s, hidden, i, stop)
-                top, total = load(s, 0), every(_ZERO)
-                for j in range(1, stop):
-                    top = larger(top, load(s, j * WIDTH))
-                for j in range(stop):
-                    p = exp(load(s, j * WIDTH) - top)
-                    total = total + p
-                    store(s, j * WIDTH, p)
-                store(tops, i, top)
-                store(totals, i, total)
-                share = every(_ONE) / total
-                for d in range(0, depth, EIGHT):
-                    rows = _no_eight()
-                    for j in range(stop):
-                        rows = _outer(rows, v, at_v + j * v_step + d, load(s, j * WIDTH))
-                    _put_eight(summed, d * MOST + i, _times(rows, share))
+                _hide(s, hidden, i, stop, causal)
+                _powers(s, stop, i, tops, totals)
+                share = every(_ONE) / load(totals, i)
+                _add_up(v, at_v, v_step, s, stop, share, summed, i, depth)
             for i in range(time):
                 sums[group, head, i] = _log(totals[i]) + tops[i]
             _turn_back(summed, out, at_o, places[3, 2], time, depth)
@@ -252,33 +298,12 @@ def _backward(
                 stop = min(time, i + WIDTH) if causal else time
                 _score(k, at_k, k_step, turned_q, i, depth, p, stop)
                 _score(v, at_v, v_step, turned_g, i, depth, ds, stop)
-                if causal:
-                    _hide(p, hidden, i, stop)
-                top, mean = load(tops, i), every(_ZERO)
-                for d in range(depth):
-                    here = d * MOST + i
-                    mean = fma(load(turned_g, here), load(turned_o, here), mean)
-                for j in range(stop):
-                    share = exp(load(p, j * WIDTH) - top)
-                    store(p, j * WIDTH, share)
-                    slope = share * (load(ds, j * WIDTH) - mean)
-                    store(ds, j * WIDTH, slope * every(scale))
-                for d in range(0, depth, EIGHT):
-                    rows = _no_eight()
-                    for j in range(stop):
-                        rows = _outer(rows, k, at_k + j * k_step + d, load(ds, j * WIDTH))
-                    _put_eight(by_q, d * MOST + i, rows)
-                for j in range(0, stop, WIDTH):
-                    turn_square(p, j * WIDTH)
-                    turn_square(ds, j * WIDTH)
-                    for d in range(0, depth, EIGHT):
-                        rows, others = _eight(by_v, d * MOST + j), _eight(by_k, d * MOST + j)
-                        for c in range(min(WIDTH, time - i)):
-                            from_g, from_q = at_g + (i + c) * g_step, at_q + (i + c) * q_step
-                            rows = _outer(rows, grad, from_g + d, load(p, (j + c) * WIDTH))
-                            others = _outer(others, q, from_q + d, load(ds, (j + c) * WIDTH))
-                        _put_eight(by_v, d * MOST + j, rows)
-                        _put_eight(by_k, d * MOST + j, others)
+                _hide(p, hidden, i, stop, causal)
+                _slopes(p, ds, stop, load(tops, i), _mean(turned_g, turned_o, i, depth), scale)
+                _add_up(k, at_k, k_step, ds, stop, every(_ONE), by_q, i, depth)
+                count, from_g, from_q = min(WIDTH, time - i), at_g + i * g_step, at_q + i * q_step
+                _hand_out(grad, from_g, g_step, p, stop, count, by_v, depth)
+                _hand_out(q, from_q, q_step, ds, stop, count, by_k, depth)
             _turn_back(
                 by_q, dq, places[5, 0] * group + places[5, 1] * head, places[5, 2], time, depth
             )

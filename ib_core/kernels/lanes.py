@@ -58,10 +58,14 @@ _LANES = Lanes()
 @register_model(Lanes)
 class _Model(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, _VECTOR)
+        super().__init__(manager, kind, _VECTOR)  # type: ignore[no-untyped-call]
 
 
-inlined = numba.njit(error_model="numpy", fastmath={"contract"}, forceinline=True)
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+#: Numba's decorators, whose own types know nothing of what is compiled.
+inlined: Decorator = numba.njit(error_model="numpy", fastmath={"contract"}, forceinline=True)
+_primitive: Decorator = intrinsic
+_overload: Callable[..., Decorator] = overload
 
 
 def _place(context: Any, builder: Any, kind: Any, array: Any, index: Any, of: Any = _VECTOR) -> Any:
@@ -82,7 +86,7 @@ def _picked(builder: Any, x: Any, y: Any, places: Sequence[int]) -> Any:
     return builder.shuffle_vector(x, y, ir.Constant(kind, list(places)))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@_primitive
 def load(typing: Any, array: Any, index: Any) -> Any:
     """Read sixteen numbers of a flat array from an index on."""
 
@@ -92,7 +96,7 @@ def load(typing: Any, array: Any, index: Any) -> Any:
     return _LANES(array, types.intp), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@_primitive
 def store(typing: Any, array: Any, index: Any, x: Any) -> Any:
     """Write them."""
 
@@ -104,24 +108,25 @@ def store(typing: Any, array: Any, index: Any, x: Any) -> Any:
     return types.void(array, types.intp, _LANES), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@_primitive
 def every(typing: Any, number: Any) -> Any:
     """Return one number sixteen times."""
     return _LANES(types.float32), lambda context, builder, _, given: _all(builder, *given)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@_primitive
 def fma(typing: Any, x: Any, y: Any, z: Any) -> Any:
     """Return `x y + z`, rounded once where the processor can."""
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         kind, name = ir.FunctionType(_VECTOR, [_VECTOR] * 3), f"llvm.fmuladd.v{WIDTH}f32"
-        return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), given)
+        found = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+        return builder.call(found, given)
 
     return _LANES(_LANES, _LANES, _LANES), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@_primitive
 def larger(typing: Any, x: Any, y: Any) -> Any:
     """Return x where it is above y, else y."""
 
@@ -131,7 +136,7 @@ def larger(typing: Any, x: Any, y: Any) -> Any:
     return _LANES(_LANES, _LANES), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@_primitive
 def below(typing: Any, x: Any, limit: Any, y: Any, z: Any) -> Any:
     """Return y where x is below the limit, else z."""
 
@@ -142,7 +147,7 @@ def below(typing: Any, x: Any, limit: Any, y: Any, z: Any) -> Any:
     return _LANES(_LANES, _LANES, _LANES, _LANES), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@_primitive
 def _power(typing: Any, shifted: Any) -> Any:
     """Return two to the whole number to which `_WHOLE` has been added."""
 
@@ -155,14 +160,14 @@ def _power(typing: Any, shifted: Any) -> Any:
 
 
 def _binary(operation: Callable[[Any, Any], Any], name: str) -> None:
-    @intrinsic  # type: ignore[untyped-decorator]
+    @_primitive
     def combine(typing: Any, x: Any, y: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
             return getattr(builder, name)(*given)
 
         return _LANES(_LANES, _LANES), generate
 
-    @overload(operation, strict=False)  # type: ignore[untyped-decorator]
+    @_overload(operation, strict=False)
     def _(x: Any, y: Any) -> Any:
         both = isinstance(x, Lanes) and isinstance(y, Lanes)
         return (lambda x, y: combine(x, y)) if both else None
@@ -225,7 +230,7 @@ def _after(builder: Any, index: Any, step: Any, count: int) -> Any:
     return builder.add(index, builder.mul(step, ir.Constant(_INDEX, count)))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@_primitive
 def turn_square(typing: Any, array: Any, index: Any) -> Any:
     """Transpose sixteen rows of sixteen numbers where they lie."""
 
@@ -252,7 +257,7 @@ def _pairs(context: Any, builder: Any, array: Any, given: Any, step: Any) -> lis
     ]
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@_primitive
 def read_turned(
     typing: Any, array: Any, index: Any, step: Any, turned: Any, place: Any, apart: Any
 ) -> Any:
@@ -272,7 +277,7 @@ def read_turned(
     return types.void(array, index, index, turned, index, index), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@_primitive
 def write_turned(
     typing: Any, array: Any, index: Any, step: Any, turned: Any, place: Any, apart: Any
 ) -> Any:

@@ -55,8 +55,13 @@ def _in_front(dims: Sequence[int | None], args: Sequence[Any]) -> list[Any]:
 
 # --- Attention
 
-#: Longer or deeper heads keep torch's matrix products busy.
-LONGEST, DEEPEST = 128, 32
+#: Heads with more queries the kernel does not know; deep ones with few keep nobody busy, and the
+#: deepest keep torch's matrix products busy enough (measured).
+LONGEST, SHALLOW, DEEPEST, SHORT = 128, 16, 64, 32
+
+
+def _is_small(time: int, depth: int) -> bool:
+    return time <= LONGEST and (depth <= SHALLOW or (depth <= DEEPEST and time >= SHORT))
 
 
 def _attention(
@@ -74,7 +79,7 @@ def _attention(
     if not plain or not _fit("attention", query, key, value):
         return None
     alike = query.dim() == 4 and query.shape == key.shape == value.shape
-    if not alike or not query.numel() or query.shape[2] > LONGEST or query.shape[3] > DEEPEST:
+    if not alike or not query.numel() or not _is_small(*query.shape[2:]):
         return None
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
     out: Tensor = _OfHeads.apply(query, key, value, bool(is_causal), factor)  # type: ignore[no-untyped-call]
@@ -133,7 +138,8 @@ def _like_heads(x: Tensor) -> Tensor:
 
 
 def _member_heads(x: Tensor, shape: Sequence[int]) -> Tensor:
-    return x[..., : shape[-1]].unflatten(0, shape[:2])
+    whole: Tensor = x[..., : shape[-1]].unflatten(0, shape[:2])
+    return whole
 
 
 def _steps(*parts: Tensor) -> Any:
@@ -239,7 +245,8 @@ class Gelu(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         """Return the gradient by x."""
         (slope,) = ctx.saved_tensors
-        return grad * slope
+        by_x: Tensor = grad * slope
+        return by_x
 
 
 #: Answers a function; None leaves it to torch.
