@@ -4,8 +4,8 @@
 | --- | --- |
 | `loops` | the rules' solves, and a recurrent layer's two loops along time, with numba |
 | `blocks` | many small problems side by side: softmax outputs, Muon's matrices, with numba |
-| `rows`, `attention` | what anybody's models do to short rows and small heads, with numba |
-| `lanes` | sixteen numbers as one value of numba's |
+| `short_rows`, `attention` | what anybody's models do to short rows and small heads, with numba |
+| `vectors` | sixteen numbers as one value of numba's |
 | `fused` | all solves again, with triton: for tensors on a GPU |
 | `launched` | those as torch operators, which tensors without numbers (`meta`) take as well |
 
@@ -318,12 +318,12 @@ def orthogonal_loop() -> Callable[..., None] | None:
 
 @cache
 def stack_loops(name: str) -> Any:
-    """Return `attention.loops`, or those of `rows` by their name; None if they are not here."""
+    """Return `attention.loops`, or those of `short_rows` by name; None if they are not here."""
 
     def build() -> Any:
-        from ib_core.kernels import attention, rows
+        from ib_core.kernels import attention, short_rows
 
-        return attention.loops() if name == "attention" else getattr(rows, name)()
+        return attention.loops() if name == "attention" else getattr(short_rows, name)()
 
     return _built(build)
 

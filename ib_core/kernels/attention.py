@@ -18,7 +18,7 @@ from numba.np.numpy_support import carray
 
 from ib_core.kernels import ADDRESS, INTEGERS, LENGTH, NUMBER, as_c_function
 from ib_core.kernels.blocks import _log
-from ib_core.kernels.lanes import (
+from ib_core.kernels.vectors import (
     WIDTH,
     every,
     exp,

@@ -374,7 +374,7 @@ class _ManyClasses(_InParts):
     """Of softmax cross-entropy by its kernel, row after row."""
 
     @classmethod
-    def forward(cls, ctx: Any, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(cls, ctx: Any, x: Tensor, y: Tensor) -> Tensor:
         x, y = x.contiguous(), y.contiguous()
         slope, losses = torch.empty_like(x), x.new_empty(y.shape)
         addresses = [part.data_ptr() for part in (x, y, slope, losses)]

@@ -17,7 +17,7 @@ from numba.np.numpy_support import carray
 
 from ib_core.kernels import ADDRESS, INTEGERS, LENGTH, NUMBER, as_c_function
 from ib_core.kernels.blocks import _exp, _log
-from ib_core.kernels.lanes import WIDTH, every, load, sigmoid, store, tanh
+from ib_core.kernels.vectors import WIDTH, every, load, sigmoid, store, tanh
 
 _ZERO, _HALF, _ONE = (np.float32(x) for x in (0, 0.5, 1))
 #: Sums may be taken in any order, as in wide registers.
@@ -245,7 +245,7 @@ def lstm() -> tuple[Callable[..., None], Callable[..., None]]:
     lengths. The second takes the squashed gates, c, tanh, the gradients by h, two that are added,
     by c (which becomes that of the step before), where those by the gates before they were squashed
     go; the strides of gates (and theirs), c, tanh, the first by h (and by c), the second; and the
-    lengths. Hidden is a multiple of `lanes.WIDTH`.
+    lengths. Hidden is a multiple of `vectors.WIDTH`.
     """
     rest = (INTEGERS,) + (LENGTH,) * 3
     return (
