@@ -260,8 +260,8 @@ METHODS = (
     Edit(
         "an LSTM forgets what came before in its backward pass",
         "ib_core",
-        "dc = dc * f\n",
-        "dc = dc * i\n",
+        "by_c * f)\n",
+        "by_c * i)\n",
         ("test_an_lstms_steps_are_torchs_own",),
     ),
 )
