@@ -70,6 +70,7 @@ esac
 """
 
 
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_images_are_pinned_by_one_command(tmp_path: Path) -> None:
     for name in ("Makefile", ".env.example"):
         shutil.copy(ROOT / name, tmp_path)

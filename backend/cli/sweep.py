@@ -334,20 +334,21 @@ def _here(asked: dict[str, Any], csv: Path | None, stall: float) -> None:
         for spec in specs:
             _check_data(find_task(spec.task))
     lines: list[list[Any]] = []
-    device, guard = specs[0].device, Guard(stall=stall)
-    for one in (trial for spec in specs for trial in spec.expand()):
-        run = guard.run if can_fork(device) and is_own(one) else run_trials
-        with _their_faults(getattr(find_task(one.task), "model", None)):
-            found = replay_trial(one, device=device, run=run)
-        assert found is not None  # nobody calls it off
-        name = [one.task, one.method, one.lr, one.seed]
-        typer.echo(
-            f"{one.method} at rate {one.lr:g}, seed {one.seed}: {found.result.outcome.value}"
-        )
-        typer.echo(f"  {found.story.text}")
-        columns, rows = found.recording.table()
-        lines.append(["task", "method", "lr", "seed", *columns])
-        lines += [[*name, *row] for row in rows]
+    device = specs[0].device
+    with Guard(stall=stall) as guard:
+        for one in (trial for spec in specs for trial in spec.expand()):
+            run = guard.run if can_fork(device) and is_own(one) else run_trials
+            with _their_faults(getattr(find_task(one.task), "model", None)):
+                found = replay_trial(one, device=device, run=run)
+            assert found is not None  # nobody calls it off
+            name = [one.task, one.method, one.lr, one.seed]
+            typer.echo(
+                f"{one.method} at rate {one.lr:g}, seed {one.seed}: {found.result.outcome.value}"
+            )
+            typer.echo(f"  {found.story.text}")
+            columns, rows = found.recording.table()
+            lines.append(["task", "method", "lr", "seed", *columns])
+            lines += [[*name, *row] for row in rows]
     if csv is not None:
         with csv.open("w", newline="") as opened:
             tables.writer(opened, lineterminator="\n").writerows(lines)

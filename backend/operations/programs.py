@@ -307,6 +307,8 @@ def missing_parts() -> list[Missing]:
         missing.append(Missing("A broker", ("redis-server",), advice))
     if (browser := missing_browser()) is not None:
         missing.append(browser)
+    if shutil.which("make") is None:
+        missing.append(Missing("make", ("make",), "Install make."))
     return [*missing, *missing_for_faults()]
 
 

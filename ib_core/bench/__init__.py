@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ib_core.bench.gpu import LAUNCH_BUDGET, count_steps, measure_gpu
     from ib_core.bench.own_models import OwnResult, race_own
     from ib_core.bench.peers import PEER_CASES, PeerResult, race_peers
-    from ib_core.bench.races import Ratio, surroundings
+    from ib_core.bench.races import Ratio, surroundings, with_threads
     from ib_core.bench.steps import race_methods, race_steps
     from ib_core.bench.sweeps import (
         EdgeResult,
@@ -49,13 +49,14 @@ __all__ = [
     "race_steps",
     "race_sweeps",
     "surroundings",
+    "with_threads",
 ]
 
 _HOMES = {
     "gpu": "LAUNCH_BUDGET count_steps measure_gpu",
     "own_models": "OwnResult race_own",
     "peers": "PEER_CASES PeerResult race_peers",
-    "races": "Ratio surroundings",
+    "races": "Ratio surroundings with_threads",
     "steps": "race_methods race_steps",
     "sweeps": "EdgeResult best_split compare_edges measure_growth measure_memory race_sweeps",
 }

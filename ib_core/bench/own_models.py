@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from ib_core.bench.races import Ratio, race
+from ib_core.bench.races import Ratio, race, with_threads
 from ib_core.methods import build_optimizer
 from ib_core.own import enter_task
 from ib_core.sweep import (
@@ -128,19 +128,17 @@ SIDE_BY_SIDE = (
 
 def race_own(*, quick: bool, tell: Callable[[str], None]) -> Iterator[OwnResult]:
     """Race every model at 1, 10 and 100 trials; then two processes with one."""
-    threads = torch.get_num_threads()
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
-    torch.set_num_threads(1)
     keep_pages()  # as every process that trains does, and the plain loop beside it
     if cores:
         os.sched_setaffinity(0, {max(cores)})
     try:
-        for case in CASES:
-            for count in COUNTS:
-                tell(f"{case.name}, {count} trials")
-                yield _raced(case, count, rounds=5 if quick else 15)
+        with with_threads(1):
+            for case in CASES:
+                for count in COUNTS:
+                    tell(f"{case.name}, {count} trials")
+                    yield _raced(case, count, rounds=5 if quick else 15)
     finally:
-        torch.set_num_threads(threads)
         if cores:
             os.sched_setaffinity(0, cores)
     yield from _race_processes(quick=quick, tell=tell)

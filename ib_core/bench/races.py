@@ -11,6 +11,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import Any
@@ -99,6 +100,17 @@ def race(
         order.reverse()  # nobody always runs on a cache that another one has filled
     gc.unfreeze()
     return Race({name: tuple(each) for name, each in taken.items()})
+
+
+@contextmanager
+def with_threads(count: int) -> Iterator[None]:
+    """Let torch work with so many threads: one, as processes have that train stacks."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def surroundings() -> dict[str, Any]:

@@ -7,13 +7,12 @@ contestant takes the same steps on the same batches in one process, in turns.
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
-from ib_core.bench.races import PlainTraining, Ratio, race, stock_activation
+from ib_core.bench.races import PlainTraining, Ratio, race, stock_activation, with_threads
 from ib_core.datasets import DATASETS
 from ib_core.implicit_sgd import ImplicitSGD
 from ib_core.kernels import torch_formulas
@@ -104,7 +103,8 @@ def _race_network(case: StepCase, seconds: float) -> Iterator[StepResult]:
         contestants["stock"] = stock_steps(trials_of(case, "eb")[0], case.steps)
     if "ib" in contestants:
         contestants["uncompiled"] = _uncompiled(engine_steps(trials_of(case, "ib"), case.steps))
-    with _threads_of(case):
+    # One model keeps all threads.
+    with with_threads(1 if case.members > 1 else torch.get_num_threads()):
         measured = race(contestants, rounds=MOST_ROUNDS, seconds=seconds)
     printed = PRINTED_OVERHEADS[case.printed].bound if case.printed else None
     for method in case.methods:
@@ -116,17 +116,6 @@ def _race_network(case: StepCase, seconds: float) -> Iterator[StepResult]:
             measured.ratio("uncompiled", "eb") if method == "ib" else None,
             1 + printed if printed is not None and method == "ib" else None,
         )
-
-
-@contextmanager
-def _threads_of(case: StepCase) -> Iterator[None]:
-    """Give a stack one thread, as processes that train stacks have; one model keeps them all."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1 if case.members > 1 else threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _uncompiled(steps: Steps) -> Steps:

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ib_core.methods import OWN_METHODS, Method, find_method
 from ib_core.sweep.bodies import specs_of
@@ -150,6 +150,12 @@ class Guard:
         self.stall, self.shares, self.fresh, self.threads = stall, shares, fresh, threads
         self._lanes: Lanes | None = None
         self._known: list[int] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def start(self, device: str) -> Lanes:
         """Return the lane, another one if what is known here has changed since it was forked."""

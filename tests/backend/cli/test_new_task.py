@@ -47,7 +47,10 @@ def test_it_never_overwrites(tmp_path: Path) -> None:
         ("while True: pass", "bad.py, line 1, in <module>: TimeoutError: it was not read after"),
         ("import numpy; [numpy.zeros(2**30) for _ in range(99)]", "Unable to allocate 8.00 GiB"),
         ("import os; os.fork(); 1 / 0", "bad.py, line 1, in <module>: ZeroDivisionError"),
-        ("x = '\0'", "bad.py: SyntaxError: source code string cannot contain null bytes"),
+        (
+            "x = '\0'",
+            "Error: source code string cannot contain null bytes",
+        ),  # or of value
     ],
 )
 def test_a_file_that_cannot_be_read_is_told_with_its_place(

@@ -164,9 +164,8 @@ def test_a_daemon_as_a_workers_pool_has_them_may_guard_a_users_code(
     outcomes: list[str] = []
     monkeypatch.setitem(multiprocessing.current_process().__dict__["_config"], "daemon", True)
     trials = trials_of(task="mine.py:task", methods=["eb"], learning_rates=[0.1], seeds=1)
-    guard = Guard()
-    guard.run(trials, device="cpu", observer=Ended())
-    guard.stop()
+    with Guard() as guard:
+        guard.run(trials, device="cpu", observer=Ended())
     assert outcomes == ["completed"]
     assert multiprocessing.current_process().daemon
 
