@@ -7,7 +7,8 @@ import ctypes
 import os
 import sys
 import urllib.request
-from importlib.abc import MetaPathFinder
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 
 #: Names and values of glibc's malloc.h.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
@@ -38,17 +39,23 @@ def stay_small() -> None:
         mallopt(M_TRIM_THRESHOLD, LARGE)
 
 
-class WithoutPandas(MetaPathFinder):
+class WithoutPandas(MetaPathFinder, Loader):
     """Refuses to import pandas, which nothing in a web process needs.
 
     Where it happens to be installed, pyarrow imports it in the thread of the first export, and
     plotly, which looks whether it is there, meets it half-way in another thread and fails.
     """
 
-    def find_spec(self, fullname: str, *_: object) -> None:
-        """Say that there is no such module; leave all others to whoever finds them."""
-        if fullname == "pandas":
-            raise ModuleNotFoundError("A web process does without pandas.", name=fullname)
+    def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
+        """Find it, so that whoever only looks is answered: torch does before its first optimizer.
+
+        All others are left to whoever finds them.
+        """
+        return ModuleSpec(fullname, self) if fullname == "pandas" else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Refuse: there is no such module."""
+        raise ModuleNotFoundError("A web process does without pandas.", name=spec.name)
 
 
 def is_healthy(port: str) -> bool:

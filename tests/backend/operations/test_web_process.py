@@ -31,6 +31,23 @@ def test_exports_and_figures_do_without_pandas():
     assert done.stdout.strip() == "none"
 
 
+OPTIMIZERS = """
+from backend.operations.web_process import stay_small
+stay_small()
+from ib_core.methods import find_method
+print(find_method("torch.optim.SGD(momentum=0.9)").name)
+find_method("torch.optim.SGD(momentum=-1)")
+"""
+
+
+def test_an_optimizers_options_are_tried_in_a_web_process():
+    # torch looks for pandas when its first optimizer is made, and no optimizer came of it.
+    command = [sys.executable, "-c", OPTIMIZERS]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.stdout.strip() == "torch.optim.SGD(momentum=0.9)"
+    assert "InvalidSpec: torch.optim.SGD(momentum=-1) could not be made" in done.stderr
+
+
 class Answer(BaseHTTPRequestHandler):
     status = 200
 
