@@ -11,7 +11,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from ib_core.errors import IBError, InvalidSpec, UnknownName
@@ -80,14 +80,12 @@ def _refuse_unmakable(method: Method) -> None:
 
 def _unmakable(method: Method) -> str | None:
     """Return why a method's optimizer cannot be made of a matrix and a vector; None if it can."""
-    import torch  # here, because whoever only names methods need not carry it
-
     from ib_core.methods.own_stacks import make_optimizer
 
     assert method.factory is not None
     sentence: str | None = None
-    for shapes in (((2, 2), (2,)), ((2, 2),)):  # some move matrices only
-        params = [torch.nn.Parameter(torch.zeros(shape)) for shape in shapes]
+    matrix, vector = _small_parameters()
+    for params in ((matrix, vector), (matrix,)):  # some move matrices only
         try:
             make_optimizer(method.factory, params, 1e-3, method.values, method.name)
         except IBError as error:
@@ -95,6 +93,14 @@ def _unmakable(method: Method) -> str | None:
         else:
             return None
     return sentence
+
+
+@cache
+def _small_parameters() -> tuple[Any, Any]:
+    """Return a matrix and a vector; to make some for every name keeps other threads waiting."""
+    import torch  # here, because whoever only names methods need not carry it
+
+    return torch.nn.Parameter(torch.zeros(2, 2)), torch.nn.Parameter(torch.zeros(2))
 
 
 def sayable(method: Method) -> dict[str, Option]:
