@@ -8,6 +8,7 @@
 | `modules` | the networks of `modern` |
 | `twins`, `mapped` | layers and functions of torch's as they can be stacked |
 | `model_workload`, `stacked_model` | anybody's model, stacked, and the rows it is fed |
+| `footprint` | the memory that a model takes, and may take |
 | `randomness` | seeds: streams of weights, order and dropout; chance inside a user's model |
 | `losses` | `LOSSES`, and accuracies |
 | `networks` | stacked networks: dense, convolutional, recurrent |
@@ -40,10 +41,10 @@ from ib_core.tasks.task import (
 )
 
 if TYPE_CHECKING:
+    from ib_core.tasks.footprint import limit_memory
     from ib_core.tasks.losses import LOSSES, of_all
     from ib_core.tasks.networks import StackedRNN, feed
     from ib_core.tasks.randomness import build_model, tensor_hash
-    from ib_core.tasks.stacked_model import limit_memory
 
 __all__ = [
     "CONV_FILTERS",
@@ -76,10 +77,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "footprint": "limit_memory",
     "losses": "LOSSES of_all",
     "networks": "StackedRNN feed",
     "randomness": "build_model tensor_hash",
-    "stacked_model": "limit_memory",
 }
 
 

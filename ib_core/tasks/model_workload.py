@@ -170,6 +170,7 @@ class ModelWorkload:
     def _losses(self, x: Inputs, y: Tensor) -> Tensor:
         if self._stack is None:
             return self._loss_alone(x, y).unsqueeze(0)
+        tied = self._stack.tied
         self._stack.remember_buffers(self._step)
         shared = 0 if self.shuffled else None
 
@@ -177,7 +178,7 @@ class ModelWorkload:
             chance = SeededChance(self.seeds, self._step, member) if self.chance else nullcontext()
             whole = MappedFunctions() if self.asks else nullcontext()
             with chance, whole:
-                output = functional_call(self.base, tensors, x)
+                output = functional_call(self.base, tensors, x, tie_weights=tied)
                 with MappedLosses():
                     return self.task.loss(output, y)
 

@@ -348,7 +348,7 @@ class Task:
         """
         key = tuple(sorted(values.items()))
         if key not in self._footprints:
-            from ib_core.tasks.stacked_model import footprint_of
+            from ib_core.tasks.footprint import footprint_of
 
             self._footprints[key] = footprint_of(self, values)
         return self._footprints[key]

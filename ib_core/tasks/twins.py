@@ -342,7 +342,7 @@ class RowsLinear(nn.Linear):
         weight, bias = self.used()
         if input.dim() == 2 and self.rows_last and len(input) >= LANES:
             out = torch.matmul(weight, input.mT)
-            return (out if bias is None else out + bias.unsqueeze(1)).mT
+            return (out if bias is None else out.add_(bias.unsqueeze(1))).mT
         rows = input.flatten(0, -2) if input.dim() > 2 else input
         is_mapped = torch._C._functorch.is_batchedtensor
         if bias is not None and rows.dim() == 2 and all(map(is_mapped, (rows, weight, bias))):

@@ -275,7 +275,7 @@ def test_what_is_not_known_of_chance_is_torchs_and_trains_one_by_one() -> None:
 def test_a_model_that_wants_all_memory_cannot_have_it_while_its_size_is_asked(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("ib_core.tasks.stacked_model._free_memory", lambda: 2**28)
+    monkeypatch.setattr("ib_core.tasks.footprint._free_memory", lambda: 2**28)
     told = tmp_path / "told"
 
     def greedy() -> nn.Module:
