@@ -352,4 +352,4 @@ def test_the_shipped_comparison_says_what_every_method_costs(database) -> None:
     with reading() as session:
         costs = step_costs(session, sorted(keys, key=analysis.series_order))
     assert {key for key in keys if key not in costs} == set()
-    assert all(0.5 < one.value < 10 for one in costs.values() if one.value is not None)
+    assert all(0.5 < one.value < 20 for one in costs.values() if one.value is not None)
