@@ -131,6 +131,8 @@ def answering(tick: str) -> list[tuple[Any, bool, bool]]:
 
 #: So many tasks' answers stand there at once; more are folded.
 MOST_ANSWERS = 4
+#: Letters of answers that are not folded behind other words.
+MOST_LETTERS = 600
 #: So many lines about series stand there at once.
 MOST_LINES = 8
 
@@ -140,6 +142,8 @@ def answer_words(
     task: str | None,
     across: AcrossRead | None,
     choose: Callable[[str], dict[str, str]] | None = None,
+    *,
+    led: bool = False,
 ) -> list[Component]:
     """Return what all tasks say together, then each; of many, the shown one and a fold.
 
@@ -148,9 +152,11 @@ def answer_words(
         task: The one that is shown alone; None: all are.
         across: What the tasks say together, if there are enough of them.
         choose: Attributes of a button that shows a task.
+        led: Whether something else has been said already; then long answers are folded, too.
     """
     shown = [one for one in answers if task in (None, one.task)]
-    folded = len(shown) > MOST_ANSWERS
+    long = sum(len(one.answer) for one in shown) > MOST_LETTERS
+    folded = len(shown) > MOST_ANSWERS or (led and long)
     rest = list(answers) if folded or len(shown) < len(answers) else []
     named = len(answers) > 1
     return [
@@ -186,9 +192,10 @@ def _fold(
         return html.Button(one.title, type="button", className="plain-link", **choose(one.task))
 
     parts = [part for one in answers for part in (html.Dt(name(one)), html.Dd(one.answer))]
+    several = f"The answers of all {counted(len(answers), 'task')}"
     return html.Details(
         [
-            html.Summary(f"The answers of all {counted(len(answers), 'task')}"),
+            html.Summary(several if len(answers) > 1 else "The whole answer"),
             html.Dl(parts, className="answers-of-tasks"),
         ]
     )

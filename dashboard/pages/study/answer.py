@@ -55,6 +55,8 @@ from dashboard.theme import about, counted, number
 MOST_SCORES = 24
 SCORES: Cache[ScorecardRead] = Cache(MOST_SCORES, owner=asked_client)
 NOTHING = html.Span(className="nothing")
+#: So many gaps are offered at once; on a phone each takes four lines before the picture.
+FEW_GAPS = 3
 #: The factor within which a gap is narrowed.
 NARROW = 1.1
 
@@ -95,10 +97,12 @@ async def score(scored: list[Any], measured: Any, study_id: int) -> tuple[Any, .
         words = html.P("Numbers appear with the first finished trials.", className="muted")
         return words, NOTHING, NOTHING, []
     tasks = [one.task for one in found.answers]
-    answers = answer_words(found.answers, task, found.across, lambda name: _choose(name, tasks))
+    moves = movement(found.answers, rows)
+    answers = answer_words(
+        found.answers, task, found.across, lambda name: _choose(name, tasks), led=bool(moves)
+    )
     table = [scorecard_table(rows), *advice(rows)]
-    answers = [*movement(found.answers, rows), *answers]
-    return table, answers, strip_lanes(rows, ids.GRAPH) or NOTHING, gaps_in(rows)
+    return table, [*moves, *answers], strip_lanes(rows, ids.GRAPH) or NOTHING, gaps_in(rows)
 
 
 def _choose(task: str, tasks: Sequence[str]) -> dict[str, str]:
@@ -163,7 +167,11 @@ async def offer(gaps: list[dict[str, Any]], study_id: int) -> list[Component]:
     rest = len(gaps) - len(shown)
     more = [html.P(f"and {counted(rest, 'more series', 'more series')} with a gap")] if rest else []
     told = [html.P(reason, className="muted gap-reason", role="status")] if reason else []
-    return [*found, *more, *told]
+    if len(gaps) > FEW_GAPS + 1:
+        folded = html.Div([*found[FEW_GAPS:], *more], className="gaps")
+        fold = html.Details([html.Summary(f"Gaps of {len(gaps) - FEW_GAPS} more series"), folded])
+        return [*found[:FEW_GAPS], fold, *told]
+    return [*found, *told]
 
 
 async def _forecast(sweep: dict[str, Any] | None) -> DryRunRead | str | None:

@@ -128,6 +128,15 @@ def test_a_few_tasks_are_all_told():
     assert [text_of(one)[:7] for one in words] == ["Task a:", "Task b:", "Task c:"]
 
 
+def test_long_answers_are_folded_where_something_else_has_been_said():
+    short, long = answers_of("a"), answers_of("a")
+    long[0].answer = "EB breaks at 1. " * 50
+    assert [type(one).__name__ for one in answer_words(short, None, None, led=True)] == ["P"]
+    assert [type(one).__name__ for one in answer_words(long, None, None)] == ["P"]
+    (fold,) = answer_words(long, None, None, led=True)
+    assert text_of(fold).startswith("The whole answer")
+
+
 def test_advice_on_many_series_is_folded():
     few, many = advice(rows()[:2]), advice([rows()[0]] * 12)
     assert not any(type(one).__name__ == "Details" for one in few)
