@@ -231,7 +231,7 @@ def finite_mean_trace(
         y=[point.finite_mean for point in points],
         mode="markers",
         marker={
-            "symbol": f"{style.marker.removesuffix('-open')}-open-dot",
+            "symbol": _dotted(style.marker),
             "size": style.size,
             "color": style.ink,
         },
@@ -242,6 +242,12 @@ def finite_mean_trace(
         meta="finite mean",
         **group,
     )
+
+
+def _dotted(marker: str) -> str:
+    """Return a marker open, with a dot inside where plotly has such."""
+    plain = marker.removesuffix("-open")
+    return f"{plain}-open" if plain in ("bowtie", "hourglass") else f"{plain}-open-dot"
 
 
 # --- Reference lines, thin and labelled in words

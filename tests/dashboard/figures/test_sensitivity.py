@@ -1,10 +1,16 @@
 """The picture: nothing is dropped, and everything is where a reader looks for it."""
 
+from dataclasses import replace
+
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 
 from dashboard.figures.sensitivity import Picture, sensitivity_figure, styles_of
+from dashboard.figures.traces import finite_mean_trace
 from dashboard.theme import METHOD_COLOUR, number
+from ib_core.methods.base import OTHER_LOOKS
+from ib_core.methods.catalogue import METHODS, VARIANTS
 from tests.dashboard.answers import INITIAL, RATES, SEEDS, series
 
 
@@ -97,6 +103,16 @@ def test_a_mean_that_is_no_number_leaves_a_gap_and_the_finite_mean_beside_it(fig
     (finite,) = traces(figure, "finite mean")
     assert finite.x == (100.0,)
     assert "2 of 3 seeds are not finite" in finite.hovertext[0]
+
+
+MARKERS = {look.marker for look in (*(one.look for one in METHODS.values()), *OTHER_LOOKS)}
+
+
+@pytest.mark.parametrize("marker", sorted(MARKERS | {one for one, _ in VARIANTS if one}))
+def test_a_finite_mean_has_a_symbol_that_plotly_knows(lines, marker):
+    look = replace(styles_of(lines, "light")[lines[0].id], marker=marker)
+    (trace,) = finite_mean_trace(lines[0], "EB", look, "std", {})
+    assert go.Figure([trace]).data[0].marker.symbol.startswith(marker.removesuffix("-open"))
 
 
 def test_the_x_axis_is_logarithmic_with_one_tick_a_decade(figure):
