@@ -1,5 +1,6 @@
 """Databases, brokers and hypothesis profiles for every test."""
 
+import gc
 import os
 import shutil
 import warnings
@@ -37,6 +38,13 @@ hypothesis_settings.register_profile(
     "full", hypothesis_settings.get_profile("default"), max_examples=1000, derandomize=False
 )
 hypothesis_settings.load_profile("full" if os.environ.get("ETASCOPE_TEST_FULL") else "default")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _what_stays() -> None:
+    """Set apart what other modules left: to look through all of it for garbage takes seconds."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -90,12 +90,14 @@ def race(
     """
     turn_of = _process_of if apart else _here
     with ExitStack() as stack:
+        gc.collect()
+        gc.freeze()  # what stays is not looked at again before every turn
+        stack.callback(gc.unfreeze)
         turns = {n: stack.enter_context(turn_of(w, clock)) for n, w in contestants.items()}
         for turn in turns.values():
             turn()
         gc.collect()
-        gc.freeze()  # what stays is not looked at again before every turn
-        stack.callback(gc.unfreeze)
+        gc.freeze()
         taken: dict[str, list[float]] = {name: [] for name in turns}
         order, begin = list(turns), time.perf_counter()
         for done in range(rounds):
@@ -131,7 +133,6 @@ def _process_of(work: Callable[[], object], clock: Callable[[], float]) -> Itera
 
     def serve() -> None:
         here.close()
-        gc.freeze()
         with _here(work, clock) as turn, suppress(EOFError):
             while there.recv():
                 there.send(turn())

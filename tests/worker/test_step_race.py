@@ -152,15 +152,15 @@ def test_a_file_changed_since_is_not_timed_as_what_it_was(quickly: None, tmp_pat
         ("leaves", "hostile.py, line 25, in forward: SystemExit: 3"),
         ("eats", "hostile.py, line 27, in forward"),
         ("ends", "exit code 3"),
-        ("hangs", "was not over after 20 s and was stopped"),
+        ("hangs", "was not over after 6 s and was stopped"),
     ],
 )
 def test_what_a_file_does_wrong_while_it_is_timed_ends_the_race_alone(
     quickly: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, words: str
 ) -> None:
     if how == "hangs":
-        monkeypatch.setenv("ETASCOPE_STALL_SECONDS", "4")
-        monkeypatch.setattr(training, "STARTING_SECONDS", 16.0)
+        monkeypatch.setenv("ETASCOPE_STALL_SECONDS", "2")
+        monkeypatch.setattr(training, "STARTING_SECONDS", 4.0)
         get_settings.cache_clear()
     file = hostile(tmp_path)
     worker, timing_id = asked_for(file, vary={"how": [how]})
