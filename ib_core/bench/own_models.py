@@ -2,8 +2,7 @@
 
 The plain loop trains one ordinary model after another with a torch optimizer each; `fused` is the
 same with torch's fused optimizer. What is timed is the step: batch, passes, and moves; and of it
-the work of one thread on one core, which neighbours on a busy machine change little. Each has a
-process of its own, as anybody's loop has and our lanes.
+the work of one thread on one core, which neighbours on a busy machine change little.
 """
 
 from __future__ import annotations
@@ -195,7 +194,7 @@ def _raced(case: _Case, count: int, rounds: int) -> OwnResult:
     }
     if case.method == ADAMW:
         contestants["fused"] = _loop(task, trials, fused=True)
-    measured = race(contestants, rounds=rounds, seconds=60.0, clock=time.thread_time, apart=True)
+    measured = race(contestants, rounds=rounds, seconds=60.0, clock=time.thread_time)
     return OwnResult(
         name=case.name,
         members=count,

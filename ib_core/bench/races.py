@@ -7,13 +7,11 @@ slows all of them, and a ratio is the median over rounds of the ratio within a r
 import gc
 import itertools
 import math
-import multiprocessing
 import os
 import platform
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import Any
@@ -75,7 +73,6 @@ def race(
     rounds: int = 5,
     seconds: float = math.inf,
     clock: Callable[[], float] = time.perf_counter,
-    apart: bool = False,
 ) -> Race:
     """Time every contestant once a round, after one unmeasured warm-up each.
 
@@ -85,73 +82,26 @@ def race(
         seconds: No further round is begun after so long, but three are always run.
         clock: What is measured: time by default; `time.thread_time` is the work of one thread,
             which neighbours on a busy machine change less.
-        apart: Whether each has a process of its own, as programs have that never meet: in a heap
-            that a loop over small models has cut into pieces, a stack takes a third longer.
     """
-    turn_of = _process_of if apart else _here
-    with ExitStack() as stack:
-        gc.collect()
-        gc.freeze()  # what stays is not looked at again before every turn
-        stack.callback(gc.unfreeze)
-        turns = {n: stack.enter_context(turn_of(w, clock)) for n, w in contestants.items()}
-        for turn in turns.values():
-            turn()
-        gc.collect()
-        gc.freeze()
-        taken: dict[str, list[float]] = {name: [] for name in turns}
-        order, begin = list(turns), time.perf_counter()
+    for work in contestants.values():
+        work()
+    gc.collect()
+    gc.freeze()  # what stays is not looked at again before every turn
+    taken: dict[str, list[float]] = {name: [] for name in contestants}
+    order, begin = list(contestants), time.perf_counter()
+    try:
         for done in range(rounds):
             if done >= FEWEST_ROUNDS and time.perf_counter() - begin > seconds:
                 break
             for name in order:
-                taken[name].append(turns[name]())
+                gc.collect()
+                start = clock()
+                contestants[name]()
+                taken[name].append(clock() - start)
             order.reverse()  # nobody always runs on a cache that another one has filled
-    return Race({name: tuple(each) for name, each in taken.items()})
-
-
-Turn = Callable[[], float]
-
-
-@contextmanager
-def _here(work: Callable[[], object], clock: Callable[[], float]) -> Iterator[Turn]:
-    """Return what times some work once."""
-
-    def turn() -> float:
-        gc.collect()
-        start = clock()
-        work()
-        return clock() - start
-
-    yield turn
-
-
-@contextmanager
-def _process_of(work: Callable[[], object], clock: Callable[[], float]) -> Iterator[Turn]:
-    """Return what times some work once, in a process forked for it."""
-    context = multiprocessing.get_context("fork")
-    here, there = context.Pipe()
-
-    def serve() -> None:
-        here.close()
-        with _here(work, clock) as turn, suppress(EOFError):
-            while there.recv():
-                there.send(turn())
-
-    process = context.Process(target=serve, daemon=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # see `ib_core.sweep.runner`
-        process.start()
-    there.close()
-
-    def ask() -> float:
-        here.send(True)
-        return float(here.recv())
-
-    try:
-        yield ask
     finally:
-        here.close()
-        process.join()
+        gc.unfreeze()
+    return Race({name: tuple(each) for name, each in taken.items()})
 
 
 @contextmanager

@@ -183,7 +183,6 @@ def test_a_button_that_sets_the_last_right_number_again_clears_a_wrong_text(
     assert not fields.wrong("toy-rate")
 
 
-@pytest.mark.slow  # all fields; the next ones type into a few of every kind
 def test_no_field_of_a_sweep_lets_a_wrong_text_run(visit: Visit, fields: Fields) -> None:
     page = visit.open("/new")
     run = page.locator(RUN)

@@ -115,7 +115,7 @@ def colours(svg: str) -> list[tuple[int, ...]]:
     ]
 
 
-@pytest.mark.parametrize("view", ["curves", "map", "learning&lr=0.3"])
+@pytest.mark.parametrize("view", ["curves", "map", "learning&lr=0.3", "method", "best_of"])
 def test_a_figure_for_a_paper_is_dark_on_white_whatever_the_page_is(fake_site, browser, view):
     made = {}
     for scheme in ("light", "dark"):

@@ -97,7 +97,6 @@ def test_a_changed_file_is_another_version_with_trials_of_its_own(
     assert seen(first).progress["queued"] == first.sweep.total
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)  # it is about files
 @pytest.mark.parametrize(
     ("how", "words"),
     [
@@ -196,7 +195,6 @@ def test_a_file_that_takes_all_memory_is_refused_with_its_line(tmp_path: Path) -
 UNSEEDED = "torch.linspace(-1, 1, 24)"
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)  # it is about files
 def test_data_that_differ_each_time_they_are_read_are_left_out_with_a_reason(
     heartbeat: Heartbeat, tmp_path: Path
 ) -> None:
@@ -211,7 +209,6 @@ def test_data_that_differ_each_time_they_are_read_are_left_out_with_a_reason(
         sent()
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)  # it is about files
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -297,7 +294,6 @@ def forget_package() -> None:
         del sys.modules[name]
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)  # it is about files
 def test_an_installed_package_is_told_and_trained_and_a_broken_part_left_out(
     heartbeat: Heartbeat, installed: Path
 ) -> None:

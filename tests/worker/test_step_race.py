@@ -135,7 +135,6 @@ def test_a_users_code_is_timed_by_a_worker_that_has_it_and_by_no_other(
     assert {name.partition(" ")[0] for name in row.results} == {"eb", "my_file.py:adamw"}
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)  # it is about files
 def test_a_file_changed_since_is_not_timed_as_what_it_was(quickly: None, tmp_path: Path) -> None:
     file = decent(tmp_path)
     worker, timing_id = asked_for(file)
@@ -146,7 +145,6 @@ def test_a_file_changed_since_is_not_timed_as_what_it_was(quickly: None, tmp_pat
     assert "changed after the worker started" in str(row.error)
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)  # it is about files
 @pytest.mark.parametrize(
     ("how", "words"),
     [

@@ -1,8 +1,6 @@
 """The benchmarks measure what they say: real steps, equal work, honest fits."""
 
 import math
-import os
-import time
 
 import pytest
 import torch
@@ -78,16 +76,3 @@ def test_a_race_ends_when_its_time_is_over_but_not_before_three_rounds():
     measured = race({"a": lambda: counted.append(1)}, rounds=50, seconds=0.0)
     assert len(measured.seconds["a"]) == 3
     assert len(counted) == 4, "and a warm-up"
-
-
-def test_contestants_may_race_in_processes_of_their_own():
-    done = []
-
-    def work() -> None:
-        done.append(os.getpid())
-        time.sleep(0.01 * len(done))
-
-    measured = race({"a": work}, rounds=3, apart=True)
-    assert done == []
-    # Each remembers its own turns alone, the warm-up first of them.
-    assert all(took >= 0.01 * turn for turn, took in enumerate(measured.seconds["a"], 2))
