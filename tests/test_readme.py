@@ -30,9 +30,9 @@ def test_the_model_learns_at_a_rate_where_plain_sgd_explodes() -> None:
         "torch.optim.SGD(model.parameters(), lr=10.0)",
     )
     assert plain != model
-    said = re.search(r"ends at a loss of (\d+), the implicit steps at (\.\d+)", README.read_text())
+    said = re.search(r"ends at a loss of (\d+) or more, the implicit steps at (\.\d+)", README.read_text())
     assert said is not None
-    assert abs(run(plain)["loss"].item() / float(said[1]) - 1) < 0.2
+    assert run(plain)["loss"].item() > float(said[1])  # which number is up to the processor
     assert abs(run(model)["loss"].item() / float(said[2]) - 1) < 0.5
 
 
