@@ -25,6 +25,7 @@ _LEAST = tl.constexpr(_LIMITS.tiny**0.8)
 _FOLD, _AWAY = tl.constexpr(2 + 16 * _LIMITS.eps), tl.constexpr(0.5 - 64 * _LIMITS.eps)
 _SCALE, _SHARE_M, _SHARE_U = (tl.constexpr(x) for x in (SCALE, SHARE_OF_M, SHARE_OF_U))
 _QUARTER_OF_LARGEST = tl.constexpr(_LIMITS.max / 4)
+_EIGHTH_OF_LARGEST = tl.constexpr(_LIMITS.max / 8)
 _HALF_UP = tl.constexpr(0.5 + 4 * _LIMITS.eps)
 _FAR, _SHRUNK, _GROWN = tl.constexpr(2.0**60), tl.constexpr(2.0**-24), tl.constexpr(2.0**24)
 _SHALLOW = tl.constexpr(0.01)
@@ -100,9 +101,13 @@ def _solve_nodes(
         alpha = _leaky_relu(s, b, k)
     elif RULE == 2:
         alpha = _arctan(s, b, k)
+    elif RULE == 3:
+        alpha = _hardtanh(s, b, k)
+    elif RULE == 4:
+        alpha = _smoothstep(s, b, k)
     else:
         alpha = _cubic(s, b, k, table, PIECES)
-    tl.store(out_at + at, alpha, mask=inside)
+    tl.store(out_at + at, tl.where(k == k, alpha, k), mask=inside)
 
 
 @triton.jit
@@ -147,6 +152,26 @@ def _arctan(s: Any, b: Any, k: Any) -> Any:
         v = v - value * slope / (3.0 * slope * slope - v * value)
     q = s + _THIRD * (v * tl.where(shrunk, _GROWN, 1.0) - 2.0 * c)
     return b / (1.0 + q * q)
+
+
+@triton.jit
+def _hardtanh(s: Any, b: Any, k: Any) -> Any:
+    sign, size = tl.where(b < 0, -1.0, 1.0), tl.abs(b)
+    c = s * sign
+    x = tl.minimum(tl.maximum((c + 1.0) * tl.minimum(1.0 / k, _LARGEST), 0.0), size)
+    gained = tl.where(size > 0, 1.0 - 0.5 * x / size, 1.0) * x * k
+    return tl.where(gained - c + 1.0 > 0, x * sign, 0.0) + (s + b) * 0.0
+
+
+@triton.jit
+def _smoothstep(s: Any, b: Any, k: Any) -> Any:
+    reach = tl.minimum(tl.abs(b) * k, _EIGHTH_OF_LARGEST)
+    damping = 1.0 / (1.0 + 3.0 * reach)
+    a = (tl.where(b < 0, -s, s) + 1.0) * damping
+    root = tl.maximum(1.0 + (2.0 * damping - 2.0) * a, 0.0)
+    u = tl.minimum(tl.maximum(2.0 * a / (1.0 + tl.sqrt(root)), 0.0), 2.0)
+    gate = 1.0 + u * (1.0 - 2.25 * reach * u)
+    return tl.where(gate > 0, 1.5 * u * (2.0 - u) * b, 0.0) + (s + b) * 0.0
 
 
 @triton.jit

@@ -14,7 +14,7 @@ from torch import Tensor
 from ib_core.kernels import CUBICS, Scalar, newton_steps
 
 #: Rules in closed form; the others are piecewise cubics.
-CLOSED = ("relu", "leaky_relu", "arctan")
+CLOSED = ("relu", "leaky_relu", "arctan", "hardtanh", "smoothstep")
 
 _library = torch.library.Library("etascope", "DEF")
 _library.define("travels(Tensor z, Tensor rate, float scale, bool bias) -> Tensor")

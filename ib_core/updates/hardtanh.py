@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ib_core.kernels import solved
 from ib_core.updates.node import (
     Activation,
     Scalar,
@@ -30,6 +31,9 @@ def hardtanh_alpha(s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar = 
         lr: Learning rate, a number or a tensor that broadcasts.
         mu: Ridge strength, a number or a tensor that broadcasts.
     """
+    alpha = solved("hardtanh", s, b, z_sq, lr, mu)
+    if alpha is not None:
+        return alpha
     s, b, k, shrink = read_node(s, b, z_sq, lr, mu)
     sign, size = torch.sign(b), b.abs()
     s = s * sign

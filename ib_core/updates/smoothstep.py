@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from ib_core.kernels import solved
 from ib_core.updates.node import Activation, Scalar, divided_, keep_where_positive_, read_node
 
 
@@ -27,6 +28,9 @@ def smoothstep_alpha(s: Tensor, b: Tensor, z_sq: Tensor, lr: Scalar, mu: Scalar 
         lr: Learning rate, a number or a tensor that broadcasts.
         mu: Ridge strength, a number or a tensor that broadcasts.
     """
+    alpha = solved("smoothstep", s, b, z_sq, lr, mu)
+    if alpha is not None:
+        return alpha
     s, b, k, shrink = read_node(s, b, z_sq, lr, mu)
     reach = b.abs().mul_(k / shrink).clamp_(max=torch.finfo(s.dtype).max / 8)
     damping = (reach * 3).add_(1).reciprocal_()

@@ -25,6 +25,7 @@ from ib_core.sweep.result import SILENT
 from ib_core.sweep.spec import SweepSpec
 from ib_core.tasks import TASKS, PaperTask
 from ib_core.tasks.workloads import RowsWorkload
+from ib_core.updates import SOLVABLE, alpha_rule
 
 META = torch.device("meta")
 #: One task of every shape of network and data; the others are the same programs on other tables.
@@ -97,12 +98,15 @@ def test_launches_stay_in_their_budget_and_do_not_grow_with_members(task):
 
 
 def test_an_implicit_layer_is_solved_in_one_launch_whatever_its_rule():
-    for activation in ("relu", "leaky_relu", "arctan", "tanh", "gelu"):
+    for activation in set(SOLVABLE) - {"linear"}:
         step = steps_on_meta("bundled/wine", "ib_plus", 3, activation=activation)
         names = count_launches(step).names
         assert names["etascope.solve.default"] == 3
         assert names["etascope.solve_cross_entropy.default"] == 1
         assert names["etascope.travels.default"] == 4
+        s, z_sq = torch.ones(3, 4, device=META), torch.ones(3, 1, device=META)
+        alone = count_launches(lambda rule=activation, s=s, z=z_sq: alpha_rule(rule)(s, s, z, 1.0))
+        assert alone.names == {"etascope.solve.default": 1, "aten.mul.Tensor": 1}
 
 
 def test_without_kernels_a_device_solves_by_torch_calls():

@@ -16,7 +16,7 @@ from ib_core.updates.output_layer import cross_entropy_output
 
 #: NumPy, which plays the GPU here, warns where a GPU returns a NaN.
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
-RULES = ("relu", "leaky_relu", "arctan", "tanh", "gelu")
+RULES = ("relu", "leaky_relu", "arctan", "hardtanh", "smoothstep", "tanh", "gelu")
 
 
 def heavy(seed, *shape, size=1.0):
@@ -46,9 +46,10 @@ def test_a_fused_kernel_lands_where_the_rule_does(rule, size, lr):
 @pytest.mark.parametrize("rule", RULES)
 def test_a_number_that_is_none_comes_through_and_harms_no_neighbour(rule):
     nan = float("nan")
-    s, b = torch.tensor([[nan, 1.0, 2.0]]), torch.tensor([[1.0, nan, 1.0]])
-    found = fused.solve(rule, s, b, torch.ones(1, 1), (1, 1, 3, 1))
-    assert found.isnan().tolist() == [[True, True, False]]
+    s, b = torch.tensor([[nan, 1.0, 2.0, 2.0]]), torch.tensor([[1.0, nan, 1.0, 1.0]])
+    k = torch.tensor([[1.0, 1.0, nan, 1.0]])
+    found = fused.solve(rule, s, b, k, (1, 1, 4, 4))
+    assert found.isnan().tolist() == [[True, True, True, False]]
 
 
 @pytest.mark.parametrize("rho", [1e-6, 0.1, 1.0, 100.0, 1e6])
