@@ -52,6 +52,8 @@ def bench(
     else:
         console.print(_table(found["rows"]))
     console.print(f"Measured with {found['surroundings']}.", highlight=False)
+    if found.get("missing"):
+        console.print(found["missing"], highlight=False)
     if json is not None:
         json.write_text(json_module.dumps(found, indent=1) + "\n")
     if into is not None:
@@ -228,12 +230,17 @@ def _launches(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
 
 
 def _gpu(full: bool, tell: Callable[[str], None]) -> dict[str, Any]:
-    from ib_core.bench import measure_gpu, surroundings
-    from ib_core.sweep import choose_device
+    from ib_core.bench import gpu_here, measure_gpu, missing_here, surroundings
 
-    where = {**surroundings(), "device": str(choose_device("cuda"))}
-    rows = list(measure_gpu(where["device"], full=full, tell=tell))
-    return {"benchmark": "gpu", "surroundings": where, "rows": rows}
+    here = gpu_here()
+    rows = list(measure_gpu("cuda" if here["gpu"] else None, full=full, tell=tell))
+    where = {**surroundings(), **here}
+    return {
+        "benchmark": "gpu",
+        "surroundings": where,
+        "rows": rows,
+        "missing": missing_here(here),
+    }
 
 
 def _peer_row(name: str, result: "PeerResult", times: str) -> dict[str, Any]:
@@ -310,6 +317,8 @@ def _table(rows: list[dict[str, Any]]) -> "Table":
     from rich.table import Table
 
     table = Table(*rows[0], box=None) if rows else Table("nothing could be measured")
+    for column in table.columns:
+        column.overflow = "fold"  # a name that is cut says nothing
     for row in rows:
         table.add_row(*(str(cell) for cell in row.values()))
     return table

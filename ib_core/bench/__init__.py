@@ -16,7 +16,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ib_core.bench.gpu import LAUNCH_BUDGET, count_steps, measure_gpu
+    from ib_core.bench.gpu import (
+        LAUNCH_BUDGET,
+        count_steps,
+        gpu_here,
+        measure_gpu,
+        missing_here,
+    )
     from ib_core.bench.own_models import OwnResult, race_own
     from ib_core.bench.peers import PEER_CASES, PeerResult, race_peers
     from ib_core.bench.races import Ratio, surroundings, with_threads
@@ -40,9 +46,11 @@ __all__ = [
     "best_split",
     "compare_edges",
     "count_steps",
+    "gpu_here",
     "measure_gpu",
     "measure_growth",
     "measure_memory",
+    "missing_here",
     "race_methods",
     "race_own",
     "race_peers",
@@ -53,7 +61,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "gpu": "LAUNCH_BUDGET count_steps measure_gpu",
+    "gpu": "LAUNCH_BUDGET count_steps gpu_here measure_gpu missing_here",
     "own_models": "OwnResult race_own",
     "peers": "PEER_CASES PeerResult race_peers",
     "races": "Ratio surroundings with_threads",

@@ -8,9 +8,11 @@ number. Each call of torch that is no mere view is a launch on a GPU, which take
 microseconds whatever its size; small networks are little else.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -19,7 +21,7 @@ from ib_core.bench.races import race
 from ib_core.bench.steps import StepCase, engine_steps, trials_of
 from ib_core.errors import InvalidSpec
 from ib_core.kernels import torch_formulas
-from ib_core.sweep import Launches, SweepSpec, run_trials, stack_memory
+from ib_core.sweep import CudaGraph, Launches, SweepSpec, run_trials, stack_memory
 
 #: By method, how many times EB's launches a step may take. Tests hold every task to it.
 LAUNCH_BUDGET = {"ib": 1.5, "ib_plus": 1.5, "sps": 1.5, "ngn": 1.5}
@@ -89,13 +91,52 @@ CASES = (
 MEMBERS, STEPS = (1, 10, 100), 5
 
 
+#: What only a GPU can tell of a step.
+TOLD_BY_A_GPU = (
+    "ms a step",
+    "over EB",
+    "CPU's over GPU's",
+    "without kernels",
+    "without a graph",
+    "loss off by",
+    "memory of forecast",
+)
+
+
+def gpu_here() -> dict[str, Any]:
+    """Return what a table from this machine must say: the GPU, if there is one, and Triton."""
+    there = torch.cuda.is_available()
+    return {
+        "gpu": torch.cuda.get_device_name() if there else None,
+        "cuda": torch.version.cuda,
+        "triton": version("triton") if find_spec("triton") else None,
+    }
+
+
+def missing_here(here: Mapping[str, Any]) -> str:
+    """Return what keeps this machine from telling everything; empty if nothing does."""
+    if here["gpu"] is None:
+        why = "this torch is built without CUDA" if here["cuda"] is None else "torch sees none"
+        return (
+            f"No GPU here ({why}): launches were counted on tensors without numbers. Missing: "
+            f"{', '.join(TOLD_BY_A_GPU)}. Run this on a machine with one and send what "
+            "--markdown prints."
+        )
+    if here["triton"] is None:
+        return (
+            "Triton is not installed (the extra `gpu`): layers were solved by torch calls, so "
+            "`without kernels` says nothing."
+        )
+    return ""
+
+
 def measure_gpu(
-    device: str, *, full: bool = False, tell: Callable[[str], None] = lambda _: None
+    device: str | None, *, full: bool = False, tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[dict[str, Any]]:
     """Return a line for every network, method and size of stack.
 
     Args:
-        device: `cuda`, or what a test has in its place.
+        device: `cuda`, or what a test has in its place; None counts what can be counted without.
         full: Whether to measure the largest stacks as well.
         tell: Told what is measured.
     """
@@ -103,13 +144,21 @@ def measure_gpu(
         for method in methods:
             for members in MEMBERS if full else MEMBERS[:2]:
                 tell(f"{task}, {method}, {members}")
-                yield _measured(task, method, members, device)
+                known = {
+                    "task": task,
+                    "method": method,
+                    "members": members,
+                    "launches": launches_of(task, method, members).total,
+                }
+                measured = {} if device is None else _measured(task, method, members, device)
+                yield known | measured
 
 
 def _measured(task: str, method: str, members: int, device: str) -> dict[str, Any]:
     case = StepCase(task, task, (method,), members=members)
     trials = trials_of(case, method)
     there = engine_steps(trials, STEPS, device=device)
+    on_cuda = device.startswith("cuda")
 
     def in_torch() -> None:
         with torch_formulas():
@@ -121,16 +170,15 @@ def _measured(task: str, method: str, members: int, device: str) -> dict[str, An
         "in torch": in_torch,
         "eb": engine_steps(trials_of(case, "eb"), STEPS, device=device),
     }
+    if on_cuda:
+        contestants["graph"] = engine_steps(trials, STEPS, device=device, graph=CudaGraph)
     measured = race(contestants, rounds=9)
     return {
-        "task": task,
-        "method": method,
-        "members": members,
-        "launches": launches_of(task, method, members).total,
         "ms a step": f"{measured.median('there') / STEPS * 1e3:.3g}",
         "over EB": str(measured.ratio("there", "eb")),
         "CPU's over GPU's": str(measured.ratio("here", "there")),
         "without kernels": str(measured.ratio("in torch", "there")),
+        "without a graph": str(measured.ratio("there", "graph")) if on_cuda else "",
         "loss off by": f"{_apart(task, method, device):.1e}",
         "memory of forecast": _memory(task, method, members, device),
     }

@@ -8,6 +8,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +20,7 @@ from ib_core.kernels import torch_formulas
 from ib_core.layers import ImplicitLinear
 from ib_core.methods import METHODS, build_optimizer
 from ib_core.metrics import PRINTED_OVERHEADS
-from ib_core.sweep import SweepSpec, TrialSpec, member_of
+from ib_core.sweep import Graph, ReplayedSteps, SweepSpec, TrialSpec, member_of
 from ib_core.tasks import find_task
 from ib_core.updates import ALPHA_RULES
 
@@ -173,8 +174,21 @@ def race_methods(
     return {name: measured.ratio(name, baseline) for name in trials}
 
 
-def engine_steps(trials: Sequence[TrialSpec], steps: int, *, device: str = "cpu") -> Steps:
-    """Return what takes `steps` steps of the engine's own training loop."""
+def engine_steps(
+    trials: Sequence[TrialSpec],
+    steps: int,
+    *,
+    device: str = "cpu",
+    graph: Callable[[], Graph] | None = None,
+) -> Steps:
+    """Return what takes `steps` steps of the engine's own training loop.
+
+    Args:
+        trials: Trained as one stack.
+        steps: Of one call.
+        device: Where.
+        graph: Makes what steps are replayed by, where that is right; None takes each anew.
+    """
     first, place = trials[0], torch.device(device)
     task = find_task(first.task)
     workload = task.workload(
@@ -200,10 +214,14 @@ def engine_steps(trials: Sequence[TrialSpec], steps: int, *, device: str = "cpu"
         losses.sum().backward()
         return losses.detach()
 
+    take: Steps = partial(optimizer.step, forward_backward)
+    if graph is not None:
+        take = ReplayedSteps(workload, optimizer, forward_backward, graph).step
+
     def run() -> None:
         for step in range(steps):
             workload.load_batch(step % workload.steps_per_epoch)
-            optimizer.step(forward_backward)
+            take()
         if place.type == "cuda":
             torch.cuda.synchronize(place)
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ib_core.sweep.engine import run_trials
     from ib_core.sweep.lanes import LaneDied, is_own
     from ib_core.sweep.machine import calibrate, can_fork, choose_device, keep_pages
-    from ib_core.sweep.on_gpu import Launches
+    from ib_core.sweep.on_gpu import CudaGraph, Graph, Launches, ReplayedSteps
     from ib_core.sweep.presets import PRESETS, Preset
     from ib_core.sweep.recording import Recording, Wish, explodes_above, recording_answer
     from ib_core.sweep.replay import (
@@ -97,8 +97,10 @@ __all__ = [
     "Agreement",
     "Ask",
     "Book",
+    "CudaGraph",
     "CurvePoint",
     "Divergence",
+    "Graph",
     "Guard",
     "LaneDied",
     "Launches",
@@ -109,6 +111,7 @@ __all__ = [
     "Preset",
     "Recording",
     "Replayed",
+    "ReplayedSteps",
     "Results",
     "Search",
     "SeedEdge",
@@ -166,7 +169,7 @@ _HOMES = {
     "presets": "PRESETS Preset",
     "lanes": "LaneDied is_own",
     "machine": "calibrate can_fork choose_device keep_pages",
-    "on_gpu": "Launches",
+    "on_gpu": "CudaGraph Graph Launches ReplayedSteps",
     "runner": "Guard Results lanes_here run_all run_sweep",
     "result": (
         "COLUMNS ENGINE_VERSION SILENT CurvePoint Divergence Observer Outcome TrialResult "

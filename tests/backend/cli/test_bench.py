@@ -1,6 +1,7 @@
 """`etascope bench` puts its tables where people read them."""
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from backend.cli import app, bench
@@ -41,6 +42,16 @@ def test_a_file_without_marks_is_refused_before_anything_is_measured(tmp_path, m
         assert words in str(told.exception)
     assert file.read_text() == text
     assert measured == []
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="here is a GPU")
+def test_without_a_gpu_launches_are_counted_and_what_is_missing_is_said():
+    told = CliRunner().invoke(app, ["bench", "gpu", "--markdown"])
+    assert told.exit_code == 0, told.output
+    assert "| digits_mlp | ib | 10 | 62 |" in told.output
+    assert "No GPU here" in told.output
+    for column in ("ms a step", "memory of forecast"):
+        assert column in " ".join(told.output.split())
 
 
 def test_an_unknown_benchmark_is_said():

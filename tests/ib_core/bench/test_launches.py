@@ -11,16 +11,18 @@ from ib_core.bench.gpu import (
     FEW,
     LAUNCH_BUDGET,
     MANY,
+    TOLD_BY_A_GPU,
     _measured,
     count_launches,
     launches_of,
+    missing_here,
 )
-from ib_core.bench.steps import engine_steps
+from ib_core.bench.steps import StepCase, engine_steps, trials_of
 from ib_core.kernels import torch_formulas
 from ib_core.methods import METHODS
 from ib_core.sweep import engine
 from ib_core.sweep.engine import _StackRun
-from ib_core.sweep.on_gpu import LOOK_EVERY
+from ib_core.sweep.on_gpu import LOOK_EVERY, WARM
 from ib_core.sweep.result import SILENT
 from ib_core.sweep.spec import SweepSpec
 from ib_core.tasks import TASKS, PaperTask
@@ -126,7 +128,41 @@ def test_a_tensor_left_on_the_processor_would_be_noticed():
 def test_the_measuring_of_a_gpu_measures_what_it_is_given():
     line = _measured("bundled/wine", "ib", 2, "cpu")
     assert float(line["loss off by"]) == 0.0
-    assert line["launches"] == launches_of("bundled/wine", "ib", 2).total
+    assert tuple(line) == TOLD_BY_A_GPU
+
+
+def test_steps_are_raced_against_their_replay_by_a_graph():
+    class Played:
+        def __init__(self):
+            self.made = []
+            graphs.append(self)
+
+        def record(self, work):
+            self.made.append("recorded")
+            self.losses = work()
+            return self.losses
+
+        def replay(self):
+            self.made.append("replayed")
+
+    graphs = []
+    case = StepCase("", "digits_mlp", ("eb",), members=2)
+    engine_steps(trials_of(case, "eb"), WARM + 3, graph=Played)()
+    assert [one.made for one in graphs] == [["recorded", *["replayed"] * 3]]
+
+
+@pytest.mark.parametrize(
+    ("here", "words"),
+    [
+        ({"gpu": None, "cuda": None, "triton": "3"}, "No GPU here (this torch is built without"),
+        ({"gpu": None, "cuda": "12.8", "triton": "3"}, "No GPU here (torch sees none)"),
+        ({"gpu": "H100", "cuda": "12.8", "triton": None}, "Triton is not installed"),
+        ({"gpu": "H100", "cuda": "12.8", "triton": "3"}, ""),
+    ],
+)
+def test_what_a_machine_cannot_tell_is_said(here, words):
+    assert missing_here(here).startswith(words)
+    assert bool(missing_here(here)) is bool(words)
 
 
 def test_the_engine_looks_at_losses_once_in_many_steps(monkeypatch):
