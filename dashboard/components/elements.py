@@ -320,14 +320,22 @@ LOOK_MS = 1500
 LOADING = "Loading it: about ten seconds."
 
 
-def bundle_offer(bundle: BundleRead) -> Component:
-    """Return a button that loads the bundle, and what is said meanwhile."""
+def bundle_offer(
+    bundle: BundleRead, label: str = "Load the reproduction", *, primary: bool = False
+) -> Component:
+    """Return a button that loads the bundle, and what is said meanwhile.
+
+    Args:
+        bundle: What comes with Etascope, and whether it is here.
+        label: What the page it stands on wants of it.
+        primary: Whether it is what to do first there.
+    """
     return html.Div(
         [
             dmc.Button(
-                "Load the reproduction",
+                label,
                 id=ids.BUTTON,
-                variant="default",
+                variant="filled" if primary else "default",
                 n_clicks=0,
                 loading=bundle.state == "loading",
             ),

@@ -31,7 +31,7 @@ from dashboard.ids import WhichMethod as ids
 from dashboard.router import Page
 from dashboard.theme import NONE, counted, graph_config, number, scheme_of
 from ib_core.methods import METHODS
-from ib_core.metrics import ranks_told, which_method
+from ib_core.metrics import Said, ranks_told, which_method
 
 #: How the study is found: by the tags that its import gives it, and anybody may.
 TAGS = ("compare", "methods")
@@ -52,6 +52,11 @@ FAMILIES = {
 }
 #: By what methods are ranked, as the sentences say it.
 RANKED = {"best_mean": "each at its best rate", "lr_sensitivity": "by what any rate gives up"}
+#: Who competes, in words.
+ALL, ALL_BUT_EXACT = (
+    "All methods",
+    "All methods but exact ISGD, whose step costs a hundred times EB's,",
+)
 HEADINGS = ("Method", "Rank, tuned", "Rank, untuned", "Step", "Memory", "What it costs and needs")
 
 
@@ -73,7 +78,7 @@ async def layout(**_: str) -> Component:
             dcc.Store(id=ids.STUDY, data=study.id),
             _head(study, found),
             card(
-                html.Ul([_said(one) for one in sentences(found, titles)], className="headline"),
+                html.Ul([_line(one) for one in sentences(found, titles)], className="headline"),
                 html.P(
                     [
                         "Every curve, best of k and trial: ",
@@ -101,15 +106,16 @@ def _on_every_table(study: StudyRead) -> Component:
 
 
 def _head(study: StudyRead | None, found: ScorecardRead | None) -> Component:
+    here = set() if found is None else {row.method for row in found.rows}
+    exact = any(METHODS[name].exact for name in here if name in METHODS)
     words = (
-        "All methods on one grid of rates a task, the best rate chosen on rows that are neither "
-        "trained on nor reported. "
+        f"{ALL if exact else ALL_BUT_EXACT} on one grid of rates a task, the best rate chosen on "
+        "rows that are neither trained on nor reported. "
     )
     if study is not None and found is not None:
         tasks = len({row.task for row in found.rows})
-        methods = len({row.method for row in found.rows})
         words += (
-            f"{counted(methods, 'method')}, {counted(tasks, 'task')}, "
+            f"{counted(len(here), 'method')}, {counted(tasks, 'task')}, "
             f"{counted(sum(row.trials for row in found.rows), 'trial')}; test losses. "
         )
     return html.Div(
@@ -125,19 +131,20 @@ def _head(study: StudyRead | None, found: ScorecardRead | None) -> Component:
 
 def _offer(bundle: BundleRead, *, writes: bool) -> Component:
     """Return how the comparison comes here: with one click, or trained by oneself."""
-    ways = [button_link("Train it here", f"/new?preset={PRESET}")]
+    ways = [button_link("Train it here", f"/new?preset={PRESET}", primary=False)]
     if writes:
         known = (
             bundle.model_copy(update={"state": "absent"}) if bundle.state == "loaded" else bundle
         )
-        ways.insert(0, bundle_offer(known))
+        ways.insert(0, bundle_offer(known, "Load the comparison", primary=True))
     return html.Div(
         [
             dcc.Store(id=Bundle.LOADED),
             empty_state(
                 "The comparison is not loaded",
-                "It comes with Etascope: bundled sets and networks, UCI tables, JSB Chorales. Load "
-                "it, or train it here, as far as the data are; that takes half an hour.",
+                "It comes with Etascope, as the paper's reproduction does: bundled sets and "
+                "networks, UCI tables, JSB Chorales. Load both, or train it here, as far as the "
+                "data are; that takes half an hour.",
                 *(ways if writes else ()),
             ),
         ],
@@ -154,13 +161,14 @@ browser_callback(
 )
 
 
-def _said(sentence: str) -> Component:
-    """Return a sentence as a line whose question stands out."""
-    asked, colon, answer = sentence.partition(": ")
-    return html.Li([html.B(asked + colon), answer] if colon else sentence)
+def _line(said: Said) -> Component:
+    """Return a sentence whose question stands out, with what stands behind it folded."""
+    asked = [html.B(f"{said.asked}: ")] if said.asked else []
+    behind = html.Details([html.Summary("Which"), html.P(said.behind)], className="folded")
+    return html.Li([*asked, said.told, *([behind] if said.behind else [])])
 
 
-def sentences(found: ScorecardRead, titles: Mapping[str, str]) -> list[str]:
+def sentences(found: ScorecardRead, titles: Mapping[str, str]) -> list[Said]:
     """Return what the scorecard says about families of methods; tasks by what they are called."""
     tasks: dict[str, dict[str, Mapping[str, NumberRead]]] = {}
     for row in found.rows:
@@ -169,10 +177,12 @@ def sentences(found: ScorecardRead, titles: Mapping[str, str]) -> list[str]:
     told = which_method(tasks, FAMILIES, names)
     if told and found.across is not None:
         for one in found.across.ranks:
-            part = "" if one.tasks == len(tasks) else f" (of {len(tasks)}; {_unranked(tasks, one)})"
-            over = f"{one.tasks} tasks{part}, {RANKED[one.number]}"
-            told.append(ranks_told(one.mean_ranks, one.critical_difference, over, names))
-    return told or ["Too little has been trained yet."]
+            part = "" if one.tasks == len(tasks) else f" of {len(tasks)}"
+            over = f"{one.tasks}{part} tasks, {RANKED[one.number]}"
+            said = ranks_told(one.mean_ranks, one.critical_difference, over, names)
+            missing = f" {_unranked(tasks, one)}" if part else ""
+            told.append(said._replace(behind=said.behind + missing))
+    return told or [Said("", "Too little has been trained yet.")]
 
 
 def _unranked(tasks: Mapping[str, Mapping[str, Mapping[str, NumberRead]]], ranks: RanksRead) -> str:
@@ -183,11 +193,10 @@ def _unranked(tasks: Mapping[str, Mapping[str, Mapping[str, NumberRead]]], ranks
         none = [m for m in known if m not in there or there[m][ranks.number].value is None]
         if none:
             wanting.setdefault(tuple(none), []).append(title)
-    told = [
-        f"not {', '.join(titles)}, for want of {', '.join(map(_short, none))}"
+    return " ".join(
+        f"Not ranked on {', '.join(titles)}, for want of {', '.join(map(_short, none))}."
         for none, titles in wanting.items()
-    ]
-    return "; ".join(told) or "the rest lack a method"
+    )
 
 
 def _short(name: str) -> str:

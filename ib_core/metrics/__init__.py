@@ -17,7 +17,8 @@ module             owns
 `task_table`       all series of a task as arrays: broken, capped, good, common range
 `edge`             where half the seeds break; headroom; the strip: good, tested, broken
 `compared`         best, price, sensitivity, best of k; paired rates and seeds
-`words`            `advice()`, `answer()`, `which_method()`, `ranks_told()`: numbers in sentences
+`words`            `advice()`, `answer()`: the numbers of a task in sentences
+`choosing`         `which_method()`, `ranks_told()`: what many tasks say about methods, in sentences
 `across`           many tasks: ranks, profiles, chances
 `curve`            `SeedResult`, `RatePoint`, `RateCurve`: results; means and bands to draw
 `paired`           capped differences by (rate, seed) with Wilcoxon's test
@@ -40,6 +41,7 @@ from ib_core.metrics.across import (
     performance_profiles,
     rank_test,
 )
+from ib_core.metrics.choosing import Said, ranks_told, which_method
 from ib_core.metrics.curve import (
     BAND_DEFINITIONS,
     Band,
@@ -86,7 +88,7 @@ from ib_core.metrics.scoring import (
     score_tasks,
 )
 from ib_core.metrics.task_table import TaskTable
-from ib_core.metrics.words import advice, answer, ranks_told, which_method
+from ib_core.metrics.words import advice, answer
 
 __all__ = [
     "ALPHA_FLOPS",
@@ -115,6 +117,7 @@ __all__ = [
     "RateCell",
     "RateCurve",
     "RatePoint",
+    "Said",
     "SeedCurve",
     "SeedResult",
     "Strip",

@@ -38,7 +38,7 @@ def scorecard(best: str) -> ScorecardRead:
 def test_without_the_study_the_page_offers_to_load_it(api):
     page = run(which_method.layout())
     assert "not loaded" in text_of(page)
-    assert by_id(page, Bundle.BUTTON) is not None
+    assert by_id(page, Bundle.BUTTON).children == "Load the comparison"
 
 
 def test_with_it_the_page_says_what_its_trials_say(compared):
@@ -67,10 +67,11 @@ def test_it_says_where_methods_are_compared_on_every_table(compared):
     ("best", "family"), [("ib", "IB"), ("sps", "SPS and NGN"), ("adam", "Adam and its kin")]
 )
 def test_whoever_wins_in_the_trials_wins_in_words(best, family):
-    first, tuned, untuned, *_ = which_method.sentences(scorecard(best), {})
-    assert ("lowest of all on" if best == "ib" else f"({METHODS[best].short}") in first
-    for sentence in (tuned, untuned):
-        assert f": {family} clearly on digits_mlp ({METHODS[best].short}" in sentence
+    first, _, tuned, untuned, *_ = which_method.sentences(scorecard(best), {})
+    here = f"digits_mlp ({METHODS[best].short})"
+    assert "lowest of all on" in first.told if best == "ib" else here in first.behind
+    for one in (tuned, untuned):
+        assert one.told.startswith(f"{family} on 1 of 1 task, clearly on {here}")
 
 
 def test_a_task_that_is_in_no_rank_is_named_with_what_it_lacks():
@@ -84,11 +85,12 @@ def test_a_task_that_is_in_no_rank_is_named_with_what_it_lacks():
     over_all.ranks = [one.model_copy(update={"tasks": 2}) for one in over_all.ranks]
     update = {"rows": rows, "answers": answers_of(*tasks), "across": over_all}
     told = which_method.sentences(found.model_copy(update=update), {})
-    left_out = "2 tasks (of 3; not songs, for want of IB+ (it needs a linear last layer)), each"
-    assert any(f"Mean rank over {left_out}" in one for one in told)
+    ranked = next(one for one in told if one.asked.startswith("Mean rank over 2 of 3 tasks, each"))
+    left_out = "Not ranked on songs, for want of IB+ (it needs a linear last layer)."
+    assert ranked.behind.endswith(left_out)
     over_all.ranks = [one.model_copy(update={"tasks": 3}) for one in over_all.ranks]
     told = which_method.sentences(found.model_copy(update={**update, "rows": rows[:6]}), {})
-    assert not any("want of" in one for one in told)
+    assert not any("want of" in one.behind for one in told)
 
 
 def test_tasks_on_the_same_data_stay_apart(compared, monkeypatch):
@@ -109,6 +111,8 @@ def test_tasks_on_the_same_data_stay_apart(compared, monkeypatch):
     words = text_of(run(which_method.layout()))
     assert "1 of 2 tasks" in words
     assert "(SPS)" in words
+    assert "IB against EB" in words
+    assert "All methods but exact ISGD" in words
     called = run(task_names(networks))
     for task in networks:
         assert called.get(task, task) in words

@@ -11,7 +11,7 @@ from ib_core.metrics import RateCurve, SeedResult
 from ib_core.metrics.edge import THIN
 from ib_core.metrics.number import LEAST_SEEDS, Number, rate_text
 from ib_core.metrics.scoring import KINDS, TaskScore, score_task
-from ib_core.metrics.words import advice, answer, ranks_told, which_method
+from ib_core.metrics.words import advice, answer
 
 GOOD, FAIR, LOST = [0.2] * 5, [1.0] * 5, [9.0] * 5
 EB = {0.01: FAIR, 0.03: FAIR, 0.1: GOOD, 0.3: GOOD, 1.0: LOST, 3.0: LOST, 10.0: LOST}
@@ -275,86 +275,3 @@ def check_first(words: str, score: TaskScore, names: dict[str, str]) -> None:
     if room is not None and room.value is not None and room.censored == "none":
         edges = [score.rows[label]["edge"].value for label in ("ib", "eb")]
         assert room.value == edges[0] / edges[1]
-
-
-FAMILIES = {"IB": ("ib", "ib_plus"), "SPS": ("sps",), "EB": ("eb",)}
-
-
-def told(best, lost, price=0.0, cost=None):
-    """Numbers of a method on a task, with intervals of a tenth to either side."""
-    return {
-        "best_mean": Number(best, 0.9 * best, 1.1 * best),
-        "lr_sensitivity": Number(lost, 0.9 * lost, 1.1 * lost),
-        "best_of_3": Number(lost, 0.9 * lost, 1.1 * lost),
-        "price": Number(price),
-        "step_cost": Number(cost),
-    }
-
-
-def test_the_family_that_wins_a_task_is_named_there_and_the_others_nowhere():
-    tasks = {
-        "Iris": {"eb": told(1.0, 0.5), "ib": told(0.5, 0.1), "sps": told(0.95, 0.6)},
-        "Wine": {"eb": told(1.0, 0.5), "ib": told(0.96, 0.3), "sps": told(0.9, 0.2)},
-    }
-    _, tuned, untuned, blind, *_ = which_method(tasks, FAMILIES, {"ib": "IB", "sps": "SPS"})
-    assert tuned.endswith(
-        "IB clearly on Iris (IB); SPS within the intervals on Wine (SPS); EB nowhere."
-    )
-    for sentence in (untuned, blind):
-        assert sentence.endswith(
-            ": IB clearly on Iris (IB); SPS clearly on Wine (SPS); EB nowhere."
-        )
-    other = {task: {**row, "ib": row["sps"], "sps": row["ib"]} for task, row in tasks.items()}
-    told_again = which_method(other, FAMILIES, {"sps": "SPS"})[1]
-    assert "SPS clearly on Iris (SPS); IB within the intervals on Wine" in told_again
-
-
-def test_where_any_method_beats_the_one_it_is_about_is_said_first_and_where_it_wins():
-    tasks = {
-        "Iris": {"eb": told(1.0, 0.5), "ib": told(2.0, 0.5), "ib_plus": told(1.9, 0.5)},
-        "Wine": {"eb": told(1.0, 0.5), "ib": told(1.05, 0.5)},
-        "Chorales": {"eb": told(1.0, 0.5), "ib": told(0.5, 0.5), "sps": told(0.6, 0.5)},
-        "Lost": {"eb": told(1.0, 0.5), "ib": {**told(1.0, 1.0), "best_mean": Number(None)}},
-    }
-    first = which_method(tasks, FAMILIES, {"ib": "IB", "eb": "EB"})[0]
-    assert first == (
-        "IB itself: at its best rate another method ends lower on 2 of 3 tasks, clearly on Iris "
-        "(EB), and within the intervals on Wine (EB); it is lowest of all on Chorales."
-    )
-    (alone, *_) = which_method({"Chorales": tasks["Chorales"]}, FAMILIES, {})
-    assert alone == "ib itself: lowest of all on Chorales."
-    steady = {"Wine": {"eb": told(1.0, 0.5), "ib": told(1.05, 0.1), "sps": told(1.2, 0.3)}}
-    assert which_method(steady, FAMILIES, {})[0].endswith(
-        "; it is lowest nowhere; with any rate of the range it gives up least on Wine."
-    )
-
-
-def test_ranks_are_told_with_the_difference_below_which_they_say_nothing():
-    ranks = {"eb": 2.9, "ib": 1.25, "sps": 1.85}
-    assert ranks_told(ranks, 0.7, "9 tasks", {"ib": "IB"}) == (
-        "Mean rank over 9 tasks: IB 1.2, sps 1.9 and eb 2.9. Ranks closer than 0.7 (the critical "
-        "difference) cannot be told apart; 1 of the others cannot be told from the first."
-    )
-    assert ranks_told(ranks, 0.5, "9 tasks", {}).endswith("cannot be told apart.")
-
-
-def test_a_family_is_as_good_as_its_best_method_and_says_what_that_gives_up_and_costs():
-    row = {
-        "eb": told(1.0, 0.5, price=1.0, cost=1.0),
-        "ib": told(2.0, 0.5, price=3.0, cost=1.25),
-        "ib_plus": told(0.5, 0.1, price=0.0, cost=2.5),
-    }
-    _, tuned, *_, given_up, costs = which_method({"Iris": row}, FAMILIES, {"ib_plus": "IB+"})
-    assert "IB (2 methods) clearly on Iris (IB+)" in tuned
-    assert "IB 0 % and EB 100 %" in given_up
-    assert costs == "A step costs, against EB's: ib 1.2, IB+ 2.5 and eb 1."
-    unmeasured = {name: {**one, "step_cost": Number(None)} for name, one in row.items()}
-    assert "not been measured" in which_method({"Iris": unmeasured}, FAMILIES, {})[-1]
-
-
-def test_one_family_or_no_numbers_decide_nothing():
-    assert which_method({}, FAMILIES, {}) == []
-    assert which_method({"Iris": {"ib": told(1.0, 1.0)}}, FAMILIES, {}) == []
-    lost = {name: {**told(1.0, 1.0), "best_mean": Number(None)} for name in ("ib", "eb")}
-    found = which_method({"Iris": lost}, FAMILIES, {})
-    assert not any("lowest loss:" in one for one in found)
