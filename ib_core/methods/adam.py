@@ -161,8 +161,14 @@ class Muon(AdamW):
     """
 
     def __init__(self, theta: Rows, members: Sequence[Member]) -> None:
-        super().__init__(theta, members)
+        super().__init__([rows[:, :0] for rows in theta], members)  # a matrix has no moments
         self.velocity: list[Tensor | None] = [None] * len(theta)
+
+    def remember(self, i: int, grad: Tensor) -> tuple[Tensor, Tensor]:
+        """Take the gradient of what is no matrix in; return m and `sqrt(vhat) + eps`."""
+        if self.mean[i].shape != grad.shape:
+            self.mean[i], self.square[i] = torch.zeros_like(grad), torch.zeros_like(grad)
+        return super().remember(i, grad)
 
     def move(self, step: Step) -> None:
         """Take one step."""
