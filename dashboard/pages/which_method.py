@@ -164,7 +164,7 @@ browser_callback(
 def _line(said: Said) -> Component:
     """Return a sentence whose question stands out, with what stands behind it folded."""
     asked = [html.B(f"{said.asked}: ")] if said.asked else []
-    behind = html.Details([html.Summary("Which"), html.P(said.behind)], className="folded")
+    behind = html.Details([html.Summary("In full"), html.P(said.behind)], className="folded")
     return html.Li([*asked, said.told, *([behind] if said.behind else [])])
 
 

@@ -122,7 +122,7 @@ METHODS: dict[str, Method] = {
         short="NGN-M",
         summary="NGN with heavy-ball momentum.",
         further=("It remembers one number a weight, as momentum does."),
-        look=Look("#B8A838", "dash", "star-diamond", ink_light="#6E6500", ink_dark="#E0D56A"),
+        look=Look("#B8A838", "dash", "star-diamond", ink_light="#5F7000", ink_dark="#E0D56A"),
         step="proximal.NGNMomentum",
         copies=1,
         options={"momentum": number(0, 0.9999, 0.9), "f_star": _LOWEST},
@@ -135,7 +135,7 @@ METHODS: dict[str, Method] = {
         further=(
             "It remembers one number a weight, and costs two inner products more than momentum."
         ),
-        look=Look("#C97B9E", "dash", "hexagon2", ink_light="#96305A", ink_dark="#E5A9C3"),
+        look=Look("#D9707A", "dash", "hexagon2", ink_light="#A8323C", ink_dark="#F0A0A6"),
         step="proximal.MoMo",
         copies=1,
         options={"momentum": number(0, 0.9999, 0.9), "f_star": _LOWEST},

@@ -1,5 +1,8 @@
 """One method, one look; and text one can read."""
 
+import math
+from itertools import combinations
+
 import pytest
 
 from dashboard.theme import (
@@ -31,6 +34,24 @@ def test_no_two_methods_look_alike_even_in_grey():
     colours = {style.colour for style in METHOD_STYLE.values()}
     shapes = {style.marker for style in METHOD_STYLE.values()}
     assert len(colours) == len(shapes) == len(METHOD_STYLE)
+
+
+def lab(colour: str) -> tuple[float, float, float]:
+    """A colour in CIE's Lab, in which distances are what eyes see."""
+    channels = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
+    x = (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505
+    y = 0.2126 * r + 0.7152 * g + 0.0722 * b
+    z = (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.0888
+    x, y, z = (c ** (1 / 3) if c > 0.008856 else 7.787 * c + 16 / 116 for c in (x, y, z))
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+def test_no_colour_can_be_taken_for_another_method_s():
+    for one, other in combinations(METHOD_STYLE.values(), 2):
+        assert math.dist(lab(one.colour), lab(other.colour)) > 10
+        for scheme in ("light", "dark"):
+            assert one.ink(scheme) != other.ink(scheme)
 
 
 def test_the_paper_s_methods_have_the_colours_of_the_design():
