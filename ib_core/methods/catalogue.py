@@ -45,7 +45,8 @@ METHODS: dict[str, Method] = {
         further=(
             "IB linearises the loss above every layer, so its last layer still takes steps of "
             "explicit size; IB+ solves that layer with its loss. Only for a linear last layer "
-            "under squared error or softmax cross-entropy."
+            "under squared error or softmax cross-entropy. A step takes up to a quarter longer "
+            "than IB's."
         ),
         look=Look("#009E73", "solid", "square", ink_light="#00704F", ink_dark="#2FCB9E"),
         implicit=True,
@@ -58,8 +59,9 @@ METHODS: dict[str, Method] = {
         short="ISGD",
         summary="The implicit step of the whole network, eq. (1), by an inner optimisation.",
         further=(
-            "By default 100 inner gradient steps at a tenth of the rate. `text` pulls back with "
-            "weight 1/rate, as the paper writes; `authors` with weight 1, as its runs did."
+            "By default 100 inner gradient steps at a tenth of the rate, so a step costs a hundred "
+            "times EB's. `text` pulls back with weight 1/rate, as the paper writes; `authors` with "
+            "weight 1, as its runs did."
         ),
         look=Look("#CC79A7", "dashdot", "triangle-up", ink_light="#9A3F70", ink_dark="#E3A3C6"),
         exact=True,
@@ -72,7 +74,10 @@ METHODS: dict[str, Method] = {
         title="SGD + momentum",
         short="Mom.",
         summary="Explicit steps with heavy-ball momentum.",
-        further=("For comparison; torch's own."),
+        further=(
+            "For comparison; torch's own. It remembers one number a weight, and its step costs up "
+            "to a third more than EB's. Its best rates lie some ten times below EB's."
+        ),
         look=Look("#E69F00", "dash", "cross", ink_light="#8A5F00", ink_dark="#F2B840"),
         step="mover.Momentum",
         copies=1,
@@ -83,7 +88,11 @@ METHODS: dict[str, Method] = {
         title="Adam",
         short="Adam",
         summary="Explicit steps with per-weight rates (torch's defaults).",
-        further=("For comparison; torch's own."),
+        further=(
+            "For comparison; torch's own. It remembers two numbers a weight, and its step costs up "
+            "to twice EB's. Steps have the rate's size whatever the gradient's, so it needs rates "
+            "far below EB's."
+        ),
         look=Look("#56B4E9", "longdash", "x", ink_light="#1B6FA0", ink_dark="#7CC8F2"),
         step="adam.Adam",
         copies=2,
@@ -121,7 +130,9 @@ METHODS: dict[str, Method] = {
         title="NGN + momentum (NGN-M)",
         short="NGN-M",
         summary="NGN with heavy-ball momentum.",
-        further=("It remembers one number a weight, as momentum does."),
+        further=(
+            "It remembers one number a weight, as momentum does, and costs one norm more than that."
+        ),
         look=Look("#B8A838", "dash", "star-diamond", ink_light="#5F7000", ink_dark="#E0D56A"),
         step="proximal.NGNMomentum",
         copies=1,
@@ -224,7 +235,7 @@ METHODS: dict[str, Method] = {
         summary="Every weight moves by the rate, up or down: the sign of a running mean.",
         further=(
             "Cheaper than Adam, with one number a weight. Its steps never shrink with the "
-            "gradient, so it needs rates about ten times below Adam's, and a schedule to settle."
+            "gradient, so it needs rates three to ten times below Adam's, and a schedule to settle."
         ),
         look=Look("#C8832B", "dashdot", "triangle-left", ink_light="#8C5716", ink_dark="#EBAA56"),
         step="adam.Lion",

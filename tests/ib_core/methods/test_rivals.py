@@ -1,5 +1,6 @@
 """The methods the field compares, each against its formula read once more, one model at a time."""
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -398,6 +399,10 @@ def test_every_method_says_what_it_costs_and_needs():
     for name, method in METHODS.items():
         assert method.summary.endswith("."), name
         assert method.further.endswith("."), name
+        if name != "eb":
+            assert re.search(r"\bcosts?\b|[Cc]heaper|step takes|pay for", method.further), name
+        if method.copies and not method.exact:
+            assert "a weight" in method.further, name
 
 
 def test_muon_remembers_one_number_a_weight_of_a_matrix_and_two_of_the_rest():
