@@ -5,6 +5,7 @@ from dashboard.figures import clip_figure
 from dashboard.ids import Bundle, part
 from dashboard.ids import Paper as ids
 from dashboard.pages import paper
+from dashboard.pages.new_sweep.forecast import tags_of
 from dashboard.pages.paper import claims_table, draw_tables
 from dashboard.pages.paper.detail import curves_of, draw
 from dashboard.pages.paper.matrix import ranks_words, run_button
@@ -143,6 +144,17 @@ def test_a_missing_bundle_is_loaded_with_one_click_here_too(page, api):
     assert by_id(page, Bundle.LOADED) is not None
     api.bundle = BundleRead(state="loaded", studies=39)
     assert "Load the reproduction" not in text_of(run(paper.layout()))
+
+
+def test_the_theorem_is_drawn_from_the_newest_study_of_its_preset_that_has_ended(api, page):
+    assert "Nothing of it was run here yet" in text_of(page)
+    tags = [*tags_of({"preset": "theory/level_set"})]  # as the form and the bundle give them
+    for number, state in ((1, "completed"), (2, "running")):
+        api.studies[number] = api.studies[number].model_copy(update={"tags": tags, "state": state})
+    shown = run(paper.layout())
+    assert by_id(shown, ids.THEOREM_STUDY).data == 1
+    api.studies[1] = api.studies[1].model_copy(update={"tags": []})
+    assert by_id(run(paper.layout()), ids.THEOREM_STUDY).data == 2
 
 
 def test_who_may_not_write_is_offered_nothing(api):

@@ -1,6 +1,5 @@
 """The methods the field compares, each against its formula read once more, one model at a time."""
 
-import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -8,7 +7,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.utils._pytree import tree_leaves
 
 from ib_core import METHODS, Member, build_optimizer
 from ib_core.errors import InvalidSpec
@@ -393,32 +391,3 @@ def test_both_ways_to_solve_proxprops_system_are_the_plain_inverse(rows, inputs)
         system = torch.eye(inputs).double() + lr[i] * z[i].T @ z[i] / rows
         wanted = gradient_[i] @ torch.linalg.inv(system)
         torch.testing.assert_close(found[i], wanted, rtol=1e-9, atol=1e-11)
-
-
-def test_every_method_says_what_it_costs_and_needs():
-    for name, method in METHODS.items():
-        assert method.summary.endswith("."), name
-        assert method.further.endswith("."), name
-        if name != "eb":
-            assert re.search(r"\bcosts?\b|[Cc]heaper|step takes|pay for", method.further), name
-        if method.copies and not method.exact:
-            assert "a weight" in method.further, name
-
-
-def test_muon_remembers_one_number_a_weight_of_a_matrix_and_two_of_the_rest():
-    model = start()
-    optimizer = build_optimizer(model, [Member("muon", 0.1)])
-    for x, y in batches(2):
-
-        def closure(x=x, y=y):
-            loss = F.cross_entropy(model(x.unsqueeze(0))[0], y)
-            loss.backward()
-            return loss.detach().unsqueeze(0)
-
-        optimizer.step(closure)
-    kept = [one for one in tree_leaves(optimizer.remembered()) if isinstance(one, torch.Tensor)]
-    matrices, rest = (
-        sum(p.numel() for p in model.parameters() if (p.dim() > 2) is is_matrix)
-        for is_matrix in (True, False)
-    )
-    assert sum(one.numel() for one in kept if one.is_floating_point()) == matrices + 2 * rest + 1

@@ -1,10 +1,12 @@
 import itertools
+import re
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from ib_core import METHODS, Member, build_optimizer
 from ib_core.errors import MisuseError
@@ -318,3 +320,24 @@ def test_exact_isgd_does_not_share_a_stack():
     model = StackedMLP(WIDTHS, "arctan", "linear", 2)
     with pytest.raises(MisuseError, match="stack of its own"):
         build_optimizer(model, [Member("isgd", 0.1), Member("eb", 0.1)])
+
+
+def test_every_method_says_what_it_costs_and_needs():
+    for name, method in METHODS.items():
+        assert method.summary.endswith("."), name
+        assert method.further.endswith("."), name
+        if name != "eb":
+            assert re.search(r"\bcosts?\b|[Cc]heaper|step takes|pay for", method.further), name
+        if method.copies and not method.exact:
+            assert "a weight" in method.further, name
+
+
+def test_muon_remembers_one_number_a_weight_of_a_matrix_and_two_of_the_rest():
+    model, optimizer = stack([Member("muon", 0.1)] * 2)
+    train(model, optimizer, steps=2)
+    kept = [one for one in tree_leaves(optimizer.remembered()) if isinstance(one, torch.Tensor)]
+    matrices, rest = (
+        sum(p.numel() for p in model.parameters() if (p.dim() > 2) is is_matrix)
+        for is_matrix in (True, False)
+    )
+    assert sum(one.numel() for one in kept if one.is_floating_point()) == matrices + 2 * rest + 2
