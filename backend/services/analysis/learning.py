@@ -174,6 +174,8 @@ def _line(key: Key, label: str, lr: float, records: Sequence[dict[str, Any]]) ->
         ]
         for name in NUMBERS
     }
+    if longest[:1] == [0]:  # no step has been taken yet
+        columns["gradient"][0] = None
     return TheoremLine(
         task=key.task,
         method=key.method,
