@@ -170,6 +170,27 @@ PAGES: tuple[Edit, ...] = (
         '"SPS and NGN": ("ngn", "ngn_m", "momo"),',
         ("test_every_method_of_the_catalogue_belongs_to_a_family",),
     ),
+    Edit(
+        "a lead is called clear although the intervals meet",
+        "ib_core/metrics",
+        "higher.low is not None and lower.high < higher.low",
+        "higher.low is not None and lower.low < higher.low",
+        ("test_the_family_that_wins_a_task_is_named_there_and_the_others_nowhere",),
+    ),
+    Edit(
+        "where the yardstick is better is told as a win over it",
+        "ib_core/metrics",
+        "worse[_apart(other, own)].append(task)",
+        "better[_apart(other, own)].append(task)",
+        ("test_where_it_does_better_than_the_yardstick_is_said_whoever_else_wins",),
+    ),
+    Edit(
+        "the theorem is looked for among studies that the paper's tag marks",
+        "dashboard/pages",
+        "ask(calls.studies(tag=TAG, limit=MOST_STUDIES))",
+        'ask(calls.studies(tag="paper", limit=MOST_STUDIES))',
+        ("test_the_theorem_is_drawn_from_the_newest_study_of_its_preset_that_has_ended",),
+    ),
 )
 
 EDITS = (*READING, *VERDICTS, *PAGES)
