@@ -54,6 +54,12 @@ def _found(name: str, _count: int, _own: Method | None) -> Method:
         return method
     taken = {**sayable(method), **OF_EVERY_METHOD}
     given = _pairs(match["options"], name)
+    for option in given.keys() & method.options.keys() - taken.keys():
+        raise InvalidSpec(
+            f"{option} is a setting of the whole sweep, not of a method's name: say --"
+            f"{option.replace('_', '-')} {given[option]}, or {option} among the sweep's options.",
+            field="methods",
+        )
     try:
         values = read_options(taken, given, match["base"], typed=True)
     except (InvalidSpec, UnknownName) as error:

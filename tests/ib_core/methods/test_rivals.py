@@ -238,6 +238,8 @@ def test_momentum_reaches_every_method_that_has_one_and_the_usual_one_moves_no_a
     assert trial("ngn_m", None).options.momentum is None
     with pytest.raises(InvalidSpec, match="None of the methods has a momentum"):
         trial("eb", 0.5)
+    with pytest.raises(InvalidSpec, match=r"setting of the whole sweep.* say --momentum 0\.5"):
+        trial("ngn_m(momentum=0.5)", None)
 
 
 @pytest.mark.parametrize("lr", [0.1, 1.0, 30.0])
