@@ -79,7 +79,12 @@ class AdamW(Adam):
 
 
 class NAdam(Adam):
-    """Adam with Nesterov's momentum, whose weight grows from half of b1 to b1."""
+    """Adam with Nesterov's momentum, whose weight grows from half of b1 to b1.
+
+    With `w_t = b1 (1 - .96^(.004 t)/2)` and `W_t = w_1 w_2 ... w_t`,
+
+        theta' = theta - lr ((1 - w_t)/(1 - W_t) g + w_{t+1}/(1 - W_{t+1}) m)/(sqrt(vhat) + eps)
+    """
 
     def __init__(self, theta: Rows, members: Sequence[Member]) -> None:
         super().__init__(theta, members)
