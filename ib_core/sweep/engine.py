@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from ib_core.errors import IBError, MisuseError, said_where
+from ib_core.errors import IBError, MisuseError
 from ib_core.methods import Member, build_optimizer, find_method, first_bad_layer
 from ib_core.sweep.machine import choose_device, environment
 from ib_core.sweep.on_gpu import ReplayedSteps, all_finite, graphs_wanted, look_every
@@ -26,7 +26,7 @@ from ib_core.sweep.result import (
     fingerprint,
     lost_point,
 )
-from ib_core.sweep.shard import PartObserver, Trained, room_on, stack_key, train_in_parts
+from ib_core.sweep.shard import Trained, room_on, stack_key, train_in_parts, train_own
 from ib_core.sweep.spec import TrialSpec
 from ib_core.sweep.ways import BY_HAND, Way, alone, choose_way, member_of
 from ib_core.tasks import find_task, of_all, tensor_hash
@@ -62,42 +62,25 @@ def run_trials(
         raise MisuseError("These trials cannot share a stack; group them with plan_shards first.")
     there = choose_device(device)
     way = way or choose_way(trials, there)
+
+    def train(part: Sequence[TrialSpec], watcher: Observer, results: Trained) -> None:
+        _StackRun(part, there, watcher, way, results=results).run()
+
+    def each(trial: TrialSpec, watcher: Observer, reason: str) -> TrialResult | None:
+        return _run_alone(trial, there, watcher, reason)
+
     if way is BY_HAND or (len(trials) == 1 and not way.one_by_one):
-
-        def train(part: Sequence[TrialSpec], watcher: Observer, results: Trained) -> None:
-            _StackRun(part, there, watcher, way, results=results).run()
-
         return train_in_parts(trials, train, observer, room_on(there))
-    return _run_own(trials, there, observer, way)
-
-
-def _run_own(
-    trials: Sequence[TrialSpec], device: torch.device, observer: Observer, way: Way
-) -> list[TrialResult | None]:
-    """Train a user's model or optimizer: as a stack, or one by one where that broke."""
-    results: list[TrialResult | None] = [None] * len(trials)
-    if not way.one_by_one:
-        run = _StackRun(trials, device, observer, way)
-        try:
-            return run.run()
-        except IBError:
-            raise
-        except Exception as error:  # it could be stacked at first, and then not
-            results = run.results
-            way = Way("one by one", f"the stack broke: {said_where(error)}", model="each")
-    for index, trial in enumerate(trials):
-        watcher = PartObserver(observer, [index], index, len(trials))
-        if results[index] is None and not watcher.progress(0.0):
-            results[index] = _run_alone(trial, device, watcher, way)
-    return results
+    stacked = None if way.one_by_one else train
+    return train_own(trials, stacked, each, observer, room_on(there), way.reason)
 
 
 def _run_alone(
-    trial: TrialSpec, device: torch.device, observer: Observer, way: Way
+    trial: TrialSpec, device: torch.device, observer: Observer, reason: str
 ) -> TrialResult | None:
     """Train one trial as one ordinary model; what its code raises is its result."""
     try:
-        return _StackRun([trial], device, observer, alone(trial, way.reason)).run()[0]
+        return _StackRun([trial], device, observer, alone(trial, reason)).run()[0]
     except IBError:
         raise
     except Exception as error:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from ib_core.errors import IBError, said_where
 from ib_core.methods import find_method
 from ib_core.sweep.cost import Speed, machine_speed, stack_memory, stack_seconds
 from ib_core.sweep.result import CurvePoint, Observer, TrialResult
@@ -139,6 +140,8 @@ ROOM = 0.8
 Trained = list[TrialResult | None]
 #: Trains some trials as one stack and fills in their results, also those before it fails.
 Train = Callable[[Sequence[TrialSpec], Observer, Trained], None]
+#: Trains one trial, given why alone.
+TrainOne = Callable[[TrialSpec, Observer, str], TrialResult | None]
 T = TypeVar("T")
 
 
@@ -195,15 +198,26 @@ def fitting(trials: Sequence[T], room: int | None, needs: Callable[[Sequence[T]]
 
 
 def train_in_parts(
-    trials: Sequence[TrialSpec], train: Train, observer: Observer, room: int | None
+    trials: Sequence[TrialSpec],
+    train: Train,
+    observer: Observer,
+    room: int | None,
+    results: Trained | None = None,
 ) -> Trained:
     """Train a shard as one stack, or as many as its device has room for.
 
     Where memory runs out all the same, what has ended stays; the rest begins again in halves.
+
+    Args:
+        trials: What to train.
+        train: Trains some of them as one stack.
+        observer: Told about the whole shard.
+        room: Bytes that a stack may be forecast to take; None for no bound.
+        results: Filled in, also before anything else is raised.
     """
     import torch
 
-    results: Trained = [None] * len(trials)
+    results = [None] * len(trials) if results is None else results
     waiting = list(range(len(trials)))
     most = fitting(trials, room, stack_memory)
     while waiting:
@@ -219,12 +233,47 @@ def train_in_parts(
             if len(part) == 1:
                 raise
             full = True
-        for index, result in zip(part, found, strict=True):
-            results[index] = result
+        finally:
+            for index, result in zip(part, found, strict=True):
+                results[index] = result
         if full:  # outside of `except`, whose traceback holds the stack that was too large
             free_memory()
             most = -(-len(part) // 2)
             waiting = [i for i in part if results[i] is None] + waiting
+    return results
+
+
+def train_own(
+    trials: Sequence[TrialSpec],
+    stacked: Train | None,
+    each: TrainOne,
+    observer: Observer,
+    room: int | None,
+    reason: str,
+) -> Trained:
+    """Train a user's model or optimizer: as stacks, or one by one where that broke.
+
+    Args:
+        trials: What to train.
+        stacked: Trains some of them as one stack; None where they are not to be stacked.
+        each: Trains one of them alone.
+        observer: Told about the whole shard.
+        room: See `train_in_parts`.
+        reason: Why they are not stacked.
+    """
+    results: Trained = [None] * len(trials)
+    if stacked is not None:
+        try:
+            return train_in_parts(trials, stacked, observer, room, results)
+        except IBError:
+            raise
+        except Exception as error:  # it could be stacked at first, and then not
+            reason = f"the stack broke: {said_where(error)}"
+        free_memory()  # outside of `except`, whose traceback holds the stack
+    for index, trial in enumerate(trials):
+        watcher = PartObserver(observer, [index], index, len(trials))
+        if results[index] is None and not watcher.progress(0.0):
+            results[index] = each(trial, watcher, reason)
     return results
 
 

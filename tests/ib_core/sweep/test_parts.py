@@ -82,6 +82,44 @@ def test_a_stack_that_does_not_fit_is_halved_until_it_does(monkeypatch):
     assert max(observer.fractions) == 1.0
 
 
+def test_a_stack_of_anybodys_optimizer_is_halved_likewise_and_stays_a_stack(monkeypatch):
+    trials = trials_of(batch_size=20, methods=("torch.optim.SGD",), seeds=[1, 2, 3])
+    wanted = run_trials(trials)
+    assert wanted[0].record["way"] == "stacked"
+    asked = scarce(monkeypatch, 3)
+    observer = Ends()
+    found = run_trials(trials, observer=observer)
+    for one, other in zip(found, wanted, strict=True):
+        assert one.train_loss == pytest.approx(other.train_loss, rel=1e-4)
+    assert {result.record["way"] for result in found} == {"stacked"}
+    assert asked[0] == 6
+    assert set(asked[1:]) == {3}
+    assert sorted(index for index, _ in observer.ended) == list(range(6))
+
+
+def test_a_stack_that_breaks_trains_one_by_one_and_keeps_what_had_ended(monkeypatch):
+    trials = trials_of(batch_size=20, methods=("torch.optim.SGD",), seeds=[1, 2, 3])
+    wanted, whole = run_trials(trials), RowsWorkload.load_batch
+    scarce(monkeypatch, 3)
+    halves = RowsWorkload.load_batch
+    seen = []
+
+    def load_batch(self, step):
+        if step == 1 and len(self.seeds) == 3:
+            seen.append(step)
+            if len(seen) > trials[0].epochs:  # the second half
+                raise ValueError("no more of this")
+        (whole if len(self.seeds) == 1 else halves)(self, step)
+
+    monkeypatch.setattr(RowsWorkload, "load_batch", load_batch)
+    found = run_trials(trials)
+    ways = [result.record["way"] for result in found]
+    assert ways == ["stacked"] * 3 + ["one by one"] * 3
+    assert "no more of this" in found[-1].record["why"]
+    for one, other in zip(found, wanted, strict=True):
+        assert one.train_loss == pytest.approx(other.train_loss, rel=1e-4)
+
+
 def test_memory_that_does_not_do_for_one_is_said(monkeypatch):
     scarce(monkeypatch, 0)
     with pytest.raises(torch.OutOfMemoryError):
