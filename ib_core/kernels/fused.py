@@ -273,7 +273,9 @@ def _travel_rows(
     tl.store(out_at + at, rate * (scale * (total + bias)), mask=inside)
 
 
-def solve_cross_entropy(s: Tensor, b: Tensor, rho: Tensor, divisor: float, steps: int) -> Tensor:
+def solve_cross_entropy(
+    s: Tensor, b: Tensor, rho: Tensor, divisor: float, steps: int, shrink: Tensor | None = None
+) -> Tensor:
     """Return the alphas under softmax cross-entropy, [members, rows, classes], in one launch.
 
     `updates.output_layer` says what `_softmax_excess` does; here the targets are recovered from
@@ -285,6 +287,7 @@ def solve_cross_entropy(s: Tensor, b: Tensor, rho: Tensor, divisor: float, steps
         rho: [members, rows], contiguous.
         divisor: What the loss divides every row's own loss by.
         steps: Newton steps.
+        shrink: 1 + lr*mu, [members]: the logits are divided by it once the targets are known.
     """
     out = torch.empty_like(s)
     members, rows, classes = s.shape
@@ -294,6 +297,7 @@ def solve_cross_entropy(s: Tensor, b: Tensor, rho: Tensor, divisor: float, steps
         s,
         b,
         rho,
+        s if shrink is None else shrink.contiguous(),
         out,
         members * rows,
         rows,
@@ -303,6 +307,7 @@ def solve_cross_entropy(s: Tensor, b: Tensor, rho: Tensor, divisor: float, steps
         *out.stride(),
         divisor,
         math.log(classes),
+        RIDGE=shrink is not None,
         STEPS=steps,
         ROWS=each,
         CLASSES=width,
@@ -315,6 +320,7 @@ def _solve_rows(
     s_at: Any,
     b_at: Any,
     rho_at: Any,
+    shrink_at: Any,
     out_at: Any,
     count: Any,
     rows: Any,
@@ -330,6 +336,7 @@ def _solve_rows(
     out_class: Any,
     divisor: Any,
     log_classes: Any,
+    RIDGE: tl.constexpr,
     STEPS: tl.constexpr,
     ROWS: tl.constexpr,
     CLASSES: tl.constexpr,
@@ -347,6 +354,8 @@ def _solve_rows(
     c = c - tl.max(tl.where(inside, c, -_LARGEST), 1)[:, None]
     likely = tl.where(inside, tl.exp(c), 0.0)
     y = tl.where(inside, likely / tl.sum(likely, 1)[:, None] - b * divisor, 0.0)
+    if RIDGE:
+        c = c / tl.load(shrink_at + member, mask=there, other=1.0)
     rho_y = rho * y
     missing = (1.0 - tl.sum(y.to(tl.float64), 1)[:, None]).to(tl.float32)
     mean_q = tl.sum(tl.where(inside, c, 0.0), 1)[:, None] / classes - rho * missing / classes

@@ -20,7 +20,8 @@ _library = torch.library.Library("etascope", "DEF")
 _library.define("travels(Tensor z, Tensor rate, float scale, bool bias) -> Tensor")
 _library.define("solve(str rule, Tensor s, Tensor b, Tensor k, int[] lengths) -> Tensor")
 _library.define(
-    "solve_cross_entropy(Tensor s, Tensor b, Tensor rho, float divisor, int steps) -> Tensor"
+    "solve_cross_entropy(Tensor s, Tensor b, Tensor rho, float divisor, int steps, "
+    "Tensor? shrink=None) -> Tensor"
 )
 
 
@@ -59,9 +60,22 @@ def solve(rule: str, s: Tensor, b: Tensor, k: Tensor, lengths: tuple[int, int, i
 
 
 def solve_layer(
-    rule: str, s: Tensor, b: Tensor, z: Tensor, rate: Tensor, scale: Scalar, bias: bool
+    rule: str,
+    s: Tensor,
+    b: Tensor,
+    z: Tensor,
+    rate: Tensor,
+    scale: Scalar,
+    bias: bool,
+    shrink: Tensor | None = None,
 ) -> Tensor:
     """Return a layer's alphas straight from its input, in two launches, [members, rows, out].
+
+    A ridge takes three more. With `h = 1 + lr*mu` and `a = a'/h`, eq. (8) is that of no ridge,
+
+        b*sigma(s/h - a*lr|z|^2) + h*lr|z|^2*a^2/2 = b*sigma(c - a'*k) + k*a'^2/2,
+
+    for `c = s/h` and `k = lr|z|^2/h`.
 
     Args:
         rule: One that `has_rule`.
@@ -71,7 +85,11 @@ def solve_layer(
         rate: See `travels`.
         scale: See `travels`.
         bias: See `travels`.
+        shrink: h, one a member; None without a ridge.
     """
+    if shrink is not None:
+        each = shrink.view(-1, 1, 1)
+        return solve_layer(rule, s / each, b, z, rate / shrink, scale, bias).div_(each)
     (members, rows, nodes), k = s.shape, travels(z, rate, scale, bias)
     if s.mT.is_contiguous():
         return solve(rule, s.mT, b.mT.contiguous(), k, (members, nodes, rows, rows)).mT
@@ -79,9 +97,19 @@ def solve_layer(
 
 
 def solve_cross_entropy(
-    s: Tensor, b: Tensor, z: Tensor, rate: Tensor, scale: Scalar, bias: bool, *, divisor: int
+    s: Tensor,
+    b: Tensor,
+    z: Tensor,
+    rate: Tensor,
+    scale: Scalar,
+    bias: bool,
+    shrink: Tensor | None = None,
+    *,
+    divisor: int,
 ) -> Tensor:
     """Return `updates.output_layer.cross_entropy_output` of a stack, in two launches.
+
+    A ridge takes two more, as in `solve_layer`.
 
     Args:
         s: Logits, [members, rows, classes].
@@ -90,12 +118,14 @@ def solve_cross_entropy(
         rate: See `travels`.
         scale: See `travels`.
         bias: See `travels`.
+        shrink: See `solve_layer`.
         divisor: What the loss divides every row's own loss by.
     """
-    rho = travels(z, rate, scale / divisor, bias)
-    steps = newton_steps(s.shape[-1], s.dtype)
-    alphas: Tensor = torch.ops.etascope.solve_cross_entropy(s, b, rho, float(divisor), steps)
-    return alphas
+    rate = rate if shrink is None else rate / shrink
+    rho, steps = travels(z, rate, scale / divisor, bias), newton_steps(s.shape[-1], s.dtype)
+    solve_rows = torch.ops.etascope.solve_cross_entropy
+    alphas: Tensor = solve_rows(s, b, rho, float(divisor), steps, shrink)
+    return alphas if shrink is None else alphas.div_(shrink.view(-1, 1, 1))
 
 
 @cache

@@ -268,9 +268,9 @@ class StackOptimizer:
         if layer.activation.name == "linear" and self._mu is None and not exact:
             return record.b
         scale, bias = self._rows_scale(run, record.rows), layer.bias_moves
-        there = on_device(record.s) if self._mu is None else None
-        if there is not None:
-            alpha = self._solve_there(there, layer, record, (lr, scale, bias), exact)
+        if (there := on_device(record.s)) is not None:
+            shrink = None if self._mu is None else 1 + lr * self._mu[run]
+            alpha = self._solve_there(there, layer, record, (lr, scale, bias, shrink), exact)
             if alpha is not None:
                 return alpha
         if len(lr) == 1 and lr.is_cpu and self._mu is None and not exact:

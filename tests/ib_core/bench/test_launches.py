@@ -99,6 +99,16 @@ def test_launches_stay_in_their_budget_and_do_not_grow_with_members(task):
             assert found <= LAUNCH_BUDGET[method] * explicit, method
 
 
+@pytest.mark.parametrize("settings", [{"mu": 0.1}, {"clips": [1.0]}, {"batch_rule": "share"}])
+def test_a_ridge_a_clip_and_the_other_rule_stay_in_the_budget_as_well(settings):
+    def count(method, members):
+        return count_launches(steps_on_meta("digits_mlp", method, members, **settings)).total
+
+    for method in LAUNCH_BUDGET:
+        assert count(method, MANY) == count(method, FEW)
+        assert count(method, MANY) <= LAUNCH_BUDGET[method] * count("eb", MANY), method
+
+
 def test_an_implicit_layer_is_solved_in_one_launch_whatever_its_rule():
     for activation in set(SOLVABLE) - {"linear"}:
         step = steps_on_meta("bundled/wine", "ib_plus", 3, activation=activation)

@@ -9,9 +9,9 @@ import torch.nn.functional as F
 os.environ["TRITON_INTERPRET"] = "1"  # read where the kernels are made
 pytest.importorskip("triton", reason="triton (etascope[gpu]) is not installed")
 
-from ib_core.kernels import find_kernel, fused, newton_steps, torch_formulas
+from ib_core.kernels import find_kernel, fused, launched, newton_steps, torch_formulas
 from ib_core.kernels.launched import has_rule
-from ib_core.updates import alpha_rule
+from ib_core.updates import alpha_rule, batch_alpha
 from ib_core.updates.output_layer import cross_entropy_output
 
 #: NumPy, which plays the GPU here, warns where a GPU returns a NaN.
@@ -107,3 +107,44 @@ def test_inputs_that_all_members_share_are_read_where_they_lie():
         fused.travels(z, torch.ones(3), 1.0, False),
         fused.travels(z.contiguous(), torch.ones(3), 1.0, False),
     )
+
+
+@pytest.fixture
+def here():
+    """The operators of a GPU, on the processor: what a stack calls there, from z on."""
+    with torch.library._scoped_library("etascope", "IMPL") as library:
+        for name in ("travels", "solve", "solve_cross_entropy"):
+            library.impl(name, getattr(fused, name), "CPU")
+        yield launched
+
+
+LR, MU = torch.tensor([0.1, 1.0, 30.0]), torch.tensor([0.0, 0.3, 2.0])
+
+
+def whole(*parts):
+    return [part.double().view(-1, 1, 1) if part.dim() == 1 else part.double() for part in parts]
+
+
+@pytest.mark.parametrize("rows_last", [False, True])
+@pytest.mark.parametrize("rule", RULES)
+def test_a_layer_with_a_ridge_is_solved_as_one_without(here, rule, rows_last):
+    draw = torch.Generator().manual_seed(10)
+    s, b, z = (torch.randn(3, 7, n, generator=draw) for n in (5, 5, 4))
+    if rows_last:
+        s, b, z = (part.mT.contiguous().mT for part in (s, b, z))
+    found = here.solve_layer(rule, s, b, z, LR, 7.0, True, 1 + LR * MU)
+    exact = whole(s, b, z.square().sum(-1, keepdim=True) + 1, LR, MU)
+    with torch_formulas():
+        wanted = batch_alpha(alpha_rule(rule), *exact, scale=7.0)
+    torch.testing.assert_close(found.double(), wanted, rtol=1e-3, atol=1e-4)
+
+
+def test_an_output_layer_with_a_ridge_is_solved_as_by_torch_calls(here):
+    draw = torch.Generator().manual_seed(11)
+    s, z = 3 * torch.randn(3, 7, 5, generator=draw), torch.randn(3, 7, 4, generator=draw)
+    y = F.one_hot(torch.randint(0, 5, (3, 7), generator=draw), 5)
+    b = (s.softmax(-1) - y) / 7
+    found = here.solve_cross_entropy(s, b, z, LR, 7.0, True, 1 + LR * MU, divisor=7)
+    exact = whole(s, b, z.square().sum(-1, keepdim=True) + 1, LR, MU)
+    wanted = cross_entropy_output(*exact, divisor=7, scale=7.0)
+    torch.testing.assert_close(found.double(), wanted, rtol=1e-3, atol=1e-6)
