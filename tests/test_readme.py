@@ -30,7 +30,8 @@ def test_the_model_learns_at_a_rate_where_plain_sgd_explodes() -> None:
         "torch.optim.SGD(model.parameters(), lr=10.0)",
     )
     assert plain != model
-    said = re.search(r"ends at a loss of (\d+) or more, the implicit steps at (\.\d+)", README.read_text())
+    words = r"ends at a loss of (\d+) or more, the implicit steps at (\.\d+)"
+    said = re.search(words, README.read_text())
     assert said is not None
     assert run(plain)["loss"].item() > float(said[1])  # which number is up to the processor
     assert abs(run(model)["loss"].item() / float(said[2]) - 1) < 0.5
