@@ -285,11 +285,12 @@ MOST_NAMES = 3
 #: Why text and runs part, in a sentence: the notes of the experiments say more.
 WHY = (
     "The published runs are not what the text describes: the autoencoder saw single images instead "
-    "of batches of 100, on music in effect the last frame of a piece counts, implicit steps are "
-    "weaker by the batch size, and weights start elsewhere."
+    "of batches of 100, on music in effect the last frame of a piece counts, in batches implicit "
+    "steps are weaker by the batch size, and weights start elsewhere."
 )
-#: What such a match says, and what it does not.
-ONLY_LOSSES = "So what runs here is what they ran; whether the paper's claims hold is judged below."
+#: What such a match says of all experiments or of some, and what it does not.
+ALL_MATCH, SOME_MATCH = "So what runs here", "Where they match, what runs here"
+ONLY_LOSSES = "is what they ran; whether the paper's claims hold is judged below."
 NOTHING = "Nothing has been trained here yet."
 #: The methods whose recorded means ours are held against.
 PAIR = ("eb", "ib")
@@ -315,7 +316,10 @@ def _authors(experiments: Sequence[ExperimentFindings], tables: Judgement) -> st
         sum(getattr(one, name) for one in found)
         for name in ("agreeing", "cells", "same", "in_range")
     )
-    held = sum(one.verdict is Verdict.REPRODUCED for one in found)
+    held, against = (
+        [one.experiment.title for one in experiments if one.authors.judgement.verdict is verdict]
+        for verdict in (Verdict.REPRODUCED, Verdict.DIFFERS)
+    )
     recorded = sum(
         len(points) for one in experiments for name, points in one.recorded.items() if name in PAIR
     )
@@ -323,13 +327,16 @@ def _authors(experiments: Sequence[ExperimentFindings], tables: Judgement) -> st
     if cells < recorded:
         counted = f"of {recorded} recorded means {cells} were run, and {agreeing} of them agree"
     words = (
-        f"Run as the authors ran it, the losses of {held} of {len(experiments)} experiments match "
-        f"their recorded runs: {counted}"
+        f"Run as the authors ran it, the losses of {len(held)} of {len(experiments)} experiments "
+        f"match their recorded runs"
     )
+    words += f" and those of {len(against)} differ{_named(against)}" if against else ""
+    words += f": {counted}"
     words += verdicts.agreement_words(same, agreeing - same - ranged, ranged)
     if tables.cells:
         words += f", and so do {tables.agreeing:,} of {tables.cells:,} UCI losses at rates up to 1"
-    return f"{words}. {ONLY_LOSSES}"
+    everything = len(held) == len(experiments) and tables.verdict is not Verdict.DIFFERS
+    return f"{words}. {ALL_MATCH if everything else SOME_MATCH} {ONLY_LOSSES}"
 
 
 def _text(experiments: Sequence[ExperimentFindings]) -> str:

@@ -1,5 +1,7 @@
 """What must be true of the bundle that comes with the program, whatever it holds."""
 
+from dataclasses import replace
+
 import pytest
 
 from ib_core.reproduction.bundle import SHIPPED, SHIPPED_SEEDS, Bundle, shipped_folder
@@ -116,6 +118,29 @@ def test_what_is_said_in_short_is_counted_from_the_same_findings(findings):
     ]
     assert f"{len(held)} of 17 hold as published" in text
     assert f"{len(findings.claims)} claims" in claims
+
+
+def test_what_runs_here_is_called_what_they_ran_only_where_all_losses_match(findings):
+    def said(first, others):
+        experiments = [
+            replace(
+                one, authors=replace(one.authors, judgement=replace(judgement, verdict=verdict))
+            )
+            for one, verdict in zip(findings.experiments, [first] + [others] * 17, strict=True)
+            for judgement in (one.authors.judgement,)
+        ]
+        return headlines(replace(findings, experiments=experiments))[0]
+
+    every = said(Verdict.REPRODUCED, Verdict.REPRODUCED)
+    assert "the losses of 17 of 17 experiments match their recorded runs:" in every
+    assert "So what runs here is what they ran" in every
+    for verdict, also in (
+        (Verdict.DIFFERS, " and those of 1 differ (MNIST classification):"),
+        (Verdict.CANNOT_TELL, ":"),
+    ):
+        some = said(verdict, Verdict.REPRODUCED)
+        assert f"the losses of 16 of 17 experiments match their recorded runs{also}" in some
+        assert "Where they match, what runs here is what they ran" in some
 
 
 def test_at_least_98_percent_of_the_printed_uci_losses_up_to_rate_one_are_met(findings):
