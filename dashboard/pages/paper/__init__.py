@@ -33,6 +33,7 @@ from dashboard.ids import Bundle
 from dashboard.ids import Paper as ids
 from dashboard.pages.paper.detail import TAG, detail_card, theory_section
 from dashboard.pages.paper.matrix import (
+    TABLES,
     UCI_METHODS,
     matrix,
     messages,
@@ -93,7 +94,7 @@ async def layout(**query: str) -> Component:
 PARTS = {
     "17 experiments, run both ways": "paper-part-experiments",
     "What the paper claims": "paper-part-claims",
-    "UCI: 120 tables": "paper-part-uci",
+    "UCI: 120 tables": TABLES.removeprefix("#"),
     "Appendix C: the theorem’s average": "paper-part-theorem",
     "Run times": "paper-part-times",
 }
@@ -251,7 +252,10 @@ def _uci_verdict(paper: PaperRead, profile: str, rule: str, may_run: bool) -> Co
 
 def _cells_by_rate(paper: PaperRead) -> Component:
     head = ("Learning rate", *(f"{row.lr:g}" for row in paper.uci_cells))
-    counts = ["Losses met", *(f"{row.agreeing} of {row.cells}" for row in paper.uci_cells)]
+    counts = [
+        "Losses met at that rate",
+        *(f"{row.agreeing} of {row.cells}" for row in paper.uci_cells),
+    ]
     return paper_table(head, [counts])
 
 
@@ -364,6 +368,10 @@ def run_times_table(paper: PaperRead) -> Component:
                 "recorded result runs had an older, slower one. Here: training steps of both in "
                 "turns on one core, as measured for the bundle that comes with Etascope.",
                 className="page-lead",
+            ),
+            html.Details(
+                [html.Summary("How the bounds are counted"), html.P(paper.rules["bounds"])],
+                className="folded",
             ),
             paper_table(
                 head,

@@ -261,7 +261,8 @@ def _numbers(title: str, rows: list[MethodNumbersRead]) -> Component:
     body = [
         html.Tr(
             [
-                html.Td(html.B(METHOD_STYLE[row.method].short)),
+                # Whose numbers they are, where there is no room for a head.
+                html.Td(html.B(METHOD_STYLE[row.method].short), **{"data-title": title}),
                 *(
                     html.Td(getattr(row, name), **{"data-label": label})
                     for name, label in COLUMNS.items()

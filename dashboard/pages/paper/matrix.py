@@ -35,6 +35,8 @@ ASKED = {
 HEAD = ("Experiment", *(f"{how}: {asked}" for how, asked in ASKED.items()))
 #: The study beyond the paper that ranks methods over all UCI tables, by its tag.
 UCI_METHODS = "uci_methods"
+#: Where on the page UCI's tables stand.
+TABLES = "#paper-part-uci"
 #: Of an experiment's preset.
 PREFIX = "paper/"
 KINDS = {"reproduced": "completed", "differs": "diverged", "cannot tell": "open"}
@@ -80,7 +82,9 @@ def rules(paper: PaperRead) -> Component:
 
 def _row(one: ExperimentRead) -> Component:
     missing = [html.Span("no data here", className="state state-missing")]
-    name = html.B(one.title) if one.id == "uci" else link(one.title, address(one.id), fw=600)
+    name = link(one.title, address(one.id), fw=600)
+    if one.id == "uci":  # the browser's own link: it goes to a place on this page
+        name = html.A(html.B(one.title), href=TABLES)
     return html.Tr(
         [
             html.Td(

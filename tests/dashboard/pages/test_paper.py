@@ -57,6 +57,11 @@ def test_a_small_curve_opens_the_detail_of_its_profile(page):
     assert all(one.alt.startswith("Loss against learning rate of EB") for one in images)
 
 
+def test_the_row_of_all_tables_leads_to_them(page):
+    (to,) = (one for one in names(by_id(page, "experiment-uci")) if getattr(one, "href", None))
+    assert "UCI: 120 tables" in text_of(by_id(page, to.href.removeprefix("#")))
+
+
 def test_the_detail_says_what_was_published_and_what_decides(api):
     one = next(found for found in paper_answer().experiments if found.id == "05_jsb_chorales")
     for profile in ("text", "authors"):
@@ -70,6 +75,12 @@ def test_the_detail_says_what_was_published_and_what_decides(api):
         assert one.note in below
         assert found.methods[0].edge in below
     assert "Recorded runs" in below
+    # On a phone, where tables have no head, every row says whose it is.
+    rows = [
+        one for one in names(shown[ids.MESSAGE]) if "data-title" in one.to_plotly_json()["props"]
+    ]
+    whose = [getattr(one, "data-title") for one in rows]
+    assert whose == ["Ours"] * len(found.methods) + ["Recorded runs"] * len(one.recorded_methods)
 
 
 def test_the_edges_are_drawn_where_the_numbers_have_them(api):
@@ -119,6 +130,7 @@ def test_claims_uci_and_run_times_are_shown(page):
         assert claim.recorded.reason in words
     assert "+31.0%" in words
     assert "+152.5%" in words
+    assert paper_answer().rules["bounds"] in words
     assert "90.00 %" in words  # EB's accuracy
 
 
