@@ -362,17 +362,17 @@ def rate_range(rates: Sequence[float]) -> list[float]:
 
 
 def rate_axis(rates: Sequence[float], *, narrow: bool, columns: int = 1) -> dict[str, Any]:
-    """Return the axis of learning rates: a tick a decade, or as many as stand level beside it.
-
-    Slanted, their labels would take the room of what stands below.
-    """
+    """Return the axis of learning rates: a tick a decade, or as many as stand level beside it."""
     low, high = rate_range(rates)
     decades = range(math.ceil(low), math.floor(high) + 1)
     label = LETTER * max((len(f"{10.0**power:g}") for power in decades), default=0) + LABEL_GAP
     # Panels beside each other share the room; three of a wide picture are as wide as a phone's.
     room = PHONE / columns if narrow else max(WIDE / columns, PHONE if columns < 4 else 0)
     every = max(1, math.ceil(label * (high - low) / room))
-    axis = {**RATE_AXIS, "range": [low, high], "tickangle": 0, "dtick": every}
+    short = high - low < 1.5 and 4 * LETTER * (high - low) < 0.3 * room  # from 1 to 2
+    # Slanted labels would take the room of what stands below. A short range has 2 and 5, too.
+    ticks = {"tickangle": 0, "dtick": "D2" if short else every}
+    axis = {**RATE_AXIS, "range": [low, high], **ticks}
     if every > 1:
         between = {"dtick": 1, "tick0": decades[-1]}
         axis |= {"tick0": decades[-1], "minor": {**RATE_AXIS["minor"], **between}}

@@ -42,8 +42,14 @@ def test_labels_of_panels_beside_each_other_do_not_meet(narrow, columns):
     assert every * room / (high - low) > LETTER * len("0.001")
 
 
+@pytest.mark.parametrize("narrow", [False, True])
+def test_a_range_of_a_decade_names_more_than_one_rate(narrow):
+    assert rate_axis([0.5, 1, 2, 4], narrow=narrow)["dtick"] == "D2"  # 1 alone says no scale
+    assert rate_axis([0.2, 2], narrow=narrow, columns=3)["dtick"] == ("D2" if not narrow else 1)
+
+
 def test_one_rate_has_an_axis():
-    assert rate_axis([1.0], narrow=True)["dtick"] == 1
+    assert rate_axis([1.0], narrow=True)["dtick"] == "D2"
     assert rate_axis([], narrow=True)["range"] == [-2.0, 2.0]
 
 
