@@ -38,5 +38,6 @@ document.documentElement.dataset.scheme = matchMedia("(prefers-color-scheme: dar
   document.getElementById("scheme").addEventListener("click",
     () => setScheme(root.dataset.scheme === "dark" ? "light" : "dark"));
   addEventListener("beforeprint", () => document.querySelectorAll(".figure").forEach((h) => h.drawn || draw(h)));
+  addEventListener("beforeprint", () => document.querySelectorAll(".folded").forEach((one) => { one.open = true; }));
   document.querySelectorAll(".figure").forEach((holder) => watcher.observe(holder));
 })();

@@ -49,6 +49,9 @@ def test_the_report_is_one_file_that_asks_no_other_host(tmp_path):
     text = out.read_text()
     for sentence in paper.headline:
         assert str(escape(sentence)) in text
+    folded = "".join(re.findall(r'<details class="folded">.*?</details>', text, re.DOTALL))
+    for rule in paper.rules.values():  # long prose, for whoever asks
+        assert text.count(str(escape(rule))) == folded.count(str(escape(rule))) == 1
     assert out.stat().st_size < 8_000_000
     assert not re.search(r'<(script|link|img)[^>]+(src|href)="', text)
     for number in range(1, 18):
