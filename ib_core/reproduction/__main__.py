@@ -5,7 +5,8 @@ trains the start page's race anew instead, into the package or into the folder t
 `methods [FOLDER]` what is missing of the comparison of all methods, `studies [FOLDER]` of the ten
 studies of the field;
 `facts [FOLDER]` makes the tables of the recorded runs anew, from those of the data folder;
-`ship FOLDER [INTO]` puts what a run of the plan has trained into the shipped bundles.
+`ship FOLDER [INTO]` puts what a run of the plan has trained into the shipped bundles, and makes
+those tables anew, for they rest on our initial losses too; `make docs` then writes what is said.
 """
 
 import os
@@ -39,7 +40,12 @@ from ib_core.reproduction.plan import (
     shipped_in,
 )
 from ib_core.reproduction.published import printed_uci_losses
-from ib_core.reproduction.recorded import MUSIC_NAMES, recorded_runs, write_facts
+from ib_core.reproduction.recorded import (
+    MUSIC_NAMES,
+    recorded_file,
+    recorded_runs,
+    write_facts,
+)
 from ib_core.reproduction.studies import Study
 from ib_core.reproduction.training import train_alone
 from ib_core.reproduction.uci import Comparison, summary, within
@@ -229,7 +235,7 @@ def main(words: list[str]) -> int:
         return _missing(folder, (COMPARISON, THEORY) if words[0] == SHIPPED_METHODS else FIELD)
     try:
         if words[:1] == ["facts"]:
-            return _facts(*map(Path, words[1:2]))
+            return _facts(shipped_folder(), *map(Path, words[1:2]))
         if words[:1] == ["ship"]:
             return _ship(*map(Path, words[1:3]))
         for name in words or list(CHECKS):
@@ -245,9 +251,10 @@ def main(words: list[str]) -> int:
     return 0
 
 
-def _facts(folder: Path | None = None) -> int:
-    results = Bundle(shipped_folder()).results.values()
-    folder = folder or shipped_folder().with_name("printed")
+def _facts(paper: Path, folder: Path | None = None) -> int:
+    results = Bundle(paper).results.values()
+    folder = folder or paper.with_name("printed")
+    folder.mkdir(exist_ok=True)
     for file in write_facts(folder, Evidence.of(runs_of(results, "authors"))):
         sys.stderr.write(f"{file} ({file.stat().st_size:,} bytes)\n")
     return 0
@@ -274,7 +281,10 @@ def _ship(trained: Path, into: Path | None = None) -> int:
         bundle.pack(PLAN.values(), dense=name == SHIPPED_SEEDS)
         size = sum(file.stat().st_size for file in bundle.folder.glob("*.*"))
         sys.stderr.write(f"{len(fresh)} new trials in {bundle.folder} ({size:,} bytes)\n")
-    return 0
+    if recorded_file() is None:
+        sys.stderr.write("The tables of the recorded runs stay, because those runs are not here.\n")
+        return 0
+    return _facts(into / f"{SHIPPED}_bundle" if into else shipped_folder())
 
 
 def _whole(results: Mapping[TrialSpec, TrialResult]) -> dict[TrialSpec, TrialResult]:

@@ -1,9 +1,12 @@
 from ib_core.reproduction.__main__ import main
 from ib_core.reproduction.bundle import Bundle
+from ib_core.reproduction.evidence import Evidence
 from ib_core.reproduction.plan import PLAN, experiments
+from ib_core.reproduction.recorded import make_facts
 from ib_core.sweep.bodies import specs_of
 from ib_core.sweep.presets import PRESETS
 from tests.backend.paper.bundles import result_of
+from tests.ib_core.reproduction.test_recorded import write as recorded_at
 
 
 def full(name, profile):
@@ -79,14 +82,23 @@ def test_what_a_run_is_through_with_is_shipped_where_it_belongs_and_once(
 ):
     study = PLAN["beyond/uci_methods"].only(["uci/iris"])
     monkeypatch.setattr("ib_core.reproduction.__main__.PLAN", {study.name: study})
+    monkeypatch.setenv("ETASCOPE_DATA_DIR", str(tmp_path))
+    (tmp_path / "paper").mkdir()
     trained = Bundle(tmp_path / "run")
     for _, trial in study.trials():
         # Of the third seed's stack, which still trains, what broke is known already.
         if trial.seed <= 2 or (trial.seed, trial.method, trial.lr) == (3, "eb", 1000.0):
             trained.append(result_of(trial, 0.5))
-    for new in (91, 0):
-        assert main(["ship", str(trained.folder), str(tmp_path)]) == 0
-        assert capsys.readouterr().err.count(f"{new} new trials") == 2
+    assert main(["ship", str(trained.folder), str(tmp_path)]) == 0
+    said = capsys.readouterr().err
+    assert said.count("91 new trials") == 2
+    assert "those runs are not here" in said
+    recorded_at(tmp_path / "paper" / "authors_runs.csv.gz", {})
+    assert main(["ship", str(trained.folder), str(tmp_path)]) == 0
+    said = capsys.readouterr().err
+    assert said.count("0 new trials") == 2
+    for name, text in make_facts(Evidence()).items():
+        assert (tmp_path / "printed" / name).read_text() == text
     paper, seeds = (Bundle(tmp_path / f"{name}_bundle") for name in ("paper", "seeds"))
     assert {spec.seed for spec in paper.results} == {1}
     assert {spec.seed for spec in seeds.results} == {2}
