@@ -84,7 +84,7 @@ def _row(one: ExperimentRead) -> Component:
     missing = [html.Span("no data here", className="state state-missing")]
     name = link(one.title, address(one.id), fw=600)
     if one.id == "uci":  # the browser's own link: it goes to a place on this page
-        name = html.A(html.B(one.title), href=TABLES)
+        name = html.A(html.B(one.title), href=TABLES, style={"textDecoration": "none"})
     return html.Tr(
         [
             html.Td(
