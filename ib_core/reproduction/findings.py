@@ -372,7 +372,7 @@ def _claims(claims: Sequence[ClaimFindings]) -> str:
     if not (held or against or left):
         return ""
     return (
-        f"Of the paper's {len(claims)} claims, judged by stated rules, with 95% intervals where "
+        f"Of {len(claims)} claims of the paper, judged by stated rules, with 95% intervals where "
         f"runs give them, its own recorded runs bear out {len(held)}, contradict {len(against)}, "
         f"and cannot tell {len(left)}."
     )

@@ -1,11 +1,13 @@
+import numpy as np
 import pytest
+from scipy import stats
 
 from ib_core.reproduction.claims import CLAIMS
 from ib_core.reproduction.clipping import differences
 from ib_core.reproduction.evidence import Evidence, Run
 from ib_core.reproduction.published import CLIPPED_MUSIC
 from ib_core.reproduction.recorded import recorded_evidence
-from ib_core.reproduction.uci import compared_accuracies
+from ib_core.reproduction.uci import compared_accuracies, student
 from ib_core.reproduction.verdicts import Verdict
 from tests.ib_core.reproduction.evidence import evidence, runs
 
@@ -119,6 +121,15 @@ def tables(differences_):
 )
 def test_the_accuracy_claim_chooses_rates_by_training_loss_and_counts_tables(gaps, verdict):
     assert judged("uci_accuracy", tables(gaps)).verdict == verdict
+
+
+@pytest.mark.parametrize("n", [10, 13, 40, 120])
+def test_the_interval_over_tables_is_students_however_few_there_are(n):
+    assert student(n - 1) == pytest.approx(stats.t.ppf(0.975, n - 1), abs=5e-4)
+    gaps = [0.1, -0.3, 0.4, 0.0, 0.2] * (n // 5) + [0.5] * (n % 5)
+    found = judged("uci_accuracy", tables(gaps)).reason
+    low, high = stats.t.interval(0.95, n - 1, np.mean(gaps), stats.sem(gaps))
+    assert f"({low:+.2f} to {high:+.2f})" in found
 
 
 def test_accuracies_are_compared_over_the_tables_that_all_have():
