@@ -7,9 +7,12 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from ib_core.sweep.request import refuse_endless
+
 __all__ = [
     "ErrorDetail",
     "ErrorRead",
+    "FreeInput",
     "Identifier",
     "Input",
     "Number",
@@ -59,6 +62,17 @@ class Input(BaseModel):
         # With more than any input has, one of those that are looked at is unknown in any case.
         if isinstance(given, dict) and len(given) > MOST_FIELDS:
             return dict(islice(given.items(), MOST_FIELDS))
+        return given
+
+
+class FreeInput(Input):
+    """Base of sweeps, whose settings may be any JSON until their reader has read them."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _not_endless(cls, given: Any) -> Any:
+        # Everybody waits while types are looked at: of a million values for a quarter of a second.
+        refuse_endless(given)
         return given
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, JsonValue, StringConstraints, WithJsonSchema
 
-from backend.schemas.base import Input, Output, SweepState
+from backend.schemas.base import FreeInput, Input, Output, SweepState
 from ib_core.sweep.request import SETTINGS
 
 __all__ = [
@@ -234,7 +234,7 @@ def _described(schema: dict[str, Any]) -> None:
     ]
 
 
-class SweepCreate(Input):
+class SweepCreate(FreeInput):
     """A grid of trials. `preset` fills all of it; what stands beside it replaces the preset's.
 
     What may stand here is decided in one place, `ib_core.sweep.request`, which also reads it: this
@@ -266,7 +266,7 @@ class SweepCreate(Input):
 
     def given(self) -> dict[str, Any]:
         """Return what was said, unread."""
-        return self.model_dump(exclude_unset=True)
+        return {name: value for name, value in self if name in self.model_fields_set}
 
 
 class NewStudySweep(Input):

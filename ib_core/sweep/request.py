@@ -55,11 +55,14 @@ __all__ = [
     "count_seeds",
     "log_grid",
     "read_body",
+    "refuse_endless",
     "typed_form",
 ]
 
 #: A preset is a study of given tasks and methods; everything else may be changed beside it.
 DECIDED_BY_PRESET = ("task", "methods")
+#: In all lists and objects of a body: of rates there are at most 1,000, and as many seeds.
+MOST_WRITTEN = 20_000
 
 
 def read_body(body: Mapping[str, Any], *, typed: bool = False) -> dict[str, Any]:
@@ -90,6 +93,18 @@ def read_body(body: Mapping[str, Any], *, typed: bool = False) -> dict[str, Any]
             place[name.removeprefix("options.")] = read
     _check_preset(found)
     return {**found, "options": options} if options else found
+
+
+def refuse_endless(body: Any) -> None:
+    """Refuse a body with more values than any sweep has, having looked at no more than that."""
+    left, seen = [body], 0
+    while left:
+        one = left.pop()
+        if isinstance(one, dict | list):
+            seen += len(one)
+            left += one.values() if isinstance(one, dict) else one
+        if seen > MOST_WRITTEN:
+            raise InvalidSpec(f"A sweep is written in at most {MOST_WRITTEN:,} values.")
 
 
 def _flat(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -16,6 +16,7 @@ from fastapi.testclient import TestClient
 from backend.db import reading
 from backend.schemas import SweepCreate
 from backend.services import maintenance
+from ib_core.errors import InvalidSpec
 
 EVIL = [
     "'; DROP TABLE trials; --",
@@ -153,6 +154,34 @@ def test_a_deep_or_endless_json_body_is_a_plain_refusal(api: TestClient, study: 
         answer = api.post("/api/studies", content=body, headers=header)
         assert answer.status_code in (400, 413, 422), answer.text[:200]
         assert set(answer.json()["error"]) == {"code", "message", "field", "hint"}
+
+
+@pytest.mark.parametrize(
+    "endless", [[0] * 600_000, {str(n): 0 for n in range(150_000)}, [[{}] * 9] * 9000]
+)
+def test_an_endless_sweep_is_refused_before_its_values_are_looked_at(
+    api: TestClient, study: int, endless: Any
+) -> None:
+    """Which kept everybody waiting for a quarter of a second."""
+    for name in ("vary", "task", "settings"):
+        body = {"task": "toy/quadratic", "learning_rates": [0.1], name: endless}
+        whole = {"study": {"name": "x"}, "sweep": body}
+        places = {f"/api/studies/{study}/sweeps": body, "/api/forecast": body, "/api/sweeps": whole}
+        for place, sent in places.items():
+            answer = api.post(place, json=sent)
+            assert answer.status_code == 422, answer.text[:200]
+            message = "A sweep is written in at most 20,000 values."
+            assert answer.json()["error"]["message"] == message
+
+
+@pytest.mark.parametrize("count", [1000, 20_001])
+def test_what_a_sweep_may_hold_is_not_endless(count: int) -> None:
+    body = {"learning_rates": [0.1] * count, "seeds": [1] * count, "vary": {"x": list(range(50))}}
+    if count > 1000:
+        with pytest.raises(InvalidSpec, match="at most 20,000 values"):
+            SweepCreate(**body)
+    else:
+        assert SweepCreate(**body).given() == body
 
 
 @pytest.mark.parametrize("name", SweepCreate.model_fields)
