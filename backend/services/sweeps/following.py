@@ -225,13 +225,8 @@ def page(
     if session.get(StudyRow, study_id) is None:
         raise NotFound("study", study_id)
     after = read_cursor(cursor, int)[0] if cursor else 0
-    query = (
-        select(SweepRow.id)
-        .where(SweepRow.study_id == study_id, SweepRow.id > after)
-        .order_by(SweepRow.id)
-        .limit(limit + 1)
-    )
-    ids = session.scalars(query).all()
+    query = select(SweepRow.id).where(SweepRow.study_id == study_id, SweepRow.id > after)
+    ids = session.scalars(query.order_by(SweepRow.id).limit(limit + 1)).all()
     return Page(
         items=[get(session, sweep_id=sweep_id) for sweep_id in ids[:limit]],
         next_cursor=write_cursor(ids[limit - 1]) if len(ids) > limit else None,
@@ -306,11 +301,13 @@ class Position:
         trial_id: That trial.
         seen: Every trial it has heard of. By time alone one could be missed: a trial's time is
             taken before its transaction ends, so a later one may show up earlier.
+        left: Trials that had ended when it last looked for them, and are still to be told.
     """
 
     at: datetime | None = None
     trial_id: int = 0
     seen: set[int] = field(default_factory=set)
+    left: list[int] = field(default_factory=list)
 
     @classmethod
     def read(cls, text: str) -> "Position":
@@ -370,18 +367,20 @@ def news(session: Session, *, sweep_id: int, position: Position) -> News:
     """Return a sweep with the trials that ended since, and move the position past them."""
     sweep = get(session, sweep_id=sweep_id)
     ended = sum(sweep.progress.get(state.value, 0) for state in OUTCOMES)
-    if ended == len(position.seen):
-        return News(sweep, [], more=False)
-    new = [id_ for id_ in session.scalars(_ended_trials(sweep_id)) if id_ not in position.seen]
-    query = select(TrialRow).where(TrialRow.id.in_(new[:MOST_NEWS]))
-    rows = session.scalars(query.order_by(TrialRow.finished_at, TrialRow.id)).all()
+    if not position.left and ended != len(position.seen):  # for each piece, it would take longest
+        found = session.scalars(_ended_trials(sweep_id))
+        position.left = [id_ for id_ in found if id_ not in position.seen]
+    new, position.left = position.left[:MOST_NEWS], position.left[MOST_NEWS:]
+    # What was begun again meanwhile is told when it has ended again.
+    query = select(TrialRow).where(TrialRow.id.in_(new), TrialRow.state.in_(tuple(OUTCOMES)))
+    rows = session.scalars(query.order_by(TrialRow.finished_at, TrialRow.id)).all() if new else []
     for row in rows:
         position.seen.add(row.id)
         position.move(row.id, row.finished_at)
     return News(
         sweep,
         [to_event(row) for row in rows],
-        more=len(new) > MOST_NEWS,
+        more=bool(position.left),
         ended_at=[row.finished_at for row in rows],
     )
 
