@@ -159,8 +159,7 @@ class _Place:
         from backend.services import importing
 
         settings = read_settings()
-        rows = importing.read_rows(content, most_bytes=settings.max_body_bytes)
-        trials = importing.read_trials(rows)
+        trials = importing.read_runs(content, most_bytes=settings.max_body_bytes)
         database.upgrade(settings)
         return trials
 

@@ -48,7 +48,7 @@ from backend.services import (
     trials,
 )
 from backend.services.accounts import Caller
-from backend.web import Upload, read_upload
+from backend.web import Upload, read_upload, reading_in_turns
 
 router = APIRouter(prefix="/api/studies", tags=["studies"])
 
@@ -326,18 +326,18 @@ async def import_runs(
 ) -> ImportRead | Response:
     """Bring runs made elsewhere into a study, marked as imported; all of them or none."""
     upload = await read_upload(request)
+    most = settings.max_body_bytes
+    limiter = reading_in_turns()
     if query.preview:
-        shown = await to_thread.run_sync(_preview, upload, engine, settings.max_body_bytes)
+        shown = await to_thread.run_sync(_preview, upload, engine, most, limiter=limiter)
         return JSONResponse(shown.model_dump(mode="json"))
-    found = await to_thread.run_sync(
-        _import, upload, query, engine, settings.max_body_bytes, caller
-    )
+    found = await to_thread.run_sync(_import, upload, query, engine, most, caller, limiter=limiter)
     response.headers["Location"] = f"/api/studies/{found.study_id}"
     return found
 
 
 def _preview(upload: Upload, engine: Engine, most_bytes: int) -> ImportPreview:
-    found = importing.read_trials(importing.read_rows(upload.content, most_bytes=most_bytes))
+    found = importing.read_runs(upload.content, most_bytes=most_bytes)
     with reading(engine) as session:
         return importing.preview(session, found=found)
 
@@ -346,8 +346,7 @@ def _import(
     upload: Upload, query: ImportQuery, engine: Engine, most_bytes: int, caller: Caller
 ) -> ImportRead:
     source = query.filename or upload.filename or "a file without a name"
-    rows = importing.read_rows(upload.content, most_bytes=most_bytes)
-    found = importing.read_trials(rows)
+    found = importing.read_runs(upload.content, most_bytes=most_bytes)
     if query.study_id is not None:
         with reading(engine) as session:
             caller.check_owner(studies.owner_of(session, study_id=query.study_id))

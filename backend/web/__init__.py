@@ -33,7 +33,7 @@ from backend.services import sweeps
 from backend.services.accounts import Caller, still_hold
 from backend.services.sweeps import News, Position
 from backend.web.gate import AccountGate, LocalGuard, document_tokens
-from backend.web.intake import ImpatientProtocol, Intake, Upload, read_upload
+from backend.web.intake import ImpatientProtocol, Intake, Upload, read_upload, reading_in_turns
 from backend.web.pages import docs_page, drop_cookies, put_cookies
 from backend.web.pages import router as entrance_router
 from backend.web.request_scope import ApiFallback, Monitor, RequestScope, add_failure_handlers
@@ -58,6 +58,7 @@ __all__ = [
     "entrance_router",
     "put_cookies",
     "read_upload",
+    "reading_in_turns",
 ]
 
 

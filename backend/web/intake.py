@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import h11
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
+from anyio.lowlevel import RunVar
 from fastapi import Request
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
@@ -246,6 +247,7 @@ class ImpatientProtocol(H11Protocol):
         self.transport.close()
 
 
+FILES_AT_ONCE = 2
 LONGEST_NAME = 200
 #: A form of ours has a file and a field or two; parts in parts are the file's own business.
 MOST_PARTS = 20
@@ -260,6 +262,21 @@ class Upload:
 
     content: bytes
     filename: str = ""
+
+
+_reading: RunVar[CapacityLimiter] = RunVar("uploads that are read")
+
+
+def reading_in_turns() -> CapacityLimiter:
+    """Return whose turn it is to have a file read and stored, each in a thread of its own.
+
+    Each takes seconds of a processor and hundreds of megabytes, and others need threads, too.
+    """
+    try:
+        return _reading.get()
+    except LookupError:
+        _reading.set(limiter := CapacityLimiter(FILES_AT_ONCE))
+        return limiter
 
 
 async def read_upload(request: Request) -> Upload:

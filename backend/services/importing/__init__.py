@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count, filterfalse
 from typing import Any
 
-from sqlalchemy import Engine, select, update
+from sqlalchemy import Engine, func, select, update
 from sqlalchemy.orm import Session
 
 from backend.db import clock, insert_for, transaction
@@ -26,16 +26,14 @@ from backend.models import CurveRow, StudyRow, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import ImportedSeries, ImportPreview, ImportRead, StudyCreate, TrialState
 from backend.services import studies
 from backend.services.analysis import KEY_COLUMNS, Key, key_of
-from backend.services.importing.files import read_rows
-from backend.services.importing.runs import HELD_OUT, Imported, ImportedTrial, read_trials
-from backend.services.trials import chunks, curve_row, delete_orphans, ids_at
+from backend.services.importing.runs import HELD_OUT, Imported, ImportedTrial, read_runs
+from backend.services.trials import chunks, delete_orphans, ids_at, lock
 
 __all__ = [
     "Imported",
     "forget",
     "preview",
-    "read_rows",
-    "read_trials",
+    "read_runs",
     "refuse_imported",
     "store",
     "store_trials",
@@ -45,6 +43,8 @@ __all__ = [
 MOST_SHOWN = 100
 #: Trials stored in one transaction; on SQLite every other writer waits for its end.
 PIECE = 1000
+#: What PostgreSQL knows the turn of imports by; any number that nobody else uses.
+IMPORTING = 0x696D706F7274
 
 
 def store_trials(engine: Engine, found: Imported) -> set[str]:
@@ -60,18 +60,42 @@ def store_trials(engine: Engine, found: Imported) -> set[str]:
     new: set[str] = set()
     for piece in chunks(sorted(trials), PIECE):
         with transaction(engine) as session:
-            known = ids_at(session, piece)
-            fresh = [trials[address] for address in piece if address not in known]
-            _insert_trials(session, fresh)
-            _insert_curves(session, fresh, ids_at(session, piece))
-            new |= {trial.fingerprint for trial in fresh}
+            _, fresh = _put(session, {address: trials[address] for address in piece})
+        new |= fresh
     return new
+
+
+def _put(session: Session, trials: Mapping[str, ImportedTrial]) -> tuple[dict[str, int], set[str]]:
+    """Store those trials that are not here; return the ids of all, and which were not here.
+
+    Nobody can delete them before this transaction ends. Another import of the same file might: one
+    that could not be published forgets what nobody holds, and links not yet committed nobody sees.
+    """
+    _alone(session)
+    fresh: set[str] = set()
+    while True:
+        lock(session, ids_at(session, trials).values())
+        ids = ids_at(session, trials)
+        absent = trials.keys() - ids.keys()
+        if not absent:
+            _insert_curves(session, [trials[address] for address in sorted(fresh)], ids)
+            return ids, fresh
+        fresh |= absent
+        _insert_trials(session, [trials[address] for address in absent])
+
+
+def _alone(session: Session) -> None:
+    """Make other imports wait: two that insert the same trials, each with some, would for ever."""
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(select(func.pg_advisory_xact_lock(IMPORTING)))
 
 
 def forget(engine: Engine, addresses: Iterable[str]) -> None:
     """Delete trials that were stored for an import that could not be published."""
     with transaction(engine) as session:
+        _alone(session)
         ids = sorted(ids_at(session, addresses).values())
+        lock(session, ids)
         delete_orphans(session, trial_ids=ids)
 
 
@@ -103,12 +127,8 @@ def store(
     # First, because imports into one study then wait for each other: both give out seeds.
     session.execute(update(StudyRow).where(StudyRow.id == study_id).values(updated_at=clock()))
     trials = {trial.fingerprint: trial for trial in found.trials}
-    known = ids_at(session, trials)
-    absent = [trial for address, trial in trials.items() if address not in known]
-    _insert_trials(session, absent)
-    ids = ids_at(session, trials) if absent else known
-    _insert_curves(session, absent, ids)
-    new = {*new, *(trial.fingerprint for trial in absent)}
+    ids, fresh = _put(session, trials)
+    new = {*new, *fresh}
     if not all(trial.numbered for trial in found.trials):
         _number(session, study_id, {ids[address]: trial for address, trial in trials.items()})
     held = _held(session, study_id, ids.values())
@@ -240,7 +260,7 @@ def _insert_trials(session: Session, trials: Sequence[ImportedTrial]) -> None:
 
 
 def _insert_curves(session: Session, trials: Sequence[ImportedTrial], ids: dict[str, int]) -> None:
-    rows = [curve_row(ids[trial.fingerprint], trial.curve) for trial in trials if trial.curve]
+    rows = [{**trial.curve, "trial_id": ids[trial.fingerprint]} for trial in trials if trial.curve]
     if rows:
         session.execute(insert_for(session, CurveRow).on_conflict_do_nothing(), rows)
 

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,12 +45,13 @@ class RawRow:
     cells: dict[str, Any]
 
 
-def read_rows(content: bytes, *, most_bytes: int) -> list[RawRow]:
+def read_rows(content: bytes, *, most_bytes: int, columns: Container[str]) -> list[RawRow]:
     """Return the rows of a file.
 
     Args:
         content: The file.
         most_bytes: How large it may be unpacked; a small file can unpack to any size.
+        columns: Those to keep; of others there may be millions of cells.
 
     Raises:
         TooLarge: It is larger than that, or has more rows than we take.
@@ -67,7 +68,8 @@ def read_rows(content: bytes, *, most_bytes: int) -> list[RawRow]:
         ) from None
     if text.count(";") > MOST_SEPARATORS:
         raise TooLarge("The file's curves have too many points: send every tenth.", field="body")
-    rows = _json_rows(text) if text.lstrip()[:1] in ("{", "[") else _csv_rows(text)
+    read = _json_rows if text.lstrip()[:1] in ("{", "[") else _csv_rows
+    rows = read(text, columns)
     if not rows:
         raise InvalidInput("The file holds no runs.", field="body")
     return rows
@@ -93,14 +95,15 @@ def unpack(content: bytes, most: int) -> bytes:
     return found if content[:2] == GZIP else content
 
 
-def _json_rows(text: str) -> list[RawRow]:
+def _json_rows(text: str, columns: Container[str]) -> list[RawRow]:
     if text.count("{") + text.count("[") > MOST_CONTAINERS:
         raise TooLarge(f"The file has more than {MOST_CONTAINERS:,} objects.", field="body")
     rows: list[RawRow] = []
     try:
         for line, run in enumerate(_runs(_Scanner(text)), start=1):
             _check_count(line)
-            cells = {str(name).strip().lower(): value for name, value in run.items()}
+            named = ((name.strip().lower(), value) for name, value in run.items())
+            cells = {name: value for name, value in named if name in columns}
             rows.append(RawRow(line, cells))
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"The file is not JSON: {error}.", field="body") from None
@@ -216,7 +219,7 @@ class _Scanner:
         self._window, self._next = self._text[self._at : self._at + WINDOW], 0
 
 
-def _csv_rows(text: str) -> list[RawRow]:
+def _csv_rows(text: str, columns: Container[str]) -> list[RawRow]:
     reader = csv.reader(_lines(text), strict=True)
     rows: list[RawRow] = []
     try:
@@ -235,7 +238,9 @@ def _csv_rows(text: str) -> list[RawRow]:
                     field="body",
                 )
             _check_count(len(rows) + 1)
-            rows.append(RawRow(reader.line_num, dict(zip(header, cells, strict=True))))
+            named = zip(header, cells, strict=True)
+            kept = {name: cell for name, cell in named if name in columns}
+            rows.append(RawRow(reader.line_num, kept))
     except csv.Error as error:
         raise InvalidInput(f"Line {reader.line_num} is not CSV: {error}.", field="body") from None
     return rows
@@ -392,8 +397,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     return repr(str(value)[:40])
-
-
-def not_finite(values: Sequence[float | None]) -> bool:
-    """Return whether one of the numbers that were given is NaN or infinite."""
-    return any(value is not None and not math.isfinite(value) for value in values)

@@ -9,8 +9,8 @@ from typing import Any
 
 from backend.errors import InvalidInput
 from backend.schemas import ImportProblem, TrialState
-from backend.services.importing.files import Cells, RawRow, not_finite
-from backend.services.trials import finite, readable
+from backend.services.importing.files import Cells, RawRow, read_rows
+from backend.services.trials import curve_row, finite, readable
 from ib_core.datasets import UCI_NAMES
 from ib_core.sweep import CurvePoint, explodes_above
 from ib_core.tasks import TASKS
@@ -30,6 +30,48 @@ ACCURACIES = ("train_accuracy", "test_accuracy")
 HELD_OUT = ("validation_loss", "validation_accuracy")
 #: Columns that only the recorded runs of the paper's authors have together.
 AUTHORS = ("source_folder", "epochs_recorded")
+#: All that are looked at below.
+COLUMNS = frozenset(
+    {
+        "task",
+        "dataset",
+        "experiment",
+        "profile",
+        "method",
+        "batch_rule",
+        "activation",
+        "lr",
+        "learning_rate",
+        "seed",
+        "repeat",
+        "clip",
+        "mu",
+        "momentum",
+        "epochs",
+        "batch_size",
+        "options",
+        "inner_isgd_iterations",
+        "nodes",
+        "width",
+        "intra_epoch",
+        "outcome",
+        "error",
+        "initial_loss",
+        "seconds",
+        "runtime_s",
+        "diverged_at_step",
+        "diverged_where",
+        "diverged_layer",
+        "train_loss_by_epoch",
+        "test_loss_by_epoch",
+        "train_loss_steps",
+        "source",
+        *LOSSES,
+        *ACCURACIES,
+        *HELD_OUT,
+        *AUTHORS,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +80,7 @@ class ImportedTrial:
 
     columns: dict[str, Any]
     fingerprint: str
-    curve: tuple[CurvePoint, ...] = ()
+    curve: dict[str, Any] | None = None  # packed: a file may have millions of points
     record: dict[str, Any] | None = None  # which tracker it comes from
     numbered: bool = True  # False: its seed is its place among its likes, to be given when stored
 
@@ -49,6 +91,11 @@ class Imported:
 
     trials: list[ImportedTrial]
     skipped: list[ImportProblem]
+
+
+def read_runs(content: bytes, *, most_bytes: int) -> Imported:
+    """Return the trials of a file; see `read_rows` and `read_trials`."""
+    return read_trials(read_rows(content, most_bytes=most_bytes, columns=COLUMNS))
 
 
 def read_trials(rows: Sequence[RawRow]) -> Imported:
@@ -110,13 +157,14 @@ def _trial(cells: Cells, accuracy_scale: float) -> ImportedTrial | None:
             if value is not None
         },
     }
-    curve, source = _curve(cells), cells.mapping("source")
+    points, source = _curve(cells), cells.mapping("source")
+    curve = curve_row(0, points) if points else None
     if not source:
-        return ImportedTrial(columns, _fingerprint(columns, curve), curve)
+        return ImportedTrial(columns, _fingerprint(columns, points), curve)
     # A tracker's run is itself whatever place among its likes an import gives it.
     numbered = cells.has("seed")
     itself = columns if numbered else columns | {"seed": None}
-    address = _fingerprint(itself | {"source": source.get("run")}, curve)
+    address = _fingerprint(itself | {"source": source.get("run")}, points)
     return ImportedTrial(columns, address, curve, {"imported": source}, numbered)
 
 
@@ -190,7 +238,7 @@ def _state(
         return None
     train = losses["train_loss"]
     exploded = train is not None and initial is not None and train > explodes_above(initial)
-    return TrialState.DIVERGED if not_finite(given) or exploded else TrialState.COMPLETED
+    return TrialState.DIVERGED if _not_finite(given) or exploded else TrialState.COMPLETED
 
 
 def _error(cells: Cells) -> str:
@@ -237,3 +285,8 @@ def _without_blank_accuracies(trials: list[ImportedTrial]) -> list[ImportedTrial
         if trial.columns["task"] not in with_accuracy:
             trial.columns.update(dict.fromkeys(ACCURACIES))
     return trials
+
+
+def _not_finite(values: Sequence[float | None]) -> bool:
+    """Return whether one of the numbers that were given is NaN or infinite."""
+    return any(value is not None and not math.isfinite(value) for value in values)

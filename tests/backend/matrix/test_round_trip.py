@@ -12,7 +12,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from backend.services.importing.files import Cells, RawRow
-from backend.services.importing.runs import read_trials
+from backend.services.importing.runs import COLUMNS, read_trials
 from tests.backend.matrix.page_table import PAGES
 from tests.backend.matrix.test_pages import callbacks, press
 from tests.backend.matrix.test_states import READING, VARIANTS, Target, _target, people, site
@@ -122,6 +122,7 @@ def test_every_column_that_an_import_looks_at_is_tried(monkeypatch: pytest.Monke
     for method, outcome in (("eb", "failed"), ("exact", "completed")):
         read_trials([RawRow(1, {**plain, "method": method, "outcome": outcome})])
     assert looked_at <= TAME.keys() | FURTHER.keys()
+    assert looked_at | TAME.keys() | FURTHER.keys() == COLUMNS, "others are not kept"
 
 
 #: A thousand in the full run; every one taken is read some thirty times.

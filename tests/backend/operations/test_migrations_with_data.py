@@ -60,7 +60,7 @@ def fill() -> int:
     for shard_id in trained.shard_ids:
         _train(shard_id)
     with transaction() as session:
-        found = importing.read_trials(importing.read_rows(RUNS, most_bytes=10_000))
+        found = importing.read_runs(RUNS, most_bytes=10_000)
         importing.store(
             session, found=found, source="runs.csv", study_id=None, name="Imported", owner_id=1
         )

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from sqlalchemy import func, select
+from sqlalchemy.orm import Session
 
 from backend.db import get_engine, reading, transaction
 from backend.errors import Conflict, Unauthorized
-from backend.models import SessionRow, ShardRow, SweepRow, SweepTrialRow, TrialRow
+from backend.models import CurveRow, SessionRow, ShardRow, SweepRow, SweepTrialRow, TrialRow
 from backend.schemas import SweepState
-from backend.services import accounts, maintenance, shards, studies, sweeps
+from backend.services import accounts, importing, maintenance, shards, studies, sweeps
 from backend.services.accounts import passwords
 from tests.backend.accounts import CHEAP
 from tests.factories import claim, new_study, result, submit
@@ -300,3 +301,56 @@ def test_the_hundredth_token_is_made_once(database, monkeypatch: pytest.MonkeyPa
         return True
 
     assert sum(at_once(*[make] * CROWD)) == 3
+
+
+def imported(count: int) -> Any:
+    rows = "".join(f"x,eb,0.1,{seed},0.5,1;2\n" for seed in range(count))
+    head = "task,method,lr,seed,train_loss,train_loss_by_epoch\n"
+    return importing.read_runs((head + rows).encode(), most_bytes=10**6)
+
+
+def publish(session: Session, found: Any) -> Any:
+    return importing.store(
+        session, found=found, source="a file", study_id=None, name="x", owner_id=None
+    )
+
+
+def test_what_an_import_publishes_is_not_forgotten_by_one_that_failed(database) -> None:
+    """Links that are not committed nobody sees, and they go with the trials that they hold."""
+    found = imported(3)
+    new = importing.store_trials(get_engine(), found)
+    with ThreadPoolExecutor(1) as pool, transaction() as session:
+        made = publish(session, found)
+        forgetting = pool.submit(importing.forget, get_engine(), new)
+        with suppress(TimeoutError):
+            forgetting.result(0.5)
+        session.commit()
+        forgetting.result(60)
+    with reading() as session:
+        held = select(func.count()).where(SweepTrialRow.sweep_id == made.sweep_ids[0])
+        assert session.scalar(held) == 3
+    assert_sound()
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_one_file_imported_by_many_is_everybodys_whatever_some_forget(database, attempt) -> None:
+    found = [imported(300) for _ in range(CROWD)]
+
+    def keep(mine: Any) -> int:
+        importing.store_trials(get_engine(), mine)
+        with transaction() as session:
+            return int(publish(session, mine).sweep_ids[0])
+
+    def drop(mine: Any) -> None:
+        importing.forget(get_engine(), importing.store_trials(get_engine(), mine))
+
+    kept = at_once(
+        *(lambda one=one: keep(one) for one in found[::2]),
+        *(lambda one=one: drop(one) for one in found[1::2]),
+    )[: CROWD // 2]
+    with reading() as session:
+        for sweep_id in kept:
+            held = select(func.count()).where(SweepTrialRow.sweep_id == sweep_id)
+            assert session.scalar(held) == 300
+        assert session.scalar(select(func.count(CurveRow.trial_id))) == 300
+    assert_sound()

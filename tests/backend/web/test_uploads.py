@@ -1,14 +1,17 @@
 """Forms as browsers and attackers send them; the time everybody else waits meanwhile."""
 
 import asyncio
+import threading
 import time
+from typing import Any
 
 import httpx
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from backend.web.intake import MOST_PARTS
+from backend.services import importing
+from backend.web.intake import FILES_AT_ONCE, MOST_PARTS
 from tests.backend.conftest import ADDRESS
 from tests.coroutines import run
 
@@ -81,3 +84,39 @@ def test_others_are_answered_while_a_large_form_is_read(app: FastAPI, content: b
             return max(waits)
 
     assert run(longest_wait()) < 3.0  # on the loop they took 11 and 6 s
+
+
+def test_others_are_answered_however_many_files_are_being_read(
+    app: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each file takes a thread for seconds; 45 of them had taken all there are, for minutes."""
+    reading, most, goes_on = set[int](), 0, threading.Event()
+    real = importing.read_runs
+
+    def slowly(content: bytes, **limits: int) -> Any:
+        nonlocal most
+        reading.add(threading.get_ident())
+        most = max(most, len(reading))
+        assert goes_on.wait(60)
+        reading.discard(threading.get_ident())
+        return real(content, **limits)
+
+    monkeypatch.setattr(importing, "read_runs", slowly)
+
+    async def crowd() -> list[int]:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url=ADDRESS) as client:
+            sent = [
+                asyncio.create_task(client.post(f"/api/import?preview={one}", content=RUNS))
+                for one in ["true", "false"] * 25
+            ]
+            try:
+                await asyncio.sleep(0.5)
+                async with asyncio.timeout(20):
+                    assert (await client.get("/api/studies")).status_code == 200
+            finally:
+                goes_on.set()
+            return [answer.status_code for answer in await asyncio.gather(*sent)]
+
+    assert sorted(run(crowd())) == [200] * 25 + [201] * 25
+    assert most == FILES_AT_ONCE

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from backend.errors import InvalidInput
-from backend.services.importing import read_rows, read_trials
+from backend.services.importing import read_runs
 
 AUTHORS = (
     "experiment,dataset,architecture,batch_size,clip,lr,seed,epochs,momentum,mu,method,"
@@ -15,7 +15,7 @@ AUTHORS = (
 
 
 def columns(text: str) -> list[dict[str, Any]]:
-    found = read_trials(read_rows(text.encode(), most_bytes=10**6))
+    found = read_runs(text.encode(), most_bytes=10**6)
     return [trial.columns for trial in found.trials]
 
 
