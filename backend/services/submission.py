@@ -142,8 +142,8 @@ def submit_into(
         reuse: Take the newest study of that name that the caller may change, if there is one.
         idempotency_key: The same key again finds the study that it made the first time.
     """
-    # Two requests with one key, or for one name, must not both find nothing.
-    lock_table(session, StudyRow)
+    if idempotency_key or reuse:  # two with one key, or for one name, must not both find nothing
+        lock_table(session, StudyRow)
     study_id = _study_of(session, idempotency_key, by) if idempotency_key else None
     if study_id is None and reuse:
         study_id = named_study(session, name=study.name, by=by)

@@ -20,13 +20,14 @@ from prometheus_client import CollectorRegistry, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from pydantic import BaseModel
+from sqlalchemy.exc import IntegrityError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from backend.db import PASSING_FAULTS
-from backend.errors import STATUSES, TooManyAttempts, Unauthorized, Unavailable, status_of
+from backend.db import PASSING_FAULTS, reason
+from backend.errors import STATUSES, Conflict, TooManyAttempts, Unauthorized, Unavailable, status_of
 from backend.schemas import ErrorDetail, ErrorRead
 from backend.services.shards import Counts
 from backend.settings import about
@@ -91,11 +92,7 @@ def add_failure_handlers(app: FastAPI) -> None:
     def _validation(request: Request, error: RequestValidationError) -> JSONResponse:
         problem = explain(error, request.scope.get("route"))
         return failure(
-            problem.status,
-            problem.code,
-            problem.message,
-            field=problem.field,
-            hint=problem.hint,
+            problem.status, problem.code, problem.message, field=problem.field, hint=problem.hint
         )
 
     @app.exception_handler(HTTPException)
@@ -105,6 +102,12 @@ def add_failure_handlers(app: FastAPI) -> None:
 
     def _database(_: Request, __: Exception) -> JSONResponse:
         return refusal(Unavailable("The database does not answer.", hint="Try again shortly."))
+
+    @app.exception_handler(IntegrityError)
+    def _deleted_meanwhile(_: Request, error: IntegrityError) -> JSONResponse:
+        if "foreign key" not in reason(error).lower():
+            raise error
+        return refusal(Conflict("What this is about, or whose it is, was deleted at this moment."))
 
     for fault in PASSING_FAULTS:
         app.add_exception_handler(fault, _database)

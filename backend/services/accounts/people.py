@@ -244,6 +244,8 @@ def change_user(
 
 def delete_user(session: Session, *, user_id: int) -> None:
     """Delete an account with its tokens and logins; its studies stay, as nobody's."""
+    # First: who submits locks studies and then their account, and each would wait for the other.
+    lock_table(session, StudyRow)
     get_user(session, user_id=user_id)
     _keep_an_admin(session, user_id)
     session.execute(sa.delete(UserRow).where(UserRow.id == user_id))

@@ -4,12 +4,17 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from pydantic import ValidationError
+from sqlalchemy import func, select
 from sqlalchemy.exc import OperationalError
 
 from backend.app import create_app
+from backend.db import reading
+from backend.models import StudyRow
 from backend.schemas import StudyCreate
 from backend.schemas.base import MOST_FIELDS, Input
 from backend.services import studies
+from backend.services.accounts import Caller
+from backend.web import gate
 from tests.backend.accounts import team_settings
 
 SHAPE = {"code", "message", "field", "hint"}
@@ -105,6 +110,24 @@ def test_a_database_that_is_away_is_503(api: TestClient, monkeypatch: pytest.Mon
     assert answer.headers["retry-after"]
     assert "secret" not in answer.text
     assert error_of(answer)["code"] == "unavailable"
+
+
+def test_what_is_stored_for_somebody_deleted_meanwhile_is_a_conflict(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = Caller("gone", "member", 12, token_id=1)  # let in a moment ago
+    monkeypatch.setattr(gate, "_by_token", lambda _: gone)
+    team = TestClient(create_app(team_settings()), base_url="http://127.0.0.1")
+    sweep = {"task": "x", "where": "agents", "learning_rates": [0.1]}
+    for path, body in (
+        ("/api/studies", {"name": "x"}),
+        ("/api/sweeps", {"study": {"name": "x"}, "sweep": sweep}),
+    ):
+        answer = team.post(path, json=body, headers={"Authorization": "Bearer x"})
+        assert answer.status_code == 409, answer.text
+        assert "deleted at this moment" in error_of(answer)["message"]
+    with reading() as session:
+        assert session.scalar(select(func.count(StudyRow.id))) == 0
 
 
 def test_request_ids_are_passed_on_if_they_are_harmless(api: TestClient) -> None:

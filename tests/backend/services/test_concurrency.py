@@ -8,15 +8,25 @@ from typing import Any
 
 import pytest
 from sqlalchemy import func, select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from backend.db import get_engine, reading, transaction
 from backend.errors import Conflict, Unauthorized
 from backend.models import CurveRow, SessionRow, ShardRow, SweepRow, SweepTrialRow, TrialRow
-from backend.schemas import SweepState
-from backend.services import accounts, importing, maintenance, shards, studies, sweeps
-from backend.services.accounts import passwords
-from tests.backend.accounts import CHEAP
+from backend.schemas import StudyCreate, SweepState
+from backend.services import (
+    accounts,
+    importing,
+    maintenance,
+    offers,
+    shards,
+    studies,
+    submission,
+    sweeps,
+)
+from backend.services.accounts import Caller, passwords
+from tests.backend.accounts import CHEAP, new_user
 from tests.factories import claim, new_study, result, submit
 
 CROWD = 8
@@ -353,4 +363,36 @@ def test_one_file_imported_by_many_is_everybodys_whatever_some_forget(database, 
             held = select(func.count()).where(SweepTrialRow.sweep_id == sweep_id)
             assert session.scalar(held) == 300
         assert session.scalar(select(func.count(CurveRow.trial_id))) == 300
+    assert_sound()
+
+
+def test_an_account_is_deleted_while_it_submits_and_nobody_waits_for_ever(database) -> None:
+    """Of sixteen submissions fourteen were ended as a deadlock, and often the deletion."""
+    with transaction() as session:
+        owner = new_user(session, "ada").id
+    by = Caller("ada", "member", owner)
+    sweep = {"where": "agents", "task": "x", "learning_rates": [0.1, 1.0], "seeds": 10}
+    request = submission.prepare(sweep, offers.Known())
+
+    def send(key: str | None) -> str:
+        try:
+            with transaction() as session:
+                study = StudyCreate(name="x")
+                submission.submit_into(
+                    session, study=study, request=request, by=by, idempotency_key=key
+                )
+        except IntegrityError:  # its owner is gone: a conflict, outside
+            return "refused"
+        return "stored"
+
+    def delete() -> str:
+        with transaction() as session:
+            accounts.delete_user(session, user_id=owner)
+        return "deleted"
+
+    ways = [lambda n=n: send(str(n) if n % 2 else None) for n in range(12)]
+    found = at_once(*ways[:6], delete, *ways[6:])
+    assert found[6] == "deleted"
+    with reading() as session:
+        assert session.scalar(select(func.count(SweepRow.id))) == found.count("stored")
     assert_sound()
