@@ -185,7 +185,7 @@ def coverage_words(found: Coverage, *, tables: bool = False) -> str:
     if not found.trials:
         return "not run"
     if tables:
-        return f"{found.rates} of {found.of_rates} tables, {found.trials} trials, seed 1"
+        return f"{found.rates} of {found.of_rates} tables, {found.trials:,} trials, seed 1"
     seeds = str(found.most_seeds)
     if found.fewest_seeds < found.most_seeds:
         seeds = f"{found.fewest_seeds} to {found.most_seeds}"

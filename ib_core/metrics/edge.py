@@ -236,8 +236,8 @@ def headroom(ours: EdgePosterior, theirs: EdgePosterior, edges: tuple[Number, Nu
     if one.value is None or two.value is None:
         return unknown(n, "One of the edges is unknown.")
     if one.censored == two.censored != "none":
-        where = "breaks half its seeds" if one.censored == "above" else "is sound"
-        return unknown(n, f"Neither {where} at a tested rate.")
+        where = "above the highest" if one.censored == "above" else "below the lowest"
+        return unknown(n, f"Both edges lie {where} tested rate.")
     rng = np.random.default_rng(0)
     ratio = np.quantile(ours.draws(rng) / theirs.draws(rng), TAILS)
     value = one.value / two.value

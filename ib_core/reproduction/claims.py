@@ -55,16 +55,19 @@ class Claim:
 def small_rates(evidence: Evidence) -> Judgement:
     """Compare EB and IB at the smallest rate of every experiment without clipping."""
     gaps = {
-        name: number
+        (name, rates[0]): number
         for name in UNCLIPPED
         if (rates := evidence.common_rates(name))
         and (number := evidence.number(name, "ib", f"difference@{rates[0]:g}"))
     }
     if not gaps:
         return not_tested("No experiment without clipping was run.")
-    words = ", ".join(f"{title_of(name)} {_percents(gap)}" for name, gap in gaps.items())
+    words = "; ".join(
+        f"{title_of(name)} at rate {number_text(lr)}: {_percents(gap)}"
+        for (name, lr), gap in gaps.items()
+    )
     return Judgement(
-        verdict_of(all_hold(_is_near(gap) for gap in gaps.values())), f"IB minus EB: {words}."
+        verdict_of(all_hold(_is_near(gap) for gap in gaps.values())), f"IB minus EB, {words}."
     )
 
 

@@ -139,8 +139,11 @@ def clipping_helps(evidence: Evidence) -> Judgement:
 
 
 def _counted(sides: list[int | None]) -> str:
-    helped, left = sides.count(-1), sides.count(None)
-    return f"helped beyond doubt in {helped} of {len(sides)}, open in {left}"
+    helped, hurt, same, left = (sides.count(side) for side in (-1, 1, 0, None))
+    words = f"helped beyond doubt in {helped} of {len(sides)}"
+    words += f", hurt in {hurt}" if hurt else ""
+    words += f", without any effect in {same}" if same else ""
+    return f"{words}, open in {left}"
 
 
 def _count_agrees(sides: list[int | None], share: float) -> bool | None:

@@ -36,10 +36,11 @@ CELLS_NEEDED, LEAST_CELLS = 0.8, 6
 
 TEXT_RULE = (
     "Two things are asked. Whether the method the paper calls better is: the mean over rates and "
-    "seeds of IB's capped loss minus EB's, with its 95% interval. And without clipping, where an "
-    "edge lies on the grid, whether IB breaks later: its edge is at least 1.2 times EB's and the "
-    "interval of the ratio lies above 1; it does not where the interval ends below 1.2. Reproduced "
-    "if both hold, differs if one is refuted, cannot tell if an interval leaves it open."
+    "seeds of IB's loss minus EB's, both capped at the initial loss, with its 95% interval. And "
+    "without clipping, whether IB breaks later: its edge, the rate at which half the seeds break, "
+    "is at least 1.2 times EB's and the interval of the ratio lies above 1; it does not where the "
+    "interval ends below 1.2. Reproduced if both hold, differs if one is refuted, cannot tell if "
+    "one is left open: by its interval, or because no edge lies among the tested rates."
 )
 RECORDED_RULE = (
     "A cell is one method at one rate; it agrees if our mean lies within 10% of the recorded mean "
@@ -149,13 +150,18 @@ def judge_text(evidence: Evidence, experiment: str) -> Judgement:
         reason = f"{_lower_words(found)}; the paper names no winner here to hold that against."
         return Judgement(Verdict.CANNOT_TELL, reason)
     holds = is_as_published(evidence, experiment)
-    parts = [f"{_lower_words(found)}, {_SAID[holds]}"]
+    reason = f"{_lower_words(found)}, {_SAID[holds]}"
     if experiment in UNCLIPPED:
         room = evidence.number(experiment, "ib", "headroom")
-        if room is not None and room.value is not None:
-            holds = all_hold((holds, breaks_later(room)))
-        parts.append(headroom_words(evidence, experiment))
-    return Judgement(verdict_of(holds), "; ".join(parts) + ".")
+        later = None if room is None else breaks_later(room)
+        # What stands before the first semicolon is all that a row of the matrix shows.
+        if holds and later is None:
+            reason += ", but whether IB breaks later is open"
+        if holds is not False and later is False:
+            reason += ", but IB does not break later"
+        reason += f"; {headroom_words(evidence, experiment)}"
+        holds = all_hold((holds, later))
+    return Judgement(verdict_of(holds), f"{reason}.")
 
 
 _SAID = {True: "as published", False: "the paper says otherwise", None: "which decides nothing"}
@@ -197,9 +203,9 @@ def headroom_words(evidence: Evidence, experiment: str) -> str:
         return "no edge is known"
     if room.value is None:
         highest = max(end.value or 0.0 for end in ends.values() if end is not None)
-        words = f"neither breaks half its seeds up to {number_text(highest)}"
+        words = f"both edges lie above {number_text(highest)}, the highest rate tried"
         if any(end is not None and end.censored == "below" for end in ends.values()):
-            words = "both break from the lowest rate on"
+            words = "both edges lie below the lowest rate tried"
     else:
         each = ", ".join(f"{name.upper()} {_edge(end)}" for name, end in ends.items() if end)
         words = f"edges {each}, a ratio of {KINDS['headroom'].write(room)}"

@@ -119,6 +119,13 @@ VERDICTS = (
         ("test_a_sign_is_known_where_the_interval_does_not_hold_zero",),
     ),
     Edit(
+        "a claim of two halves is reproduced though one cannot be told",
+        "ib_core/reproduction",
+        "holds = all_hold((holds, later))",
+        "holds = holds if later is None else all_hold((holds, later))",
+        ("test_where_no_edge_lies_on_the_grid_which_breaks_later_stays_open",),
+    ),
+    Edit(
         "a loss may move ten times as far as rounding moves it",
         "ib_core/reproduction",
         "REACH = 3.0",

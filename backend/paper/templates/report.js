@@ -38,6 +38,14 @@ document.documentElement.dataset.scheme = matchMedia("(prefers-color-scheme: dar
   document.getElementById("scheme").addEventListener("click",
     () => setScheme(root.dataset.scheme === "dark" ? "light" : "dark"));
   addEventListener("beforeprint", () => document.querySelectorAll(".figure").forEach((h) => h.drawn || draw(h)));
-  addEventListener("beforeprint", () => document.querySelectorAll(".folded").forEach((one) => { one.open = true; }));
+  addEventListener("beforeprint", () => document.querySelectorAll(".folded, .each").forEach((one) => { one.open = true; }));
   document.querySelectorAll(".figure").forEach((holder) => watcher.observe(holder));
+
+  // A link to an experiment opens it; so does an address that ends in one.
+  function unfold(hash) {
+    const folded = hash && document.getElementById(hash.slice(1))?.querySelector("details.each");
+    if (folded) { folded.open = true; }
+  }
+  addEventListener("click", (event) => unfold(event.target.closest?.('a[href^="#"]')?.hash));
+  unfold(location.hash);
 })();

@@ -134,7 +134,11 @@ def _head(paper: PaperRead) -> Component:
             [
                 html.H1("The paper, trained again"),
                 html.P(
-                    ["Robust Implicit Backpropagation (Fagan & Iyengar 2018). ", _guide()],
+                    [
+                        "Robust Implicit Backpropagation (Fagan & Iyengar 2018). EB is explicit "
+                        "backpropagation, as everybody trains; IB is the paper’s implicit one. ",
+                        guide_link("paper", "How the numbers are defined"),
+                    ],
                     className="page-lead",
                 ),
                 html.Ul([html.Li(sentence) for sentence in paper.headline], className="headline"),
@@ -144,10 +148,6 @@ def _head(paper: PaperRead) -> Component:
         ),
         className="page-head",
     )
-
-
-def _guide() -> Component:
-    return guide_link("paper", "How the numbers are defined")
 
 
 def _counts(name: str, found: list[ProfileRead]) -> Component:

@@ -168,11 +168,11 @@ def test_headroom_is_a_bound_where_an_edge_is(eb, ib, value, censored, open_end)
     assert getattr(room, "low" if open_end == "high" else "high") is not None
 
 
-@pytest.mark.parametrize("one", [NEVER, ALWAYS])
-def test_two_bounds_on_one_side_bound_no_ratio(one):
+@pytest.mark.parametrize(("one", "where"), [(NEVER, "above the"), (ALWAYS, "below the")])
+def test_two_bounds_on_one_side_bound_no_ratio(one, where):
     room = rows_of(eb=one, ib=one)["ib"]["headroom"]
     assert room.value is None
-    assert room.note.startswith("Neither")
+    assert room.note.startswith(f"Both edges lie {where}")
 
 
 def test_what_ended_above_its_start_or_at_zero_is_broken():

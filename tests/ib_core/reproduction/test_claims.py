@@ -198,7 +198,14 @@ def music(helped_eb, helped_ib, count=9, seeds=(1, 2, 3, 4, 5)):
 def test_clipping_helps_eb_more_often_than_ib(eb, ib, verdict):
     found = judged("clipping_helps", music(eb, ib))
     assert found.verdict == verdict
-    assert f"EB helped beyond doubt in {eb} of 9, open in 0" in found.reason
+    assert f"EB helped beyond doubt in {eb} of 9, hurt in {9 - eb}, open in 0" in found.reason
+
+
+def test_clipping_that_never_acts_is_told_apart_from_what_is_open():
+    flat = {"eb": {0.5: 1.0, 5: 1.0}, "ib": {0.5: 1.0, 5: 1.0}}
+    same = dict.fromkeys([*CLIPPED_MUSIC, *CLIPPED_MUSIC.values()], flat)
+    reason = judged("clipping_helps", evidence(**same)).reason
+    assert "IB helped beyond doubt in 0 of 9, without any effect in 9, open in 0" in reason
 
 
 def test_clipping_in_few_experiments_or_with_few_seeds_is_not_counted():

@@ -96,11 +96,30 @@ def test_one_explosion_counts_as_a_run_that_learned_nothing_and_no_more():
     assert one.value < 0
 
 
-def test_where_neither_breaks_the_edges_decide_nothing():
+def test_where_no_edge_lies_on_the_grid_which_breaks_later_stays_open():
     flat = dict.fromkeys(EB, 1.0)
     found = text(flat, dict.fromkeys(EB, 0.5))
-    assert found.verdict is Verdict.REPRODUCED
-    assert "neither breaks half its seeds up to 500" in found.reason
+    assert found.verdict is Verdict.CANNOT_TELL
+    decides, edges = found.reason.split("; ")[:2]
+    assert decides.endswith("as published, but whether IB breaks later is open")
+    assert edges.startswith("both edges lie above 500, the highest rate tried")
+    # With clipping the paper says nothing of edges.
+    clipped = "06_jsb_chorales_clip_8.0"
+    assert text(flat, dict.fromkeys(EB, 0.5), clipped).verdict is Verdict.REPRODUCED
+
+
+def test_an_edge_beyond_the_grid_is_not_called_a_rate_where_nothing_broke():
+    # Three of five break at the highest rate: half do a little above it, by all rates together.
+    sound = (0.5, 2.0, 5.0, 20.0, 50.0, 200.0)
+    made = [
+        *runs(JSB, "eb", dict.fromkeys((*sound, 500.0), 1.0)),
+        *runs(JSB, "ib", dict.fromkeys(sound, 0.5)),
+        *runs(JSB, "ib", {500.0: 3.0}, seeds=(1, 2, 3)),
+        *runs(JSB, "ib", {500.0: 0.5}, seeds=(4, 5)),
+    ]
+    found = Evidence.of(made)
+    assert found.number(JSB, "ib", "edge").note.startswith("Sound up to 200, broken from 500.")
+    assert "both edges lie above 500, the highest rate tried" in judge_text(found, JSB).reason
 
 
 def test_a_method_that_was_not_run_is_not_tested():
