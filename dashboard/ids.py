@@ -285,6 +285,8 @@ class WhichMethod:
     STUDY = "which-method-study"
     OFFER = "which-method-offer"
     GRAPH = "which-method-graph"
+    TABLES_STUDY = "which-method-tables-study"
+    TABLES = "which-method-tables"
 
 
 LOGOUT = "logout"
