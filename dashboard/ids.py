@@ -282,11 +282,8 @@ class YourModel:
 class WhichMethod:
     """All methods compared."""
 
-    STUDY = "which-method-study"
-    OFFER = "which-method-offer"
-    GRAPH = "which-method-graph"
-    TABLES_STUDY = "which-method-tables-study"
-    TABLES = "which-method-tables"
+    STUDY, OFFER, GRAPH = "which-method-study", "which-method-offer", "which-method-graph"
+    TABLES_STUDY, TABLES = "which-method-tables-study", "which-method-tables"
 
 
 LOGOUT = "logout"
