@@ -109,7 +109,10 @@ def _on_every_table(study: StudyRead) -> Component:
     methods = ", ".join(METHODS[name].short for name in study.methods if name in METHODS)
     return card(
         dcc.Store(id=ids.TABLES_STUDY, data=study.id),
-        html.P([f"{methods}: ", link(study.name, f"/studies/{study.id}"), "."]),
+        html.P(
+            [f"{methods}: ", link(study.name, f"/studies/{study.id}"), "."],
+            className="history-meta",
+        ),
         # Filled by `tell_of_tables`: a hundred scorecards take longer than the rest of the page.
         html.Div("Counting …", id=ids.TABLES, **{"aria-live": "polite"}),
         title="On every UCI table",
