@@ -234,9 +234,9 @@ class Averages:
             self.rates += lr.double()
 
     @property
-    def sums(self) -> tuple[Tensor, Tensor, Tensor]:
-        """What steps change."""
-        return self.weighted, self.rates, self.gradient
+    def sums(self) -> tuple[Tensor, ...]:
+        """What steps change; nothing where nobody restarts."""
+        return (self.weighted, self.rates, self.gradient) if any(self.wanted) else ()
 
     def saved(self) -> tuple[Tensor, ...]:
         """Return a copy of what steps change, for `rewind`."""
@@ -244,7 +244,8 @@ class Averages:
 
     def rewind(self, saved: tuple[Tensor, ...]) -> None:
         """Go back to where a copy was taken."""
-        self.weighted, self.rates, self.gradient = saved
+        if saved:
+            self.weighted, self.rates, self.gradient = saved
 
     def keep(self, kept: Tensor) -> None:
         """Forget all members but these."""
