@@ -282,9 +282,8 @@ class YourModel:
 class WhichMethod:
     """All methods compared."""
 
-    STUDY = "which-method-study"
-    OFFER = "which-method-offer"
-    GRAPH = "which-method-graph"
+    STUDY, OFFER, GRAPH = "which-method-study", "which-method-offer", "which-method-graph"
+    TABLES_STUDY, TABLES = "which-method-tables-study", "which-method-tables"
 
 
 LOGOUT = "logout"

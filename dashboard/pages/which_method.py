@@ -31,7 +31,7 @@ from dashboard.ids import WhichMethod as ids
 from dashboard.router import Page
 from dashboard.theme import NONE, counted, graph_config, number, scheme_of
 from ib_core.methods import METHODS
-from ib_core.metrics import Said, ranks_told, which_method
+from ib_core.metrics import Said, counts_told, ranks_told, which_method
 
 #: How the study is found: by the tags that its import gives it, and anybody may.
 TAGS = ("compare", "methods")
@@ -40,6 +40,8 @@ PRESET = "compare/methods"
 UCI_TAG = "uci_methods"
 #: Losses on rows that no method has seen; rates are chosen on others.
 METRIC: Metric = "test_loss"
+#: Where no rows are held out, to choose a rate by a test loss would be to choose on test.
+TABLES_METRIC: Metric = "train_loss"
 #: Who competes: IB, those that cut their rate by the loss, those with a rate a weight, the rest.
 FAMILIES = {
     "IB": ("ib", "ib_plus", "ib_momentum", "ib_conv"),
@@ -50,6 +52,10 @@ FAMILIES = {
     "EB": ("eb", "momentum"),
     "ProxProp": ("proxprop",),
 }
+#: What the methods are called in sentences.
+SHORT = {name: method.short for name, method in METHODS.items()}
+#: A scorecard's numbers by task, method and name.
+Tasks = dict[str, dict[str, Mapping[str, NumberRead]]]
 #: By what methods are ranked, as the sentences say it.
 RANKED = {"best_mean": "each at its best rate", "lr_sensitivity": "by what any rate gives up"}
 #: Who competes, in words.
@@ -69,6 +75,7 @@ async def layout(**_: str) -> Component:
         get_visitor(),
     )
     study = next((one for one in page.items if set(TAGS) <= set(one.tags)), None)
+    every_table = next(iter(tables.items), None)
     if study is None:
         return html.Div([_head(None, None), _offer(bundle, writes=may_write(visitor))])
     found = await ask(calls.scorecard(study.id, metric=METRIC))
@@ -83,14 +90,14 @@ async def layout(**_: str) -> Component:
                     [
                         "Every curve, best of k and trial: ",
                         link(study.name, f"/studies/{study.id}"),
-                        ". What a step costs is measured there as well. ",
-                        *(_on_every_table(one) for one in tables.items),
+                        ". What a step costs is measured there as well.",
                     ],
                     className="history-meta",
                 ),
                 title="What the trials say",
                 mb=16,
             ),
+            *([] if every_table is None else [_on_every_table(every_table)]),
             card(_graph(), className="figure-card", mb=16),
             card(_table(found), title="Method by method"),
         ]
@@ -98,11 +105,42 @@ async def layout(**_: str) -> Component:
 
 
 def _on_every_table(study: StudyRead) -> Component:
-    """Return where some of the methods are compared on all tables, not on some chosen by size."""
+    """Return the card of what some of the methods do on all tables, not on some chosen by size."""
     methods = ", ".join(METHODS[name].short for name in study.methods if name in METHODS)
-    return html.Span(
-        [f"{methods} on every UCI table: ", link(study.name, f"/studies/{study.id}"), "."]
+    return card(
+        dcc.Store(id=ids.TABLES_STUDY, data=study.id),
+        html.P(
+            [f"{methods}: ", link(study.name, f"/studies/{study.id}"), "."],
+            className="history-meta",
+        ),
+        # Filled by `tell_of_tables`: a hundred scorecards take longer than the rest of the page.
+        html.Div("Counting …", id=ids.TABLES, **{"aria-live": "polite"}),
+        title="On every UCI table",
+        mb=16,
     )
+
+
+@callback(Output(ids.TABLES, "children"), Input(ids.TABLES_STUDY, "data"))
+async def tell_of_tables(study_id: int) -> list[Component]:
+    """Say on how many tables who does better, and what their ranks say."""
+    found = await ask(calls.scorecard(study_id, metric=TABLES_METRIC))
+    tasks = _by_task(found, {})
+    said = counts_told(tasks, FAMILIES, SHORT, noun="table") + _ranks_of(found, tasks, "tables")
+    if not said:
+        return [html.P("Too little has been trained yet.")]
+    seeds = sorted({row.metrics["best_mean"].n for row in found.rows})
+    each = counted(seeds[-1], "seed")
+    if seeds[0] < seeds[-1]:
+        each = f"{seeds[0]} {'or' if seeds[0] + 1 == seeds[-1] else 'to'} {each}"
+    words = (
+        f"{counted(len(tasks), 'table')}, {each} each. Nothing is held out there to choose rates "
+        "on, so these are training losses. On a table alone so few seeds show little; the ranks "
+        "say what can be told apart."
+    )
+    return [
+        html.P(words, className="history-meta"),
+        html.Ul([_line(one) for one in said], className="headline"),
+    ]
 
 
 def _head(study: StudyRead | None, found: ScorecardRead | None) -> Component:
@@ -170,22 +208,32 @@ def _line(said: Said) -> Component:
 
 def sentences(found: ScorecardRead, titles: Mapping[str, str]) -> list[Said]:
     """Return what the scorecard says about families of methods; tasks by what they are called."""
-    tasks: dict[str, dict[str, Mapping[str, NumberRead]]] = {}
-    for row in found.rows:
-        tasks.setdefault(titles.get(row.task, row.task), {}).setdefault(row.method, row.metrics)
-    names = {name: method.short for name, method in METHODS.items()}
-    told = which_method(tasks, FAMILIES, names)
-    if told and found.across is not None:
-        for one in found.across.ranks:
-            part = "" if one.tasks == len(tasks) else f" of {len(tasks)}"
-            over = f"{one.tasks}{part} tasks, {RANKED[one.number]}"
-            said = ranks_told(one.mean_ranks, one.critical_difference, over, names)
-            missing = f" {_unranked(tasks, one)}" if part else ""
-            told.append(said._replace(behind=said.behind + missing))
+    tasks = _by_task(found, titles)
+    told = which_method(tasks, FAMILIES, SHORT)
+    if told:
+        told += _ranks_of(found, tasks, "tasks")
     return told or [Said("", "Too little has been trained yet.")]
 
 
-def _unranked(tasks: Mapping[str, Mapping[str, Mapping[str, NumberRead]]], ranks: RanksRead) -> str:
+def _by_task(found: ScorecardRead, titles: Mapping[str, str]) -> Tasks:
+    tasks: Tasks = {}
+    for row in found.rows:
+        tasks.setdefault(titles.get(row.task, row.task), {}).setdefault(row.method, row.metrics)
+    return tasks
+
+
+def _ranks_of(found: ScorecardRead, tasks: Tasks, noun: str) -> list[Said]:
+    told = []
+    for one in [] if found.across is None else found.across.ranks:
+        part = "" if one.tasks == len(tasks) else f" of {len(tasks)}"
+        over = f"{one.tasks}{part} {noun}, {RANKED[one.number]}"
+        said = ranks_told(one.mean_ranks, one.critical_difference, over, SHORT)
+        missing = f" {_unranked(tasks, one)}" if part else ""
+        told.append(said._replace(behind=said.behind + missing))
+    return told
+
+
+def _unranked(tasks: Tasks, ranks: RanksRead) -> str:
     """Return which tasks are in no rank, and for want of which methods."""
     known = [one for one in ranks.mean_ranks if one in METHODS]
     wanting: dict[tuple[str, ...], list[str]] = {}

@@ -171,8 +171,9 @@ METHODS: dict[str, Method] = {
         further=(
             "The paper says it is possible and trains its filters explicitly, as `ib` does here. "
             "The patch under a filter is the row's z, and a batch rule shares all places of all "
-            "rows. Unfolding the patches costs next to nothing on images of 8 x 8, and up to five "
-            "times EB's step on 28 x 28."
+            "rows. With `own` each place answers as if the loss were its alone, and training "
+            "breaks far below IB's rates; with `share` it holds as IB does. Unfolding the patches "
+            "costs next to nothing on images of 8 x 8, and up to five times EB's step on 28 x 28."
         ),
         look=Look("#00567A", "dashdot", "hexagon-open", ink_light="#00567A", ink_dark="#6DB9DD"),
         implicit=True,

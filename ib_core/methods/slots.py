@@ -228,10 +228,24 @@ class Averages:
 
     def take(self, lr: Tensor) -> None:
         """Take in one step, whose g the slots hold."""
-        if any(self.wanted):
-            self.gradient = global_norm(self.slots.grad_norms()).double()
+        if any(self.wanted):  # in place: a replayed step writes where the recorded one did
+            self.gradient.copy_(global_norm(self.slots.grad_norms()))
             self.weighted += lr.double() * self.gradient.square()
             self.rates += lr.double()
+
+    @property
+    def sums(self) -> tuple[Tensor, ...]:
+        """What steps change; nothing where nobody restarts."""
+        return (self.weighted, self.rates, self.gradient) if any(self.wanted) else ()
+
+    def saved(self) -> tuple[Tensor, ...]:
+        """Return a copy of what steps change, for `rewind`."""
+        return tuple(one.clone() for one in self.sums)
+
+    def rewind(self, saved: tuple[Tensor, ...]) -> None:
+        """Go back to where a copy was taken."""
+        if saved:
+            self.weighted, self.rates, self.gradient = saved
 
     def keep(self, kept: Tensor) -> None:
         """Forget all members but these."""

@@ -130,17 +130,19 @@ class StackOptimizer:
 
     def remembered(self) -> list[Any]:
         """Return everything that the methods remember from step to step."""
-        return [self.restarts, *(vars(mover) for _, mover in self._movers)]
+        moved = (vars(mover) for _, mover in self._movers)
+        return [self.restarts, self.averages.sums, *moved]
 
     def saved(self) -> tuple[list[Saved], Any]:
         """Return a copy of everything that steps change, for `rewind`."""
         rest = deepcopy((self._movers, self.steps, self.restarts))
-        return self.slots.saved(), rest
+        return self.slots.saved(), (*rest, self.averages.saved())
 
     def rewind(self, saved: tuple[list[Saved], Any]) -> None:
         """Go back to where a copy was taken; it is used up."""
-        slots, (self._movers, self.steps, self.restarts) = saved
+        slots, (self._movers, self.steps, self.restarts, averages) = saved
         self.slots.rewind(slots)
+        self.averages.rewind(averages)
 
     def evaluating(self, on: bool) -> None:
         """Do nothing: what is evaluated is what is trained."""

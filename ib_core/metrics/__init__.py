@@ -18,7 +18,8 @@ module             owns
 `edge`             where half the seeds break; headroom; the strip: good, tested, broken
 `compared`         best, price, sensitivity, best of k; paired rates and seeds
 `words`            `advice()`, `answer()`: the numbers of a task in sentences
-`choosing`         `which_method()`, `ranks_told()`: what many tasks say about methods, in sentences
+`choosing`         `which_method()`, `counts_told()`, `ranks_told()`: what many tasks say about
+                   methods, in sentences
 `across`           many tasks: ranks, profiles, chances
 `curve`            `SeedResult`, `RatePoint`, `RateCurve`: results; means and bands to draw
 `paired`           capped differences by (rate, seed) with Wilcoxon's test
@@ -41,7 +42,7 @@ from ib_core.metrics.across import (
     performance_profiles,
     rank_test,
 )
-from ib_core.metrics.choosing import Said, ranks_told, which_method
+from ib_core.metrics.choosing import Said, counts_told, ranks_told, which_method
 from ib_core.metrics.curve import (
     BAND_DEFINITIONS,
     Band,
@@ -126,6 +127,7 @@ __all__ = [
     "advice",
     "answer",
     "chance_over_tasks",
+    "counts_told",
     "divergence_probability",
     "interquartile_mean",
     "learning_curve",

@@ -82,18 +82,101 @@ def which_method(
         names: What to call the methods.
         yardstick: Whom the first method is compared with besides.
     """
-    here = {
-        name: [m for m in kin if any(m in row for row in tasks.values())]
-        for name, kin in families.items()
-    }
-    here = {name: kin for name, kin in here.items() if kin}
-    if not tasks or len(here) < 2:
+    here = _trained(tasks, families)
+    if len(here) < 2:
         return []
     subject = next(iter(families.values()))[0]
     found = [_beaten(subject, tasks, names), _against(subject, yardstick, tasks, names)]
     found += [_winners(number, words, tasks, here, names) for number, words in QUESTIONS]
     found += [_given_up(tasks, here), _costs(tasks, here, names)]
     return [one for one in found if one is not None]
+
+
+def counts_told(
+    tasks: ByTask,
+    families: Mapping[str, Sequence[str]],
+    names: Mapping[str, str],
+    *,
+    noun: str = "task",
+    yardstick: str = "eb",
+) -> list[Said]:
+    """Return on how many of very many tasks who does better; how surely is for ranks to say.
+
+    With one seed or two no task says anything surely by itself, and with a hundred no lead is
+    worth a name. A tie at the top counts for nobody.
+
+    Args:
+        tasks: See `which_method`.
+        families: See `which_method`.
+        names: See `which_method`.
+        noun: What a task is called.
+        yardstick: See `which_method`.
+    """
+    here = _trained(tasks, families)
+    if len(here) < 2:
+        return []
+    subject, found = next(iter(families.values()))[0], []
+    against = []
+    for number, words, (less, more) in VERSUS:
+        ends = [
+            (own.value, other.value)
+            for row in tasks.values()
+            if (own := _number(row, subject, number)) and own.value is not None
+            if (other := _number(row, yardstick, number)) and other.value is not None
+        ]
+        if ends:
+            lower, higher = sum(a < b for a, b in ends), sum(a > b for a, b in ends)
+            of = f"{len(ends)} {noun}{'s' if len(ends) > 1 else ''}"
+            against.append(f"{words} {less} on {lower} of {of}, and {more} on {higher}")
+    if against:
+        asked = " against ".join(names.get(one, one) for one in (subject, yardstick))
+        found.append(Said(asked, f"{'; '.join(against)}."))
+    for number, words in QUESTIONS:
+        won, count = _wins(number, tasks, here)
+        if count:
+            parts = [
+                f"{_called(family, here[family], names)} on {wins}{'' if place else f' of {count}'}"
+                for place, (family, wins) in enumerate(won)
+            ]
+            found.append(Said(words, f"{_and(parts)}."))
+    return found
+
+
+def _wins(
+    number: str, tasks: ByTask, families: Mapping[str, Sequence[str]]
+) -> tuple[list[tuple[str, int]], int]:
+    """Return on how many tasks each family is lowest alone, the most first, and of how many."""
+    wins, count = dict.fromkeys(families, 0), 0
+    for row in tasks.values():
+        ends = {
+            family: row[best][number].value or 0.0
+            for family, kin in families.items()
+            if (best := _best(row, kin, number))
+        }
+        if len(ends) < 2:
+            continue
+        count += 1
+        winner, second = sorted(ends, key=lambda family: ends[family])[:2]
+        wins[winner] += ends[winner] < ends[second]
+    return sorted(wins.items(), key=lambda one: -one[1]), count
+
+
+def _trained(tasks: ByTask, families: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Return the families of which something was trained, with those of their methods."""
+    here = {
+        name: [m for m in kin if any(m in row for row in tasks.values())]
+        for name, kin in families.items()
+    }
+    return {name: kin for name, kin in here.items() if kin}
+
+
+def _called(family: str, kin: Sequence[str], names: Mapping[str, str]) -> str:
+    """Return a family's name with its size, or who stands for it alone."""
+    return f"{family}{_size_of(kin)}" if len(kin) > 1 else names.get(kin[0], kin[0])
+
+
+def _size_of(kin: Sequence[str]) -> str:
+    return f" ({len(kin)} methods)" if len(kin) > 1 else ""
 
 
 def _beaten(subject: str, tasks: ByTask, names: Mapping[str, str]) -> Said | None:
@@ -165,11 +248,10 @@ def _winners(
         places[clear].append(f"{task} ({names.get(best[winner], best[winner])})")
     if not won:
         return None
-    sizes = {f: f" ({len(kin)} methods)" if len(kin) > 1 else "" for f, kin in families.items()}
     order = sorted(won, key=lambda family: -_size(won[family]))
     count = sum(map(_size, won.values()))
     parts = [
-        f"{family}{sizes[family]} {_on(won[family], 0 if place else count)}"
+        f"{family}{_size_of(families[family])} {_on(won[family], 0 if place else count)}"
         for place, family in enumerate(order)
     ]
     nowhere = [family for family in families if family not in won]

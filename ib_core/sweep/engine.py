@@ -151,9 +151,9 @@ class _StackRun:
         self.curves: dict[int, list[CurvePoint]] = {i: [] for i in self.alive}
         self.divergences: dict[int, Divergence] = {}
         self.results: Trained = [None] * len(trials) if results is None else results
-        # What is noted of single steps cannot be taken back.
-        noting = any(m.restart for m in members) or any(self.recorder.wanted)
-        self.look_every = look_every(device) if way is BY_HAND and not noting else 1
+        # What is recorded of single steps cannot be taken back.
+        recording = any(self.recorder.wanted)
+        self.look_every = look_every(device) if way is BY_HAND and not recording else 1
         self.seconds = dict.fromkeys(self.alive, 0.0)
         self._clock = self._last_progress = time.perf_counter()
 

@@ -2,6 +2,7 @@ import pytest
 
 from backend.schemas import ScorecardRead
 from dashboard.api_client import task_names
+from dashboard.dash_blocks import html
 from dashboard.ids import Bundle
 from dashboard.ids import WhichMethod as ids
 from dashboard.pages import which_method
@@ -54,13 +55,52 @@ def test_with_it_the_page_says_what_its_trials_say(compared):
 
 
 def test_it_says_where_methods_are_compared_on_every_table(compared):
+    assert "On every UCI table" not in text_of(run(which_method.layout()))
     tags = ["beyond", which_method.UCI_TAG]
     compared.studies[2] = compared.studies[1].model_copy(
         update={"id": 2, "name": "All tables", "tags": tags, "methods": ["eb", "sps"]}
     )
-    words = text_of(run(which_method.layout()))
-    assert "EB, SPS on every UCI table" in words
+    page = run(which_method.layout())
+    words = text_of(page)
+    assert "On every UCI table" in words
+    assert "EB, SPS: " in words
     assert "All tables" in words
+    assert by_id(page, ids.TABLES_STUDY).data == 2
+
+
+def test_of_every_table_it_tells_counts_and_ranks_by_training_losses(compared, monkeypatch):
+    asked, ask = [], which_method.ask
+    rows = []
+    for table, best in (("uci/a", "ib"), ("uci/b", "sps"), ("uci/c", "sps")):
+        losses = {
+            method: {lr: [0.1 if method == best else 0.8] * (2 if table == "uci/a" else 1)}
+            for method in ("eb", "ib", "sps")
+            for lr in [1.0]
+        }
+        rows += rows_of(score_losses(losses), task=table)
+    over_all = across().model_copy()
+    over_all.ranks = [one.model_copy(update={"tasks": 3}) for one in over_all.ranks]
+
+    async def read(call):
+        asked.append(call.query["metric"])
+        found = await ask(call)
+        return found.model_copy(update={"rows": rows, "across": over_all})
+
+    monkeypatch.setattr(which_method, "ask", read)
+    words = text_of(html.Div(run(which_method.tell_of_tables(1))))
+    assert asked == ["train_loss"]
+    assert "3 tables, 1 or 2 seeds each" in words
+    assert "at its best rate it ends lower on 1 of 3 tables" in words
+    assert "SPS on 2 of 3, IB on 1 and EB on 0." in words
+    assert "Mean rank over 3 tables, each at its best rate" in words
+
+
+def test_of_tables_that_are_not_trained_yet_it_tells_nothing(compared, monkeypatch):
+    async def read(_):
+        return scorecard("ib").model_copy(update={"rows": []})
+
+    monkeypatch.setattr(which_method, "ask", read)
+    assert "Too little" in text_of(html.Div(run(which_method.tell_of_tables(1))))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """What many tasks say about methods: nothing but what their numbers say."""
 
-from ib_core.metrics import Number, ranks_told, which_method
+from ib_core.metrics import Number, counts_told, ranks_told, which_method
 
 FAMILIES = {"IB": ("ib", "ib_plus"), "SPS": ("sps",), "EB": ("eb",)}
 NAMES = {"ib": "IB", "ib_plus": "IB+", "sps": "SPS", "eb": "EB"}
@@ -97,6 +97,26 @@ def test_where_it_does_better_than_the_yardstick_is_said_whoever_else_wins():
         "Iris."
     )
     assert "IB against EB" not in said({"Apart": tasks["Apart"]})
+
+
+def test_of_very_many_tasks_wins_are_counted_and_ties_are_nobodys():
+    tasks = {
+        "A": {"eb": told(1.0, 0.5), "ib": told(0.5, 0.1), "ib_plus": told(0.4, 0.2)},
+        "B": {"eb": told(1.0, 0.5), "ib": told(2.0, 0.6), "sps": told(0.9, 0.2)},
+        "C": {"eb": told(1.0, 0.3), "ib": told(1.0, 0.4), "sps": told(1.0, 0.3)},
+        "Alone": {"eb": told(1.0, 0.3)},
+    }
+    against, tuned, untuned, blind = counts_told(tasks, FAMILIES, NAMES, noun="table")
+    assert against == (
+        "IB against EB",
+        "at its best rate it ends lower on 1 of 3 tables, and ends higher on 1; with any rate of "
+        "the common range it gives up less on 1 of 3 tables, and gives up more on 2.",
+        "",
+    )
+    assert tuned.told == "IB (2 methods) on 1 of 3, SPS on 1 and EB on 0."
+    assert untuned.told == blind.told == "IB (2 methods) on 1 of 3, SPS on 1 and EB on 0."
+    assert counts_told({"Alone": tasks["Alone"]}, FAMILIES, NAMES) == []
+    assert counts_told({}, FAMILIES, NAMES) == []
 
 
 def test_ranks_are_told_with_the_difference_below_which_they_say_nothing():

@@ -30,10 +30,9 @@ class Again:
         self.optimizer.steps, self.optimizer.given_lr = steps, rates
 
 
-def stack(method, device, task="bundled/iris", size=16):
-    trials = SweepSpec.create(
-        task, methods=(method,), learning_rates=[0.1, 1.0], seeds=[1, 2], batch_size=size
-    ).expand()
+def stack(method, device, task="bundled/iris", size=16, **settings):
+    settings = {"learning_rates": [0.1, 1.0], "seeds": [1, 2], "batch_size": size, **settings}
+    trials = SweepSpec.create(task, methods=(method,), **settings).expand()
     first = trials[0]
     workload = find_task(task).workload(
         seeds=[trial.seed for trial in trials],
@@ -43,7 +42,8 @@ def stack(method, device, task="bundled/iris", size=16):
         activation=first.activation,
     )
     model = workload.model()
-    optimizer = build_optimizer(model, [member_of(t) for t in trials], total_steps=40)
+    members = [member_of(trial) for trial in trials]
+    optimizer = build_optimizer(model, members, total_steps=40, loss_at_zero=1.0986)
     workload.begin_epoch()
 
     def closure():
@@ -54,10 +54,19 @@ def stack(method, device, task="bundled/iris", size=16):
     return workload, model, optimizer, closure
 
 
-@pytest.mark.parametrize("method", ["eb", "ib", "sps", "momentum", "ib(schedule=cosine)"])
-def test_replayed_steps_are_the_steps(method):
-    workload, model, optimizer, closure = stack(method, "cpu")
-    other_load, other_model, other, other_closure = stack(method, "cpu")
+RESTARTED = {"mu": 0.1, "options": {"restart": True}, "learning_rates": [1.0, 300.0]}
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        *((name, {}) for name in ("eb", "ib", "sps", "momentum", "ib(schedule=cosine)")),
+        ("eb", RESTARTED),
+    ],
+)
+def test_replayed_steps_are_the_steps(method, settings):
+    workload, model, optimizer, closure = stack(method, "cpu", **settings)
+    other_load, other_model, other, other_closure = stack(method, "cpu", **settings)
     graphs = []
 
     def graph():
@@ -74,6 +83,10 @@ def test_replayed_steps_are_the_steps(method):
         assert steps.replays
         assert len(graphs) == 1
     assert optimizer.steps == other.steps
+    assert torch.equal(optimizer.restarts, other.restarts)
+    assert bool(other.restarts.any()) is bool(settings)
+    for mine, theirs in zip(optimizer.averages.sums, other.averages.sums, strict=True):
+        assert torch.equal(mine, theirs)
     for mine, theirs in zip(model.parameters(), other_model.parameters(), strict=True):
         assert torch.equal(mine, theirs)
 

@@ -39,6 +39,22 @@ def test_steps_taken_blindly_are_the_same_steps(method, monkeypatch):
         assert len(broke) > 1
 
 
+@pytest.mark.parametrize("back", [False, True], ids=["blind", "taken back"])
+@pytest.mark.parametrize("method", ["eb", "ib"])
+def test_restarts_and_the_theorems_sums_are_the_same_sums(method, back, monkeypatch):
+    settings = {"methods": (method,), "learning_rates": [0.1, 10.0, 1e4], "mu": 0.1}
+    trials = trials_of(batch_size=10, seeds=[1], options={"restart": True}, **settings)
+    watched = run_trials(trials)
+    monkeypatch.setattr(engine, "look_every", lambda device: 7)
+    if back:  # restarts leave nothing that is not finite, so it must be said
+        monkeypatch.setattr(engine, "all_finite", lambda losses: False)
+    blind = run_trials(trials)
+    for one, other in zip(blind, watched, strict=True):
+        assert told(one) == told(other)
+        assert one.record["theorem"] == other.record["theorem"]
+    assert max(one.restarts for one in watched) > 1
+
+
 class Ends(Observer):
     def __init__(self):
         self.ended, self.fractions = [], []
