@@ -11,9 +11,9 @@ from typing import Any
 
 from backend.schemas import PairedRead, RatePointRead, SeriesRead
 from dashboard.figures.scale import Scale
-from dashboard.figures.traces import Trace, opens, scatter
-from dashboard.figures.wording import diverged_words
-from dashboard.theme import SeriesStyle, counted, faint, number
+from dashboard.figures.traces import OPEN_RAIL, Trace, opens, scatter
+from dashboard.figures.wording import diverged_words, rail_words
+from dashboard.theme import Palette, SeriesStyle, counted, faint, number
 
 # Pixels, to tell whether counts would run into each other; hover texts have them all the same.
 WIDE, NARROW, LETTER, MARKER = 640, 280, 6.5, 14
@@ -155,6 +155,95 @@ def _off_scale_hover(name: str, entry: RailEntry) -> str:
     )
 
 
+def folded_rail(
+    lines: Sequence[SeriesRead],
+    scale: Scale,
+    palette: Palette,
+    *,
+    at: float,
+    span: Sequence[float],
+    columns: int = 1,
+    **axes: str,
+) -> Iterator[Trace]:
+    """Yield one line of marks for all curves: how many of their seeds broke or left the scale.
+
+    Args:
+        lines: The curves of a panel.
+        scale: Of its y axis.
+        palette: Of the page.
+        at: Height of the rail.
+        span: The ends of the axis of rates, as powers of ten.
+        columns: How many panels stand beside each other.
+        axes: Of the panel.
+    """
+    by_rate: dict[float, list[tuple[SeriesRead, RailEntry]]] = {}
+    seeds: dict[float, int] = {}
+    for line in lines:
+        for entry in rail_entries(line, scale):
+            by_rate.setdefault(entry.point.lr, []).append((line, entry))
+        for point in line.points:
+            seeds[point.lr] = seeds.get(point.lr, 0) + point.n
+    if not by_rate:
+        return
+    rates = sorted(by_rate)
+    gone = {lr: sum(e.diverged + len(e.off_scale) for _, e in by_rate[lr]) for lr in rates}
+    told, hidden = _totals([(lr, gone[lr], seeds[lr]) for lr in rates], span, WIDE / columns)
+    yield scatter(
+        x=rates,
+        y=[at] * len(rates),
+        mode="markers+text" if any(told) else "markers",
+        marker={
+            "symbol": "triangle-up",
+            "size": [6 + 7 * gone[lr] / seeds[lr] for lr in rates],
+            "color": palette.muted,
+            "opacity": [0.0 if one else 1.0 for one in hidden],
+        },
+        text=told,
+        textposition="middle right",
+        textfont={"size": 10, "color": palette.muted},
+        hovertext=[
+            rail_words(lr, gone[lr], seeds[lr], [(o, e.diverged, e.off_scale) for o, e in own])
+            for lr, own in sorted(by_rate.items())
+        ],
+        hoverinfo="text",
+        customdata=[
+            OPEN_RAIL if len(lines) > 1 else opens(_lost(by_rate[lr][0][1])) for lr in rates
+        ],
+        showlegend=False,
+        cliponaxis=False,
+        meta="rail folded",
+        **axes,
+    )
+
+
+def _totals(
+    marks: Sequence[tuple[float, int, int]], span: Sequence[float], room: float
+) -> tuple[list[str], list[bool]]:
+    """Return what is written beside marks as far as there is room, and which it stands for.
+
+    From where every seed of every rate is lost one sentence says so, in the place of its marks.
+    """
+    places = [room * (math.log10(lr) - span[0]) / (span[1] - span[0]) for lr, _, _ in marks]
+    told = [f"{gone}/{of}" for _, gone, of in marks]
+    whole = len(marks)
+    while whole and marks[whole - 1][1:] == (marks[-1][2],) * 2:
+        whole -= 1
+    words = f"{told[-1]} from here on"
+    hidden = [False] * len(marks)
+    if len(marks) - whole > 2 and room - places[whole] >= MARKER + LETTER * len(words):
+        told[whole:] = [words, *[""] * (len(marks) - whole - 1)]
+        hidden[whole + 1 :] = [True] * (len(marks) - whole - 1)
+    for i, after in enumerate([*places[1:], room]):
+        if not told[i].endswith("on") and after - places[i] < MARKER + LETTER * len(told[i]):
+            told[i] = ""
+    return told, hidden
+
+
+def _lost(entry: RailEntry) -> list[int]:
+    diverged = [one.trial_id for one in entry.point.seeds if one.outcome == "diverged"]
+    return [*diverged, *entry.off_scale]
+
+
 def strip_traces(
     line: SeriesRead, name: str, style: SeriesStyle, *, band: bool = True
 ) -> Iterator[Any]:
@@ -193,10 +282,7 @@ def strip_traces(
         y=[point.diverged / max(point.n, 1) for point in points],
         mode="markers",
         marker={"size": 14, "color": "rgba(0,0,0,0)"},
-        hovertext=[
-            f"<b>{name}</b><br>learning rate {number(point.lr)}<br>{diverged_words(point)}"
-            for point in points
-        ],
+        hovertext=[_diverged_hover(name, point) for point in points],
         hoverinfo="text",
         meta="strip hover",
         **group,
@@ -213,8 +299,6 @@ def step_edges(rates: Sequence[float]) -> list[float]:
 
 #: Pixels: of a lane, and beyond the outermost ones.
 LANE, MARGIN = 18, 8
-#: What fits beside it.
-LANE_LETTERS = 11
 #: What is said of a side's pairs, and what marks them.
 SIDES = {"higher": "triangle-up-open", "lower": "triangle-down-open"}
 
@@ -253,22 +337,6 @@ def off_scale(item: PairedRead, scale: float) -> list[tuple[float, int, int]]:
         if below or above:
             found.append((point.lr, below, above))
     return found
-
-
-def lane_names(labels: Sequence[str]) -> list[str]:
-    """Return what stands beside a rail for each label: the method, and the values that vary.
-
-    `ib, width 8` beside `ib, width 16` is `ib 8`.
-    """
-    parts = [label.split(", ") for label in labels]
-    common = set.intersection(*map(set, parts)) if parts else set()
-    told = [[own[0], *(_value(part) for part in own[1:] if part not in common)] for own in parts]
-    names = [" ".join(words) for words in told]
-    return [n if len(n) <= LANE_LETTERS else f"{n[: LANE_LETTERS - 1]}…" for n in names]
-
-
-def _value(part: str) -> str:
-    return part if part.startswith("no ") else part.rpartition(" ")[2]
 
 
 def height_of(lanes: Sequence[Lane]) -> int:

@@ -106,7 +106,7 @@ class Setting:
 
     def say(self, value: Any) -> str:
         """Return a value in words that name it."""
-        return ", ".join(map(say, self.names, value if self.parts else (value,)))
+        return ", ".join(_told(self.names, value if self.parts else (value,)))
 
 
 def joined(settings: Sequence[Setting], lines: Sequence[AnyLine]) -> Setting:
@@ -142,10 +142,7 @@ def varied(lines: Iterable[AnyLine]) -> list[Setting]:
     for row in rows:
         for name in names:
             found.setdefault(name, {})[row.get(name)] = None
-    settings = [
-        Setting(name, tuple(values) if name == METHOD else tuple(sorted(values, key=_order)))
-        for name, values in found.items()
-    ]
+    settings = [Setting(name, _in_order(name, values)) for name, values in found.items()]
     return [one for one in settings if len(one.values) > 1 and not _follows(one.name, rows)]
 
 
@@ -161,10 +158,23 @@ def _follows(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
     )
 
 
-def _order(value: Any) -> tuple[int, float, str]:
+def _in_order(name: str, values: Iterable[Any]) -> tuple[Any, ...]:
+    """Return numbers in their order, behind "off"; words as they were asked for, tasks by name."""
+    if name == METHOD:
+        return tuple(values)
+    return tuple(sorted(sorted(values, key=str) if name == TASK else values, key=_order))
+
+
+def _order(value: Any) -> tuple[int, float]:
     if value is None:
-        return 0, 0.0, ""
-    return (1, float(value), "") if _is_number(value) else (2, 0.0, str(value))
+        return 0, 0.0
+    return (1, float(value)) if _is_number(value) else (2, 0.0)
+
+
+def _told(names: Sequence[str], values: Sequence[Any]) -> list[str]:
+    """Return settings in words; beside others none for the rule that a method has no use for."""
+    told = [say(*one) for one in zip(names, values, strict=True) if one != ("batch_rule", None)]
+    return told or [say(*one) for one in zip(names, values, strict=True)]
 
 
 def say(name: str, value: Any) -> str:
@@ -199,17 +209,6 @@ def shown_only(lines: Sequence[Line], only: Sequence[str]) -> list[Line]:
             token(name, settings_of(line).get(name)) in tokens for name, tokens in wanted.items()
         )
     ]
-
-
-def with_titles(lines: Sequence[Line], titles: Mapping[str, str]) -> list[Line]:
-    """Return series whose tasks are called by their titles, which people know them by."""
-    titled = []
-    for line in lines:
-        title = titles.get(line.task, line.task)
-        parts = (title if part == line.task else part for part in line.label.split(", "))
-        settings = {**line.settings, TASK: title} if TASK in line.settings else line.settings
-        titled.append(line.model_copy(update={"label": ", ".join(parts), "settings": settings}))
-    return titled
 
 
 def only_words(only: Sequence[str]) -> str:
@@ -261,7 +260,9 @@ def arrange(lines: Sequence[AnyLine], family: Family) -> Arrangement:
     # The method is what is compared: where colours do not tell it, panels do.
     first = next((s for s in rest if s.name == METHOD), None)
     panel = first or max(rest, key=lambda one: len(one.values))
-    if max(Counter(map(panel.place, lines)).values()) > MOST_IN_A_PANEL:
+    alike = Counter((panel.place(line), colour and colour.place(line)) for line in lines)
+    twins = colour is not None and max(alike.values()) > 1
+    if twins or max(Counter(map(panel.place, lines)).values()) > MOST_IN_A_PANEL:
         every = joined([panel, *(one for one in rest if one is not panel)], lines)
         panel = every if len(every.values) <= MOST_JOINED else panel
     return Arrangement(colour, panel)
@@ -386,14 +387,14 @@ class Naming:
         own = settings_of(line)
         told = [s.name for s in self.settings if s.name not in self.without]
         wanted = [name for name in told if not names or name in names]
-        words = [say(name, own.get(name)) for name in wanted]
+        words = _told(wanted, [own.get(name) for name in wanted])
         return ", ".join(words) or say(METHOD, own[METHOD])
 
 
 def join_order(lines: Sequence[Line], along: Setting) -> list[list[Line]]:
     """Return series that differ in one setting only together, in its order."""
+    rest = [one for one in varied(lines) if one.name != along.name]
     groups: dict[tuple[Any, ...], list[Line]] = {}
     for line in lines:
-        rest = tuple(sorted((k, str(v)) for k, v in settings_of(line).items() if k != along.name))
-        groups.setdefault(rest, []).append(line)
+        groups.setdefault(tuple(one.of(line) for one in rest), []).append(line)
     return [sorted(group, key=along.place) for group in groups.values()]

@@ -7,16 +7,16 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from backend.schemas import Metric, Reducer, ScorecardRow, SeriesRead
-from dashboard.figures.divergence import RailEntry, rail_entries, rail_traces, strip_traces
-from dashboard.figures.facets import facets, folded_rail, optimum
-from dashboard.figures.families import (
-    Arrangement,
-    Family,
-    arrange,
-    only_words,
-    styles,
+from backend.schemas import Metric, Reducer, SeriesRead
+from dashboard.figures.divergence import (
+    RailEntry,
+    folded_rail,
+    rail_entries,
+    rail_traces,
+    strip_traces,
 )
+from dashboard.figures.facets import bands_drawn, facets, optimum
+from dashboard.figures.families import Arrangement, Family, arrange, only_words, styles
 from dashboard.figures.panels import Panels, rate_axis, rate_range
 from dashboard.figures.scale import Scale, ScaleName, choose_scale
 from dashboard.figures.traces import (
@@ -111,7 +111,8 @@ def sensitivity_figure(
     folded = lanes > MOST_LANES and picture.family.rail != "open"
     curves = list(_curves(drawn, picture, scale, {} if folded else rails, looks))
     if folded:
-        curves += folded_rail(drawn, scale, palette, at=0, xaxis="x", yaxis="y2")
+        span = rate_range(_rates(drawn))
+        curves += folded_rail(drawn, scale, palette, at=0, span=span, xaxis="x", yaxis="y2")
     if arrangement.ramp:
         curves += optimum(
             drawn, arrangement.colour, looks, palette,
@@ -120,7 +121,7 @@ def sensitivity_figure(
     figure = go.Figure(curves, {"template": template(picture.scheme)})
     unseen = _add_references(figure, drawn, picture, scale, looks, threshold, initial)
     _add_rail_legend(figure, rails, palette)
-    title = _title(drawn, picture)
+    title = _title(drawn, picture, shaded=len(drawn) <= MOST_SHADED)
     panels = Panels(
         lanes=1 if folded else lanes,
         captions=_captions(unseen, nothing=not any(rails.values())),
@@ -149,14 +150,6 @@ def sensitivity_figure(
     return figure
 
 
-def styles_of(
-    series: Sequence[SeriesRead | ScorecardRow], scheme: Scheme, family: Family | None = None
-) -> dict[str, SeriesStyle]:
-    """Return each curve's style in a picture of one panel."""
-    wanted = replace(family or Family(colour="method"), panel="none")
-    return styles(series, arrange(series, wanted), scheme)
-
-
 def _in_panels(
     series: Sequence[SeriesRead],
     picture: Picture,
@@ -179,7 +172,8 @@ def _in_panels(
     )
     legend = [trace.name for trace in figure.data if trace.showlegend and trace.name]
     axis = axis_title(series, picture.metric, picture.reducer)
-    grid.frame(figure, _title(series, picture), legend, axis="learning rate", side=axis)
+    title = _title(series, picture, shaded=bands_drawn(series, arrangement))
+    grid.frame(figure, title, legend, axis="learning rate", side=axis)
     caption = caption_words(series, picture.metric, picture.reducer, picture.title)
     figure.update_layout(
         meta={"label": _spoken(series, picture), "caption": caption, "rates": False},
@@ -258,20 +252,22 @@ def _add_rail_legend(
             )
 
 
-def _title(series: Sequence[SeriesRead], picture: Picture) -> str:
-    told = _spread(series, picture)
+def _title(series: Sequence[SeriesRead], picture: Picture, *, shaded: bool) -> str:
+    told = _spread(series, picture, shaded=shaded)
     only = only_words(picture.family.only)
     words = f"{told}, only {only}" if only else told
     return title_words(picture.title, words, narrow=picture.narrow)
 
 
-def _spread(series: Sequence[SeriesRead], picture: Picture) -> str:
+def _spread(series: Sequence[SeriesRead], picture: Picture, *, shaded: bool) -> str:
+    """Return what is averaged, and what the shading means if there is any."""
     seeds = seeds_words(series)
-    return seeds if seeds == "1 seed" else f"mean {BAND_WORDS[picture.band]} of {seeds}"
+    band = f"{BAND_WORDS[picture.band]} " if shaded else ""
+    return seeds if seeds == "1 seed" else f"mean {band}of {seeds}"
 
 
 def _spoken(series: Sequence[SeriesRead], picture: Picture) -> str:
-    about = _spread(series, picture)
+    about = _spread(series, picture, shaded=False)
     title = f"{picture.title}, {about}" if picture.title else about
     upwards = picture.upwards
     best = [best_point(line, higher_is_better=upwards) for line in series]

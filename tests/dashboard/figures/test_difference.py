@@ -6,8 +6,8 @@ import pytest
 
 from backend.schemas import DifferencesRead, PairedRead
 from dashboard.figures.difference import difference_figure, focus, name_of, off_scale
-from dashboard.figures.divergence import lane_names
 from dashboard.figures.sensitivity import Picture
+from dashboard.figures.wording import lane_names
 from tests.dashboard.answers import INITIAL, paired
 
 

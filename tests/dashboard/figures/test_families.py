@@ -123,12 +123,12 @@ def test_where_a_methods_panel_is_a_thicket_everything_but_the_colour_gets_panel
     figure = sensitivity_figure(transfer(), Picture())
     panels = panels_of(transfer(), arrange(transfer(), Family()).panel)
     assert [title for title, _ in panels] == [
-        "Explicit (EB), digits, scaling mup",
         "Explicit (EB), digits, scaling standard",
-        "Adam, digits, scaling mup_adam",
+        "Explicit (EB), digits, scaling mup",
         "Adam, digits, scaling standard",
-        "Adam, gpt, scaling mup_adam",
+        "Adam, digits, scaling mup_adam",
         "Adam, gpt, scaling standard",
+        "Adam, gpt, scaling mup_adam",
     ]
     assert [len(own) for _, own in panels] == [3] * 6
     assert len(traces(figure, "best")) == 6  # an optimum's line each
