@@ -4,7 +4,7 @@
 | --- | --- |
 | `sensitivity` | the picture this product exists for: a value against the learning rate |
 | `difference` | two curves seed by seed: the first minus the second |
-| `divergence` | what diverged or left the scale: rails above and below, the strip |
+| `divergence` | what diverged or left the scale: rails above and below |
 | `ranks` | the critical-difference diagram |
 | `across` | many tasks: ranks, performance profiles, chances, the middle half |
 | `curve` | a trial's losses by step; its norms and sharpness where they were recorded |
@@ -77,6 +77,7 @@ from dashboard.figures.traces import MOST_OPENED, NOTHING_YET
 from dashboard.figures.wording import (
     QUANTITY,
     best_rate_moves,
+    pair_names,
     series_name,
     told_apart,
     with_titles,
@@ -120,6 +121,7 @@ __all__ = [
     "light_twins",
     "needs_learning",
     "needs_rows",
+    "pair_names",
     "race_picture",
     "rank_words",
     "rate_ticks",
@@ -198,6 +200,7 @@ def view_figure(view: str, answers: Answers, picture: Picture) -> go.Figure | st
         picture: How to draw it.
     """
     series, initial = answers.series, answers.initial
+    picture = picture.of(series)
     if not any(line.points for line in series):
         return "No series matches what was chosen."
     if needs_learning(view, picture) and not answers.learning:

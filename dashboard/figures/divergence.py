@@ -1,9 +1,10 @@
-"""What left the scale or diverged: rails above and below, the share by rate in a strip.
+"""What left the scale or diverged: rails above and below.
 
 The rail also counts seeds that left the scale, in their curve's lane.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,8 +13,8 @@ from typing import Any
 from backend.schemas import PairedRead, RatePointRead, SeriesRead
 from dashboard.figures.scale import Scale
 from dashboard.figures.traces import OPEN_RAIL, Trace, opens, scatter
-from dashboard.figures.wording import diverged_words, rail_words
-from dashboard.theme import Palette, SeriesStyle, counted, faint, number
+from dashboard.figures.wording import diverged_hover, rail_words
+from dashboard.theme import Palette, SeriesStyle, counted, number
 
 # Pixels, to tell whether counts would run into each other; hover texts have them all the same.
 WIDE, NARROW, LETTER, MARKER = 640, 280, 6.5, 14
@@ -84,7 +85,7 @@ def rail_traces(
             y=[lane + (0.25 if entry.crowded else 0) for entry in diverged],
             **_look("triangle-up", style),
             **_counts([(one, one.diverged) for one in diverged], closest, short=short),
-            hovertext=[_diverged_hover(name, entry.point) for entry in diverged],
+            hovertext=[diverged_hover(name, entry.point) for entry in diverged],
             hoverinfo="text",
             customdata=[
                 opens(seed.trial_id for seed in entry.point.seeds if seed.outcome == "diverged")
@@ -141,10 +142,6 @@ def have_room(texts: Sequence[str], closest: float, *, narrow: bool) -> bool:
 def closest_of(rates: Sequence[float], decades: float) -> float:
     """Return the smallest distance of neighbouring rates, as a share of the axis."""
     return min((math.log10(b / a) / decades for a, b in pairwise(rates)), default=1.0)
-
-
-def _diverged_hover(name: str, point: RatePointRead) -> str:
-    return f"<b>{name}</b><br>learning rate {number(point.lr)}<br>{diverged_words(point)}"
 
 
 def _off_scale_hover(name: str, entry: RailEntry) -> str:
@@ -221,20 +218,20 @@ def _totals(
 ) -> tuple[list[str], list[bool]]:
     """Return what is written beside marks as far as there is room, and which it stands for.
 
-    From where every seed of every rate is lost one sentence says so, in the place of its marks.
+    From where every seed of every rate is lost an arrow says so, in the place of the other marks.
     """
     places = [room * (math.log10(lr) - span[0]) / (span[1] - span[0]) for lr, _, _ in marks]
     told = [f"{gone}/{of}" for _, gone, of in marks]
     whole = len(marks)
     while whole and marks[whole - 1][1:] == (marks[-1][2],) * 2:
         whole -= 1
-    words = f"{told[-1]} from here on"
+    words = f"{told[-1]} →"
     hidden = [False] * len(marks)
     if len(marks) - whole > 2 and room - places[whole] >= MARKER + LETTER * len(words):
         told[whole:] = [words, *[""] * (len(marks) - whole - 1)]
         hidden[whole + 1 :] = [True] * (len(marks) - whole - 1)
     for i, after in enumerate([*places[1:], room]):
-        if not told[i].endswith("on") and after - places[i] < MARKER + LETTER * len(told[i]):
+        if not told[i].endswith("→") and after - places[i] < MARKER + LETTER * len(told[i]):
             told[i] = ""
     return told, hidden
 
@@ -242,59 +239,6 @@ def _totals(
 def _lost(entry: RailEntry) -> list[int]:
     diverged = [one.trial_id for one in entry.point.seeds if one.outcome == "diverged"]
     return [*diverged, *entry.off_scale]
-
-
-def strip_traces(
-    line: SeriesRead, name: str, style: SeriesStyle, *, band: bool = True
-) -> Iterator[Any]:
-    """Yield a curve's divergence probability and its Wilson band, as steps around each rate."""
-    points = line.points
-    if not points:
-        return
-    group = {"legendgroup": line.id, "showlegend": False, "xaxis": "x", "yaxis": "y3"}
-    edges = step_edges([point.lr for point in points])
-    rates = [edge for pair in pairwise(edges) for edge in pair]
-    if band:
-        lows = [low for point in points for low in (point.diverged_low,) * 2]
-        highs = [high for point in points for high in (point.diverged_high,) * 2]
-        yield scatter(
-            x=[*rates, *reversed(rates)],
-            y=[*lows, *reversed(highs)],
-            fill="toself",
-            fillcolor=faint(style.colour, 0.07),
-            line={"width": 0},
-            mode="lines",
-            hoverinfo="skip",
-            meta="strip band",
-            **group,
-        )
-    yield scatter(
-        x=rates,
-        y=[share for point in points for share in (point.diverged / max(point.n, 1),) * 2],
-        mode="lines",
-        line={"color": style.colour, "dash": style.dash, "width": 0.8 * style.width},
-        hoverinfo="skip",
-        meta="strip line",
-        **group,
-    )
-    yield scatter(
-        x=[point.lr for point in points],
-        y=[point.diverged / max(point.n, 1) for point in points],
-        mode="markers",
-        marker={"size": 14, "color": "rgba(0,0,0,0)"},
-        hovertext=[_diverged_hover(name, point) for point in points],
-        hoverinfo="text",
-        meta="strip hover",
-        **group,
-    )
-
-
-def step_edges(rates: Sequence[float]) -> list[float]:
-    """Return where each rate's step begins and ends: half way to its neighbours in log rate."""
-    logs = [math.log10(rate) for rate in rates]
-    half = 0.25 if len(logs) < 2 else (logs[-1] - logs[0]) / (len(logs) - 1) / 2
-    middles = [(left + right) / 2 for left, right in pairwise(logs)]
-    return [10**edge for edge in (logs[0] - half, *middles, logs[-1] + half)]
 
 
 #: Pixels: of a lane, and beyond the outermost ones.
@@ -320,6 +264,22 @@ class Lane:
     style: SeriesStyle
     marked: list[tuple[float, int]]
     group: str
+
+
+#: More lanes than this on a side are folded into one.
+MOST_LANES = 6
+
+
+def folded(lanes: Sequence[Lane], colour: str) -> list[Lane]:
+    """Return a side's lanes, or one with their sums if they would take the curves' room."""
+    if len(lanes) <= MOST_LANES:
+        return list(lanes)
+    total = Counter({lr: 0 for lane in lanes for lr, _ in lane.marked})
+    for lane in lanes:
+        total.update(dict(lane.marked))
+    words = f"{len(lanes)} curves"
+    style = SeriesStyle(colour, colour, "solid", 1.0, "circle", 9)
+    return [Lane(words, words, style, sorted(total.items()), "folded")]
 
 
 def off_scale(item: PairedRead, scale: float) -> list[tuple[float, int, int]]:

@@ -15,7 +15,6 @@ from dashboard.figures.families import (
     Setting,
     arrange,
     join_order,
-    only_words,
     panels_of,
     styles,
     varied,
@@ -46,6 +45,7 @@ from dashboard.figures.wording import (
     error_words,
     literal,
     mean_hover,
+    only_words,
     series_name,
     series_names,
     title_lines,
@@ -260,6 +260,7 @@ def best_of_figure(rows: Sequence[ScorecardRow], picture: "Picture") -> go.Figur
         picture: How to draw them.
     """
     drawn = [row for row in rows if _known(row)]
+    picture = picture.of(drawn)
     arrangement = arrange(drawn, picture.family)
     looks = styles(drawn, arrangement, picture.scheme)
     naming, names = Naming(varied(drawn)), series_names(drawn)
@@ -297,7 +298,9 @@ def best_of_figure(rows: Sequence[ScorecardRow], picture: "Picture") -> go.Figur
             yaxis={"title": {"text": side}, **_up(drawn, picture)},
         )
     else:
-        grid.lay_out(figure, across, {"nticks": 6, **_up(drawn, picture)}, PALETTE[picture.scheme])
+        values = [y for one in figure.data for y in one.y if y is not None]
+        up = {"nticks": 6, "range": [0, 1.05 * max(values)], **_up(drawn, picture)}
+        grid.lay_out(figure, across, up, PALETTE[picture.scheme])
         grid.frame(figure, title, legend, axis=axis, side=side)
     figure.update_layout(
         meta={
@@ -334,7 +337,7 @@ def _up(rows: Sequence[ScorecardRow], picture: "Picture") -> dict[str, Any]:
         return {
             "type": "log", "tickformat": "~g", "dtick": tick, "range": [low - margin, high + margin]
         }  # fmt: skip
-    return {"rangemode": "tozero" if picture.scale == "full" else "normal"}
+    return {"rangemode": "tozero"} if picture.scale == "full" else {}
 
 
 def _known(row: ScorecardRow) -> list[BestOfRead]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from plotly.colors import get_colorscale, sample_colorscale
 
@@ -113,11 +113,9 @@ def joined(settings: Sequence[Setting], lines: Sequence[AnyLine]) -> Setting:
     """Return settings told as one: every combination that some series has, in order."""
     if len(settings) == 1:
         return settings[0]
-    found = {tuple(one.place(line) for one in settings) for line in lines}
-    values = [tuple(s.values[at] for s, at in zip(settings, row, strict=True)) for row in found]
-    order = dict(zip(values, found, strict=True))
-    named = " and ".join(one.name for one in settings)
-    return Setting(named, tuple(sorted(values, key=order.__getitem__)), tuple(settings))
+    rows = sorted({tuple(one.place(line) for one in settings) for line in lines})
+    values = [tuple(s.values[at] for s, at in zip(settings, row, strict=True)) for row in rows]
+    return Setting(" and ".join(one.name for one in settings), tuple(values), tuple(settings))
 
 
 def _is_number(value: Any) -> bool:
@@ -173,8 +171,8 @@ def _order(value: Any) -> tuple[int, float]:
 
 def _told(names: Sequence[str], values: Sequence[Any]) -> list[str]:
     """Return settings in words; beside others none for the rule that a method has no use for."""
-    told = [say(*one) for one in zip(names, values, strict=True) if one != ("batch_rule", None)]
-    return told or [say(*one) for one in zip(names, values, strict=True)]
+    every = list(zip(names, values, strict=True))
+    return [say(*one) for one in every if one != ("batch_rule", None) or len(every) == 1]
 
 
 def say(name: str, value: Any) -> str:
@@ -202,18 +200,11 @@ def shown_only(lines: Sequence[Line], only: Sequence[str]) -> list[Line]:
     for one in only:
         if one in known:
             wanted.setdefault(known[one], set()).add(one)
-    return [
-        line
-        for line in lines
-        if all(
-            token(name, settings_of(line).get(name)) in tokens for name, tokens in wanted.items()
-        )
-    ]
 
+    def kept(own: Mapping[str, Any]) -> bool:
+        return all(token(name, own.get(name)) in tokens for name, tokens in wanted.items())
 
-def only_words(only: Sequence[str]) -> str:
-    """Return in words what is shown alone."""
-    return ", ".join(unquote(one.partition(":")[2]) for one in only)
+    return [line for line in lines if kept(settings_of(line))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,9 +251,9 @@ def arrange(lines: Sequence[AnyLine], family: Family) -> Arrangement:
     # The method is what is compared: where colours do not tell it, panels do.
     first = next((s for s in rest if s.name == METHOD), None)
     panel = first or max(rest, key=lambda one: len(one.values))
+    most = 1 if colour is not None else MOST_IN_A_PANEL
     alike = Counter((panel.place(line), colour and colour.place(line)) for line in lines)
-    twins = colour is not None and max(alike.values()) > 1
-    if twins or max(Counter(map(panel.place, lines)).values()) > MOST_IN_A_PANEL:
+    if max(alike.values()) > most:
         every = joined([panel, *(one for one in rest if one is not panel)], lines)
         panel = every if len(every.values) <= MOST_JOINED else panel
     return Arrangement(colour, panel)
@@ -337,10 +328,7 @@ def _ramp_twins(name: str) -> list[tuple[str, str]]:
 def styles(
     lines: Sequence[AnyLine], arrangement: Arrangement, scheme: Scheme
 ) -> dict[str, SeriesStyle]:
-    """Return each series' look.
-
-    Series that would look alike in one panel get other markers and dashes.
-    """
+    """Return each series' look; what would be alike in one panel gets other markers and dashes."""
     colours = _colours(arrangement.colour, scheme)
     seen: dict[tuple[Any, ...], int] = {}
     found = {}
@@ -366,8 +354,18 @@ def _colours(setting: Setting | None, scheme: Scheme) -> Mapping[Any, str]:
         return {}
     if setting.ordered:
         return dict(zip(setting.values, ramp(len(setting.values), scheme), strict=True))
-    count = len(CATEGORY_COLOURS)
-    return {value: CATEGORY_COLOURS[i % count] for i, value in enumerate(setting.values)}
+    found: dict[Any, str] = {}
+    free = list(CATEGORY_COLOURS)
+    for value in (
+        setting.values if METHOD in setting.names else ()
+    ):  # a method's first keeps its own
+        own = method_style(value[setting.names.index(METHOD)]).colour
+        if own in free:
+            free.remove(own)
+            found[value] = own
+    rest = [value for value in setting.values if value not in found]
+    order = free[::-1] if found else free  # the last are of fewer methods
+    return found | {value: order[i % len(order)] for i, value in enumerate(rest)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,9 @@ from typing import Any
 import plotly.graph_objects as go
 
 from backend.schemas import LearningSeriesRead, ScorecardRow, SeriesRead
-from dashboard.figures.divergence import step_edges
 from dashboard.figures.families import MOST_PANELS, Naming, Setting, say, setting_over, varied
 from dashboard.figures.panels import Grid, columns_for, panel_titles, rate_axis
-from dashboard.figures.scale import Scale, choose_scale
+from dashboard.figures.scale import Scale, choose_scale, step_edges
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import Trace, best_point, scatter
 from dashboard.figures.wording import axis_title, caption_words, literal, title_words

@@ -3,22 +3,22 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import plotly.graph_objects as go
 
-from backend.schemas import Metric, Reducer, SeriesRead
+from backend.schemas import Metric, Reducer, SeriesKey, SeriesRead
 from dashboard.figures.divergence import (
     RailEntry,
     folded_rail,
     rail_entries,
     rail_traces,
-    strip_traces,
 )
 from dashboard.figures.facets import bands_drawn, facets, optimum
-from dashboard.figures.families import Arrangement, Family, arrange, only_words, styles
+from dashboard.figures.families import Arrangement, Family, arrange, styles
 from dashboard.figures.panels import Panels, rate_axis, rate_range
-from dashboard.figures.scale import Scale, ScaleName, choose_scale
+from dashboard.figures.scale import Scale, ScaleName, choose_scale, step_edges
 from dashboard.figures.traces import (
     best_marker,
     best_point,
@@ -33,14 +33,17 @@ from dashboard.figures.wording import (
     BAND_WORDS,
     axis_title,
     caption_words,
+    diverged_hover,
     literal,
+    network_words,
+    only_words,
     seeds_words,
     series_name,
     spoken,
     title_lines,
     title_words,
 )
-from dashboard.theme import PALETTE, Palette, Scheme, SeriesStyle, template
+from dashboard.theme import PALETTE, Palette, Scheme, SeriesStyle, faint, template
 
 #: With more curves than this, intervals in the strip would be one grey; the hover has them.
 MOST_BANDS = 3
@@ -83,6 +86,10 @@ class Picture:
         """Whether higher is better."""
         return self.metric.endswith("accuracy")
 
+    def of(self, lines: Sequence[SeriesKey]) -> "Picture":
+        """Return the same with a title that is true of the networks drawn."""
+        return replace(self, title=network_words(self.title, lines))
+
 
 def sensitivity_figure(
     series: Sequence[SeriesRead],
@@ -100,6 +107,7 @@ def sensitivity_figure(
         initial: The loss before training.
     """
     drawn = [line for line in series if line.points]
+    picture = picture.of(drawn)
     palette = PALETTE[picture.scheme]
     scale = choose_scale(drawn, picture.metric, picture.scale, initial)
     arrangement = arrange(drawn, picture.family)
@@ -278,3 +286,48 @@ def _captions(unseen: Sequence[str], *, nothing: bool) -> list[str]:
     """Return what is written into the rail: what is above the scale, or that nothing is."""
     first = ["no seed diverged or left the scale"] if nothing else []
     return first + [f"{text} ↑" for text in unseen]
+
+
+def strip_traces(
+    line: SeriesRead, name: str, style: SeriesStyle, *, band: bool = True
+) -> Iterator[Any]:
+    """Yield a curve's divergence probability and its Wilson band, as steps around each rate."""
+    points = line.points
+    if not points:
+        return
+    group = {"legendgroup": line.id, "showlegend": False, "xaxis": "x", "yaxis": "y3"}
+    edges = step_edges([point.lr for point in points])
+    rates = [edge for pair in pairwise(edges) for edge in pair]
+    if band:
+        lows = [low for point in points for low in (point.diverged_low,) * 2]
+        highs = [high for point in points for high in (point.diverged_high,) * 2]
+        yield scatter(
+            x=[*rates, *reversed(rates)],
+            y=[*lows, *reversed(highs)],
+            fill="toself",
+            fillcolor=faint(style.colour, 0.07),
+            line={"width": 0},
+            mode="lines",
+            hoverinfo="skip",
+            meta="strip band",
+            **group,
+        )
+    yield scatter(
+        x=rates,
+        y=[share for point in points for share in (point.diverged / max(point.n, 1),) * 2],
+        mode="lines",
+        line={"color": style.colour, "dash": style.dash, "width": 0.8 * style.width},
+        hoverinfo="skip",
+        meta="strip line",
+        **group,
+    )
+    yield scatter(
+        x=[point.lr for point in points],
+        y=[point.diverged / max(point.n, 1) for point in points],
+        mode="markers",
+        marker={"size": 14, "color": "rgba(0,0,0,0)"},
+        hovertext=[diverged_hover(name, point) for point in points],
+        hoverinfo="text",
+        meta="strip hover",
+        **group,
+    )

@@ -1,19 +1,31 @@
 """Titles, axis names and hover texts of figures."""
 
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from html import escape
+from urllib.parse import unquote
 
 from backend.schemas import (
     Metric,
     MovementRead,
+    PairedRead,
     RatePointRead,
     Reducer,
     ScorecardRow,
     SeriesKey,
     SeriesRead,
 )
-from dashboard.figures.families import TASK, Line, Naming, Setting, setting_over, varied
+from dashboard.figures.families import (
+    METHOD,
+    TASK,
+    Line,
+    Naming,
+    Setting,
+    say,
+    setting_over,
+    varied,
+)
 from dashboard.theme import METHOD_STYLE, counted, method_style, number, percent, told_method
 
 QUANTITY: dict[Metric, str] = {
@@ -73,6 +85,27 @@ def title_words(title: str, rest: str, *, narrow: bool) -> str:
     return "<br>".join([*bold, *textwrap.wrap(rest, room)])
 
 
+#: What a task's title says of its network that a sweep may choose otherwise.
+USUALLY = re.compile(
+    r"(?P<deep>three )?\b(?P<activation>arctan|relu) (?P<kind>layers|RNN|autoencoder)"
+)
+
+
+def network_words(title: str, lines: Sequence[SeriesKey]) -> str:
+    """Return a task's title without what its series do not have: three layers, of arctan."""
+    deep = any(line.options.get("depth") is not None for line in lines)
+    chosen = {line.activation for line in lines if line.activation}
+
+    def told(found: re.Match[str]) -> str:
+        usual, kind = found["activation"], found["kind"]
+        one = usual if chosen <= {usual} else chosen.copy().pop() if len(chosen) == 1 else ""
+        words = ["" if deep else (found["deep"] or "").strip(), one, kind]
+        told = " ".join(word for word in words if word)
+        return f"dense {kind}" if told == "layers" else told
+
+    return USUALLY.sub(told, title)
+
+
 def title_lines(title: str) -> int:
     """Return how many lines a figure's title takes."""
     return title.count("<br>") + 1
@@ -98,6 +131,11 @@ def series_name(line: SeriesKey, label: str, *, narrow: bool = False) -> str:
     return f"{name}, {rest}" if rest else name
 
 
+def only_words(only: Sequence[str]) -> str:
+    """Return in words what is shown alone."""
+    return ", ".join(unquote(one.partition(":")[2]) for one in only)
+
+
 def with_titles(lines: Sequence[Line], titles: Mapping[str, str]) -> list[Line]:
     """Return series whose tasks are called by their titles, which people know them by."""
     titled = []
@@ -116,6 +154,24 @@ def series_names(rows: Sequence[ScorecardRow]) -> dict[str, str]:
     if len(set(names.values())) == len(names) and not any(row.imported for row in rows):
         return names
     return {row.id: series_name(row, row.label) for row in rows}
+
+
+def pair_names(items: Sequence[PairedRead], rows: Sequence[ScorecardRow]) -> list[PairedRead]:
+    """Return pairs that are called by what varies in words, as the other pictures call series."""
+    paired = {id for item in items for id in (item.first, item.second)}
+    rows = [row for row in rows if row.id in paired]
+    told = [one for one in varied(rows) if one.name != METHOD]
+    names: dict[str, str] = {}
+    for row in rows:
+        words = [say(one.name, value) for one in told if (value := one.of(row)) is not None]
+        names[row.id] = ", ".join([row.label.partition(", ")[0], *words])
+    renamed = []
+    for item in items:
+        first, second = names.get(item.first), names.get(item.second)
+        said = {"first_label": first, "second_label": second}
+        known = first is not None and second is not None and first != second
+        renamed.append(item.model_copy(update=said) if known else item)
+    return renamed
 
 
 def axis_title(series: Sequence[AnySeries], metric: Metric, reducer: Reducer) -> str:
@@ -290,6 +346,11 @@ def _without_start(names: Sequence[str]) -> list[str]:
     left = [" ".join(one[start:]) for one in words]
     left = [one[1:-1] if one[:1] == "(" and one[-1:] == ")" else one for one in left]
     return left if len(set(names)) > 1 and all(left) else list(names)
+
+
+def diverged_hover(name: str, point: RatePointRead) -> str:
+    """Return what a mark of diverged seeds says."""
+    return f"<b>{name}</b><br>learning rate {number(point.lr)}<br>{diverged_words(point)}"
 
 
 #: So many curves are named at one mark of a folded rail.

@@ -1,5 +1,7 @@
 """Pictures of many tasks and of searches: every number in them is the API's."""
 
+from itertools import pairwise
+
 import pytest
 
 from dashboard.figures import Picture, across_figure, best_of_figure, rank_words
@@ -145,7 +147,12 @@ def test_every_name_has_its_line_beside_the_profiles():
     domain = next(a for a in figure.select_yaxes() if "share of tasks" in str(a.title.text)).domain
     margin = figure.layout.margin
     height = (domain[1] - domain[0]) * (figure.layout.height - margin.t - margin.b)
-    assert max(one.yshift for one in drawn) + 24 < height
+    assert max(one.yshift for one in drawn) + 8 < height
+    named = sorted(one.yshift for one in drawn if one.text.startswith("EB, clip"))
+    assert len(named) == 20
+    assert named[0] >= 7
+    assert min(b - a for a, b in pairwise(named)) >= 14.9
+    assert all(one.x == 1 and one.xanchor == "left" for one in drawn)  # beside, on no line
 
 
 def test_profiles_are_drawn_as_far_as_any_of_them_still_rises():
