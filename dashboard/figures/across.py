@@ -119,7 +119,7 @@ def _left(across: AcrossRead, looks: Looks) -> int:
 def _right(across: AcrossRead, looks: Looks) -> int:
     """Return the pixels that the names of profiles' lines take."""
     named = [looks.name(line.label) for line in (*across.profiles, *across.times)]
-    return max(24, 12 + LETTER * max(map(len, named), default=0))
+    return max(24, 20 + LETTER * max(map(len, named), default=0))
 
 
 def _lay_out(figure: go.Figure, across: AcrossRead, looks: Looks, inner: int, caption: str) -> None:

@@ -165,13 +165,14 @@ def pair_names(items: Sequence[PairedRead], rows: Sequence[ScorecardRow]) -> lis
     for row in rows:
         words = [say(one.name, value) for one in told if (value := one.of(row)) is not None]
         names[row.id] = ", ".join([row.label.partition(", ")[0], *words])
-    renamed = []
+    renamed = {}
     for item in items:
         first, second = names.get(item.first), names.get(item.second)
-        said = {"first_label": first, "second_label": second}
-        known = first is not None and second is not None and first != second
-        renamed.append(item.model_copy(update=said) if known else item)
-    return renamed
+        if first != second:
+            said = {"first_label": first, "second_label": second}
+            renamed[first, second] = item.model_copy(update=said)
+    told_apart = len(renamed) == len(items) and all(map(all, renamed))
+    return list(renamed.values()) if told_apart else list(items)
 
 
 def axis_title(series: Sequence[AnySeries], metric: Metric, reducer: Reducer) -> str:
