@@ -168,11 +168,10 @@ def pair_names(items: Sequence[PairedRead], rows: Sequence[ScorecardRow]) -> lis
     renamed = {}
     for item in items:
         first, second = names.get(item.first), names.get(item.second)
-        if first != second:
-            said = {"first_label": first, "second_label": second}
+        said = {"first_label": first, "second_label": second}
+        if first and second and first != second:
             renamed[first, second] = item.model_copy(update=said)
-    told_apart = len(renamed) == len(items) and all(map(all, renamed))
-    return list(renamed.values()) if told_apart else list(items)
+    return list(renamed.values()) if len(renamed) == len(items) else list(items)
 
 
 def axis_title(series: Sequence[AnySeries], metric: Metric, reducer: Reducer) -> str:
