@@ -106,7 +106,8 @@ def map_figure(
         axes = {"xaxis": f"x{grid.suffix(place)}", "yaxis": f"y{grid.suffix(place)}"}
         figure.add_traces(_cells(levels, found, scale, picture, axes, axis=name))
         figure.add_traces(_lines(levels, found, axes, ink, bars=learning is None, joined=joined))
-    ends = [end for _, places, _ in panels for end in _bounds(places)]
+    ends = sorted(end for _, places, _ in panels for end in _bounds(places))
+    span = [ends[0], ends[-1]] if joined else [ends[-1], ends[0]]  # names are read downwards
     grid.lay_out(
         figure,
         rate_axis(
@@ -114,7 +115,7 @@ def map_figure(
             narrow=picture.narrow,
             columns=grid.columns + (max(map(len, ticks), default=0) > LONG and grid.columns > 1),
         ),
-        {"showgrid": False, "zeroline": False, "range": [min(ends), max(ends)]}
+        {"showgrid": False, "zeroline": False, "range": span}
         | ({"tickvals": list(range(len(ticks))), "ticktext": ticks} if ticks else {}),
         palette,
     )
