@@ -60,7 +60,7 @@ def box_figure(series: Sequence[SeriesRead], picture: Picture) -> go.Figure:
     top = TITLE + TITLE_LINE * (title_lines(title) - 1)
     figure.update_layout(
         height=max(row * len(found), 120) + top + AXIS,
-        margin={"l": _room(named), "r": 16, "t": top, "b": AXIS},
+        margin={"l": _room(named), "r": 20, "t": top, "b": AXIS},
         title={"text": title, **title_place(title_lines(title))},
         showlegend=False,
         meta={

@@ -159,7 +159,7 @@ def folded_rail(
     *,
     at: float,
     span: Sequence[float],
-    columns: int = 1,
+    room: float,
     **axes: str,
 ) -> Iterator[Trace]:
     """Yield one line of marks for all curves: how many of their seeds broke or left the scale.
@@ -170,7 +170,7 @@ def folded_rail(
         palette: Of the page.
         at: Height of the rail.
         span: The ends of the axis of rates, as powers of ten.
-        columns: How many panels stand beside each other.
+        room: How wide that is, in pixels.
         axes: Of the panel.
     """
     by_rate: dict[float, list[tuple[SeriesRead, RailEntry]]] = {}
@@ -184,7 +184,7 @@ def folded_rail(
         return
     rates = sorted(by_rate)
     gone = {lr: sum(e.diverged + len(e.off_scale) for _, e in by_rate[lr]) for lr in rates}
-    told, hidden = _totals([(lr, gone[lr], seeds[lr]) for lr in rates], span, WIDE / columns)
+    told, hidden = _totals([(lr, gone[lr], seeds[lr]) for lr in rates], span, room)
     yield scatter(
         x=rates,
         y=[at] * len(rates),

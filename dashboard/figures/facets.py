@@ -21,10 +21,13 @@ from dashboard.figures.families import (
 )
 from dashboard.figures.panels import (
     AXIS,
+    PHONE,
     TITLE,
     TITLE_LINE,
+    WIDE,
     Grid,
     columns_for,
+    ground,
     legend_place,
     panel_titles,
     rate_axis,
@@ -41,6 +44,7 @@ from dashboard.figures.traces import (
     trials_of,
 )
 from dashboard.figures.wording import (
+    PHONE_LETTERS,
     caption_words,
     error_words,
     literal,
@@ -106,6 +110,7 @@ def facets(
     naming = Naming(varied(series))
     marked = len(series) <= MOST_MARKED
     span = rate_range(rates := [point.lr for line in series for point in line.points])
+    room = (PHONE if narrow else WIDE) / grid.columns
     for place, (_, lines) in enumerate(panels):
         axes = {"xaxis": f"x{grid.suffix(place)}", "yaxis": f"y{grid.suffix(place)}"}
         for line in lines:
@@ -118,7 +123,7 @@ def facets(
             lines, arrangement.colour, styles, palette, higher_is_better=higher_is_better, **axes
         )
         at = scale.lifted(1 + RAIL / 2)
-        traces += folded_rail(lines, scale, palette, at=at, span=span, columns=grid.columns, **axes)
+        traces += folded_rail(lines, scale, palette, at=at, span=span, room=room, **axes)
     figure.add_traces(traces)
     top = scale.lifted(1 + RAIL)
     tall = Scale(scale.low, top, scale.log)
@@ -138,18 +143,8 @@ def facets(
         _, (_low, high) = grid.domain(place)
         across, (low, _) = grid.domain(place)
         foot = low + (high - low) / (1 + RAIL)
-        figure.add_shape(
-            type="rect",
-            xref="paper",
-            yref="paper",
-            x0=across[0],
-            x1=across[1],
-            y0=foot,
-            y1=high,
-            fillcolor=palette.rail,
-            line={"width": 0},
-            layer="below",
-        )
+        shade = ground(foot, high, palette.rail)
+        figure.add_shape(**{**shade, "x0": across[0], "x1": across[1]})
     return grid
 
 
@@ -281,7 +276,8 @@ def best_of_figure(rows: Sequence[ScorecardRow], picture: "Picture") -> go.Figur
         axes = {"xaxis": f"x{grid.suffix(place)}", "yaxis": f"y{grid.suffix(place)}"}
         for row in own:
             entry, group = _entry(row, naming, arrangement), _group(row, arrangement)
-            name = literal(names[row.id])
+            long = picture.narrow and len(names[row.id]) > PHONE_LETTERS
+            name = literal(series_name(row, row.label, narrow=True) if long else names[row.id])
             if arrangement.panel is None:
                 entry, group = name, row.id
             look = {"legendgroup": group, "showlegend": entry not in seen, **axes}

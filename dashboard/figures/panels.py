@@ -250,7 +250,9 @@ class Grid:
             showlegend=bool(legend),
             legend={
                 "orientation": "h",
-                "x": 0,
+                **(
+                    {"x": 0.02, "xref": "container"} if self.narrow else {"x": 0}
+                ),  # under names, too
                 "xanchor": "left",
                 "y": -foot / self.inner,
                 "yanchor": "top",

@@ -17,7 +17,7 @@ from dashboard.figures.divergence import (
 )
 from dashboard.figures.facets import bands_drawn, facets, optimum
 from dashboard.figures.families import Arrangement, Family, arrange, styles
-from dashboard.figures.panels import Panels, rate_axis, rate_range
+from dashboard.figures.panels import PHONE, WIDE, Panels, rate_axis, rate_range
 from dashboard.figures.scale import Scale, ScaleName, choose_scale, step_edges
 from dashboard.figures.traces import (
     best_marker,
@@ -119,8 +119,9 @@ def sensitivity_figure(
     folded = lanes > MOST_LANES and picture.family.rail != "open"
     curves = list(_curves(drawn, picture, scale, {} if folded else rails, looks))
     if folded:
-        span = rate_range(_rates(drawn))
-        curves += folded_rail(drawn, scale, palette, at=0, span=span, xaxis="x", yaxis="y2")
+        span, room = rate_range(_rates(drawn)), PHONE if picture.narrow else WIDE
+        rail = folded_rail(drawn, scale, palette, at=0, span=span, room=room, xaxis="x", yaxis="y2")
+        curves += rail
     if arrangement.ramp:
         curves += optimum(
             drawn, arrangement.colour, looks, palette,
