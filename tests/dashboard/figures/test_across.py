@@ -113,6 +113,26 @@ def test_the_expected_best_of_k_is_what_the_table_has(narrow):
     assert figure.layout.meta["rates"] is False
 
 
+def test_many_searches_have_panels_and_no_bands():
+    one = rows()[0]
+    many = [
+        one.model_copy(update={"id": f"{m} {w}", "method": m, "label": m, "settings": {"width": w}})
+        for m in ("eb", "ib")
+        for w in (8, 16, 32, 64, 128)
+    ]
+    figure = best_of_figure(many, Picture())
+    lines = traces(figure, "best of k")
+    assert len(lines) == 10
+    assert len({line.xaxis for line in lines}) == 2
+    assert [line.name for line in lines if line.showlegend] == [
+        f"width {w}" for w in (8, 16, 32, 64, 128)
+    ]
+    assert not traces(figure, "band")
+    assert "interval" not in figure.layout.title.text
+    low, high = figure.layout.yaxis.range
+    assert all(low <= value <= high for line in lines for value in line.y)
+
+
 def test_an_accuracy_is_searched_for_as_an_error():
     figure = best_of_figure(rows(), Picture(metric="test_accuracy"))
     assert figure.layout.yaxis.title.text == "expected best test error"
