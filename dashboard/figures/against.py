@@ -70,8 +70,8 @@ def against_figure(
     told: set[str] = set()
     groups = join_order(rows, over)
     least = NARROW_PANEL if picture.narrow else PANEL
-    rows_of = (ROW + BESIDE * min(len(groups), ABREAST)) * len(over.values)
-    tall = least if over.ordered else max(rows_of, least // 2)
+    row = ROW + BESIDE * min(len(groups), ABREAST)
+    tall = least if over.ordered else max(row * len(over.values), least // 2)
     headed = [f"<b>{_title(rows, name, picture)}</b>" for name, _ in NUMBERS]
     grid = Grid(headed, tall, 1 if picture.narrow else 2, apart=True, narrow=picture.narrow)
     for place, (name, _) in enumerate(NUMBERS):
@@ -90,7 +90,8 @@ def against_figure(
         if not over.ordered and place % grid.columns:  # named at the left already
             figure.update_layout({f"yaxis{grid.suffix(place)}_showticklabels": False})
     words = over.name.replace("_", " ")
-    legend = [t.name for t in figure.data if t.showlegend and t.name and len(groups) > 1]
+    pad = 40 if picture.narrow and not over.ordered else 0  # beside names of rows one has a row
+    legend = [f"{t.name:{pad}}" for t in figure.data if t.showlegend and t.name and groups[1:]]
     title = title_words(picture.title, f"against {words}, 95 % intervals", narrow=picture.narrow)
     grid.frame(figure, title, legend, axis=words if over.ordered else "")
     figure.update_layout(
@@ -127,8 +128,7 @@ def _looks(rows: Sequence[ScorecardRow], over: Setting, picture: Picture) -> dic
 def _axis(over: Setting, aside: int) -> dict[str, Any]:
     """Return the axis of a setting: logarithmic for numbers that span much, else one by one.
 
-    Values without an order are rows, where their names have room, the first on top. The last line
-    stands so many steps aside.
+    Values without an order are rows, the first on top. The last line stands so many steps aside.
     """
     if _logarithmic(over):
         logs = [math.log10(value) for value in over.values]
