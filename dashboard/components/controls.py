@@ -185,8 +185,8 @@ SMOOTHINGS: tuple[Choice, ...] = (("1", "None"), ("5", "5"), ("20", "20"))
 #: In which pictures a control does something.
 USED_IN = {
     "colour": "curves box against best_of",
-    "panel": "curves",
-    "rail": "curves",
+    "panel": "curves best_of",
+    "rail": "curves method clip engine",
     "over": "map against",
     "cell": "map",
     "smooth": "learning",

@@ -4,8 +4,8 @@
 | --- | --- |
 | `sensitivity` | the picture this product exists for: a value against the learning rate |
 | `difference` | two curves seed by seed: the first minus the second |
-| `divergence` | what diverged or left the scale: rails above and below, the strip |
-| `ranks` | the critical-difference diagram; the expected best of k rates, against k |
+| `divergence` | what diverged or left the scale: rails above and below |
+| `ranks` | the critical-difference diagram |
 | `across` | many tasks: ranks, performance profiles, chances, the middle half |
 | `curve` | a trial's losses by step; its norms and sharpness where they were recorded |
 | `paper` | the Paper page's own: clipped minus unclipped, the UCI tables |
@@ -15,7 +15,7 @@
 | `panels` | how rail, curves and strip share a figure's height |
 | `traces` | traces as plain data: a curve's band, mean and seeds, and lines to compare it with |
 | `families` | many series: what tells them apart, which are wanted, colours and panels |
-| `facets` | the same curves as small multiples |
+| `facets` | the same curves as small multiples; the expected best of k rates, against k |
 | `maps` | heat maps: rate and a setting, rate and epoch |
 | `against` | the scorecard's numbers against a setting; the coordinate check |
 | `boxes` | the seeds at one rate; recorded steps: sharpness against 2/rate, layers' norms |
@@ -34,15 +34,11 @@ import plotly.graph_objects as go
 
 from backend.schemas import LearningSeriesRead, MovementRead, ScorecardRow, SeriesRead
 from dashboard.figures.across import across_figure
-from dashboard.figures.against import (
-    against_figure,
-    best_rate_moves,
-    check_rates,
-    coordinate_figure,
-)
+from dashboard.figures.against import against_figure, check_rates, coordinate_figure
 from dashboard.figures.boxes import Ways, box_figure, steps_figure
 from dashboard.figures.curve import TrialCurve, curve_figure, shared_ranges, way_figure
 from dashboard.figures.difference import difference_figure
+from dashboard.figures.facets import best_of_figure
 from dashboard.figures.families import (
     AUTO,
     NONE,
@@ -54,7 +50,6 @@ from dashboard.figures.families import (
     shown_only,
     token,
     varied,
-    with_titles,
 )
 from dashboard.figures.learning import learning_figure, theorem_figure, theorem_words
 from dashboard.figures.maps import EPOCH, map_figure
@@ -65,7 +60,7 @@ from dashboard.figures.paper import (
     edge_lines,
     sparks,
 )
-from dashboard.figures.ranks import best_of_figure, rank_words
+from dashboard.figures.ranks import rank_words
 from dashboard.figures.scale import ScaleName
 from dashboard.figures.sensitivity import Picture, sensitivity_figure
 from dashboard.figures.thumbnails import (
@@ -79,7 +74,14 @@ from dashboard.figures.thumbnails import (
     sparkline,
 )
 from dashboard.figures.traces import MOST_OPENED, NOTHING_YET
-from dashboard.figures.wording import QUANTITY, series_name, told_apart
+from dashboard.figures.wording import (
+    QUANTITY,
+    best_rate_moves,
+    pair_names,
+    series_name,
+    told_apart,
+    with_titles,
+)
 from dashboard.theme import METHOD_STYLE, PALETTE, Scheme, template
 
 __all__ = [
@@ -119,6 +121,7 @@ __all__ = [
     "light_twins",
     "needs_learning",
     "needs_rows",
+    "pair_names",
     "race_picture",
     "rank_words",
     "rate_ticks",
@@ -197,6 +200,7 @@ def view_figure(view: str, answers: Answers, picture: Picture) -> go.Figure | st
         picture: How to draw it.
     """
     series, initial = answers.series, answers.initial
+    picture = picture.of(series)
     if not any(line.points for line in series):
         return "No series matches what was chosen."
     if needs_learning(view, picture) and not answers.learning:

@@ -23,7 +23,9 @@ from dashboard.figures.wording import caption_words, literal, title_lines, title
 from dashboard.theme import SeriesStyle, counted, number, percent, template
 
 # Pixels
-ROW, PROFILES, NAME, HEADING, GAP, FOOT = 24, 250, 17, 34, 22, 44
+ROW, PROFILES, NAME, HEADING, GAP, FOOT = 24, 250, 15, 34, 22, 44
+#: Where the axis of shares ends, in percent.
+TOP = 103
 
 
 #: How far profiles are drawn: behind their last step, and at least.
@@ -88,10 +90,10 @@ def _panels(across: AcrossRead, looks: Looks) -> list[Panel]:
     ]
     if across.profiles:
         height = max(PROFILES, NAME * len(across.profiles) + 44)
-        found.append(Panel(PROFILES_HEADING, height, Profiles(across.profiles, looks)))
+        found.append(Panel(PROFILES_HEADING, height, Profiles(across.profiles, looks, height)))
     if any(share > 0 for line in across.times for share in line.shares):
         height = max(PROFILES, NAME * len(across.times) + 44)
-        found.append(Panel(TIMES_HEADING, height, Profiles(across.times, looks)))
+        found.append(Panel(TIMES_HEADING, height, Profiles(across.times, looks, height)))
     for heading, dots in (
         (CHANCES_HEADING, _chances(across, looks)),
         (IQM_HEADING, _middle_halves(across, looks)),
@@ -114,6 +116,12 @@ def _left(across: AcrossRead, looks: Looks) -> int:
     return min(max(96, longest), 150) if looks.picture.narrow else 150
 
 
+def _right(across: AcrossRead, looks: Looks) -> int:
+    """Return the pixels that the names of profiles' lines take."""
+    named = [looks.name(line.label) for line in (*across.profiles, *across.times)]
+    return max(24, 20 + LETTER * max(map(len, named), default=0))
+
+
 def _lay_out(figure: go.Figure, across: AcrossRead, looks: Looks, inner: int, caption: str) -> None:
     picture = looks.picture
     rest = f"{counted(len(across.methods), 'method')} over {counted(across.tasks, 'task')}"
@@ -121,7 +129,7 @@ def _lay_out(figure: go.Figure, across: AcrossRead, looks: Looks, inner: int, ca
     above = TITLE + TITLE_LINE * (title_lines(title) - 1)
     figure.update_layout(
         height=inner + above + 8,
-        margin={"l": _left(across, looks), "r": 24, "t": above, "b": 8},
+        margin={"l": _left(across, looks), "r": _right(across, looks), "t": above, "b": 8},
         title={"text": title, **title_place(title_lines(title))},
         showlegend=False,
         hovermode="closest",
@@ -150,8 +158,8 @@ def _heading(text: str, height: float, looks: Looks, left: int) -> dict[str, Any
 class Profiles:
     """The share of tasks by factor, a step line a method."""
 
-    def __init__(self, lines: Sequence[ProfileLineRead], looks: Looks) -> None:
-        self.lines, self.looks = lines, looks
+    def __init__(self, lines: Sequence[ProfileLineRead], looks: Looks, height: int) -> None:
+        self.lines, self.looks, self.height = lines, looks, height
 
     def __call__(self, figure: go.Figure, axis: str, domain: list[float]) -> None:
         """Add the lines, each with its name at its right end."""
@@ -193,29 +201,54 @@ class Profiles:
                 f"yaxis{axis}": {
                     "domain": domain,
                     "title": {"text": "share of tasks (%)"},
-                    "range": [0, 103],
+                    "range": [0, TOP],
                     "anchor": f"x{axis}",
                 },
             }
         )
 
     def _name_lines(self, figure: go.Figure, place: dict[str, str]) -> None:
-        """Name the lines by their marks, in the order they have at factor 1."""
-        ordered = sorted(self.lines, key=lambda line: -line.shares[0] if line.shares else 0)
-        for index, line in enumerate(ordered):
+        """Name the lines at their right ends, outside, as far apart as names are high."""
+        last = _last_factor(self.lines)
+        ends = {line.label: _share_at(line, last) for line in self.lines}
+        ordered = sorted(
+            self.lines,
+            key=lambda line: (-ends[line.label], -line.shares[0] if line.shares else 0),
+        )
+        heights = apart([self.height * 100 * ends[line.label] / TOP for line in ordered], NAME)
+        for line, height in zip(ordered, heights, strict=True):
             style = self.looks.style(line.label)
             figure.add_annotation(
                 xref=f"{place['xaxis']} domain",
                 yref=f"{place['yaxis']} domain",
                 x=1,
-                y=0.03,
-                xanchor="right",
-                yanchor="bottom",
-                yshift=NAME * (len(ordered) - 1 - index),
+                y=0,
+                xanchor="left",
+                yanchor="middle",
+                xshift=6,
+                yshift=height,
                 text=self.looks.name(line.label),
                 showarrow=False,
                 font={"size": 12, "color": style.ink},
             )
+
+
+def apart(heights: Sequence[float], least: float) -> list[float]:
+    """Return falling heights at least so far apart, above zero, moved as little as that takes."""
+    placed: list[float] = []
+    for height in heights:
+        placed.append(min(height, placed[-1] - least) if placed else height)
+    floor = least / 2
+    for i in reversed(range(len(placed))):
+        placed[i] = max(placed[i], floor)
+        floor = placed[i] + least
+    return placed
+
+
+def _share_at(line: ProfileLineRead, factor: float) -> float:
+    """Return where a line of steps is at a factor."""
+    held = [s for tau, s in zip(line.taus, line.shares, strict=True) if tau <= factor]
+    return held[-1] if held else 0.0
 
 
 def _last_factor(lines: Sequence[ProfileLineRead]) -> float:

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 
 from backend.schemas import MovementRead, NumberRead, RecordingRead, ScorecardRow, SeriesRead
 from dashboard.figures.families import (
+    METHOD,
     Arrangement,
     Naming,
     Setting,
@@ -22,11 +23,17 @@ from dashboard.figures.families import (
 )
 from dashboard.figures.learning import rates_of
 from dashboard.figures.panels import Grid, columns_for, panel_titles
-from dashboard.figures.ranks import quantity_words
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import Trace, best_point, scatter
-from dashboard.figures.wording import caption_words, literal, moves_words, title_words
-from dashboard.theme import PALETTE, SeriesStyle, number, template
+from dashboard.figures.wording import (
+    caption_words,
+    error_words,
+    literal,
+    moves_with,
+    moves_words,
+    title_words,
+)
+from dashboard.theme import PALETTE, SeriesStyle, method_style, number, template
 
 #: What is drawn, whether on a logarithmic axis.
 NUMBERS: tuple[tuple[str, bool], ...] = (
@@ -40,6 +47,8 @@ PANEL, NARROW_PANEL = 210, 180
 APART = 1.06
 #: So many lines stand aside of each other; the next is in the first one's place again.
 ABREAST = 5
+#: Pixels of a row of a setting whose values have no order, and for each of its lines.
+ROW, BESIDE = 20, 6
 
 
 def against_figure(
@@ -55,33 +64,36 @@ def against_figure(
     over = setting_over(rows, picture.family.over)
     if over is None:
         return None
-    titles = [_title(rows, name, picture) for name, _ in NUMBERS]
-    grid = Grid(
-        [f"<b>{title}</b>" for title in titles],
-        NARROW_PANEL if picture.narrow else PANEL,
-        1 if picture.narrow else 2,
-        apart=True,
-        narrow=picture.narrow,
-    )
     looks = _looks(rows, over, picture)
     naming = Naming(varied(rows), frozenset([over.name]))
     figure = go.Figure(layout={"template": template(picture.scheme)})
     told: set[str] = set()
     groups = join_order(rows, over)
-    x = _x_axis(over, min(len(groups), ABREAST) - 1)
+    least = NARROW_PANEL if picture.narrow else PANEL
+    row = ROW + BESIDE * min(len(groups), ABREAST)
+    tall = least if over.ordered else max(row * len(over.values), least // 2)
+    headed = [f"<b>{_title(rows, name, picture)}</b>" for name, _ in NUMBERS]
+    grid = Grid(headed, tall, 1 if picture.narrow else 2, apart=True, narrow=picture.narrow)
     for place, (name, _) in enumerate(NUMBERS):
         axes = {"xaxis": f"x{grid.suffix(place)}", "yaxis": f"y{grid.suffix(place)}"}
         for shift, group in enumerate(groups):
-            figure.add_traces(list(_line(group, name, over, looks, naming, axes, told, shift)))
-    grid.lay_out(figure, x, {"nticks": 6}, PALETTE[picture.scheme])
+            for own in [[row] for row in group] if over.name == METHOD else [group]:
+                figure.add_traces(list(_line(own, name, over, looks, naming, axes, told, shift)))
+    along, plain = _axis(over, min(len(groups), ABREAST) - 1), {"nticks": 6}
+    x, y = (along, plain) if over.ordered else (plain, along)
+    grid.lay_out(figure, x, y, PALETTE[picture.scheme])
     for place, (name, log) in enumerate(NUMBERS):
         if log and any(_number(row, name) for row in rows):
             axis = {"type": "log", "tickformat": "~g", **_log_ticks(rows, name)}
-            figure.update_layout({f"yaxis{grid.suffix(place)}": axis})
+            up = "y" if over.ordered else "x"
+            figure.update_layout({f"{up}axis{grid.suffix(place)}": axis})
+        if not over.ordered and place % grid.columns:  # named at the left already
+            figure.update_layout({f"yaxis{grid.suffix(place)}_showticklabels": False})
     words = over.name.replace("_", " ")
-    legend = [trace.name for trace in figure.data if trace.showlegend and trace.name]
+    pad = 40 if picture.narrow and not over.ordered else 0  # beside names of rows one has a row
+    legend = [f"{t.name:{pad}}" for t in figure.data if t.showlegend and t.name and groups[1:]]
     title = title_words(picture.title, f"against {words}, 95 % intervals", narrow=picture.narrow)
-    grid.frame(figure, title, legend if len(legend) > 1 else [], axis=words)
+    grid.frame(figure, title, legend, axis=words if over.ordered else "")
     figure.update_layout(
         meta={
             "label": _spoken(rows, over, naming),
@@ -95,43 +107,28 @@ def against_figure(
     return figure
 
 
-def best_rate_moves(
-    moves: Sequence[MovementRead], rows: Sequence[ScorecardRow]
-) -> list[MovementRead]:
-    """Return whether best rates move with the setting that rows are drawn against."""
-    over = setting_over(rows, "")
-    return [] if over is None else moves_with(over, moves, rows)
-
-
-def moves_with(
-    over: Setting, moves: Sequence[MovementRead], rows: Sequence[ScorecardRow]
-) -> list[MovementRead]:
-    """Return what is said about a setting, of series all of which are shown."""
-    shown = {row.id for row in rows}
-    return [one for one in moves if one.setting == over.name and shown.issuperset(one.rows)]
-
-
 def _title(rows: Sequence[ScorecardRow], name: str, picture: Picture) -> str:
     found = next((row.metrics[name] for row in rows if name in row.metrics), None)
     if name == "best_mean":
-        return f"Best mean {quantity_words(picture)}"
+        return f"Best mean {error_words(picture.metric)}"
     return found.title if found else name.replace("_", " ").capitalize()
 
 
 def _looks(rows: Sequence[ScorecardRow], over: Setting, picture: Picture) -> dict[str, SeriesStyle]:
     """Return a look for every line: by method, or by what was asked for."""
-    firsts = [group[0] for group in join_order(rows, over)]
+    if over.name == METHOD:  # whose values have looks of their own
+        return styles(rows, Arrangement(None, None), picture.scheme)
+    groups = join_order(rows, over)
+    firsts = [group[0] for group in groups]
     colour = colour_across(firsts, picture.family.colour, over)
     by_first = styles(firsts, Arrangement(colour, None), picture.scheme)
-    return {row.id: by_first[group[0].id] for group in join_order(rows, over) for row in group}
+    return {row.id: by_first[group[0].id] for group in groups for row in group}
 
 
-def _x_axis(over: Setting, aside: int) -> dict[str, Any]:
+def _axis(over: Setting, aside: int) -> dict[str, Any]:
     """Return the axis of a setting: logarithmic for numbers that span much, else one by one.
 
-    Args:
-        over: The setting.
-        aside: By how many steps the last line stands aside.
+    Values without an order are rows, the first on top. The last line stands so many steps aside.
     """
     if _logarithmic(over):
         logs = [math.log10(value) for value in over.values]
@@ -144,15 +141,13 @@ def _x_axis(over: Setting, aside: int) -> dict[str, Any]:
             "tickangle": 0,
         }
     plain = [_words(over, value) for value in over.values]
-    return {
-        "tickvals": list(range(len(plain))),
-        "ticktext": plain,
-        "range": [-0.4, len(plain) - 0.6],
-    }
+    ends = [-0.4, len(plain) - 0.6] if over.ordered else [len(plain) - 0.4, -0.6]
+    return {"tickvals": list(range(len(plain))), "ticktext": plain, "range": ends}
 
 
 def _words(over: Setting, value: Any) -> str:
-    return literal(say(over.name, value).removeprefix(f"{over.name.replace('_', ' ')} "))
+    told = method_style(value).short if over.name == METHOD else say(over.name, value)
+    return literal(told.removeprefix(f"{over.name.replace('_', ' ')} "))
 
 
 def _logarithmic(over: Setting) -> bool:
@@ -164,7 +159,7 @@ def _place(row: ScorecardRow, over: Setting, shift: int) -> float:
     """Return where a number stands; lines are a little apart, so that no bar hides another."""
     if _logarithmic(over):
         return float(settings_of(row)[over.name]) * APART ** (shift % ABREAST)
-    return float(over.place(row)) + 0.05 * (shift % ABREAST)
+    return float(over.place(row)) + (0.05 if over.ordered else 0.11) * (shift % ABREAST)
 
 
 def _number(row: ScorecardRow, name: str) -> NumberRead | None:
@@ -187,11 +182,25 @@ def _line(
         return
     look = looks[group[0].id]
     words = literal(naming.of(group[0]))
-    symbols = {"above": "triangle-up-open", "below": "triangle-down-open", "none": look.marker}
+    # A line between values without an order would mean nothing.
+    along, value = "xy" if over.ordered else "yx"
+    ahead, behind = ("up", "down") if over.ordered else ("right", "left")
+    symbols = {"above": f"triangle-{ahead}-open", "below": f"triangle-{behind}-open"}
     yield scatter(
-        x=[_place(row, over, shift) for row, _ in found],
-        y=[one.value for _, one in found],
-        mode="lines+markers",
+        **{
+            along: [_place(row, over, shift) for row, _ in found],
+            value: [one.value for _, one in found],
+            f"error_{value}": {
+                "type": "data",
+                "symmetric": False,
+                "array": [_reach(one.high, one.value) for _, one in found],
+                "arrayminus": [_reach(one.value, one.low) for _, one in found],
+                "color": look.colour,
+                "thickness": 1.4,
+                "width": 4,
+            },
+        },
+        mode="lines+markers" if over.ordered else "markers",
         name=words,
         legendgroup=words,
         showlegend=words not in told,
@@ -199,16 +208,7 @@ def _line(
         marker={
             "size": 8,
             "color": look.colour,
-            "symbol": [symbols[one.censored] for _, one in found],
-        },
-        error_y={
-            "type": "data",
-            "symmetric": False,
-            "array": [_reach(one.high, one.value) for _, one in found],
-            "arrayminus": [_reach(one.value, one.low) for _, one in found],
-            "color": look.colour,
-            "thickness": 1.4,
-            "width": 4,
+            "symbol": [symbols.get(one.censored, look.marker) for _, one in found],
         },
         hovertext=[_hover(words, row, one, over) for row, one in found],
         hoverinfo="text",
@@ -223,16 +223,18 @@ def _reach(high: float | None, low: float | None) -> float:
 
 
 def _hover(words: str, row: ScorecardRow, one: NumberRead, over: Setting) -> str:
-    value = literal(say(over.name, settings_of(row)[over.name]))
-    interval = f"<br>95 %: {one.interval}" if one.interval else ""
-    return f"<b>{words}</b><br>{value}<br>{one.title} {one.text}{interval}"
+    told = f"<b>{words}</b><br>{literal(say(over.name, over.of(row)))}<br>{one.title} {one.text}"
+    return f"{told}<br>95 %: {one.interval}" if one.interval else told
 
 
 def _log_ticks(rows: Sequence[ScorecardRow], name: str) -> dict[str, Any]:
     found = [one for row in rows if (one := _number(row, name)) is not None]
     ends = [end for one in found for end in (one.value, one.low, one.high) if end and end > 0]
-    decades = math.log10(max(ends) / min(ends)) if ends else 0
-    return {"dtick": 1 if decades > 1.5 else "D2"}
+    return {"dtick": 1 if ends and math.log10(max(ends) / min(ends)) > 1.5 else "D2"}
+
+
+def _text(row: ScorecardRow, name: str) -> str:
+    return row.metrics[name].text if name in row.metrics else "unknown"
 
 
 def _spoken(rows: Sequence[ScorecardRow], over: Setting, naming: Naming) -> str:
@@ -240,8 +242,7 @@ def _spoken(rows: Sequence[ScorecardRow], over: Setting, naming: Naming) -> str:
     for group in join_order(rows, over):
         edges = [
             f"{_words(over, settings_of(row)[over.name])}: best rate "
-            f"{row.metrics['best_rate'].text if 'best_rate' in row.metrics else 'unknown'}, edge "
-            f"{row.metrics['edge'].text if 'edge' in row.metrics else 'unknown'}"
+            f"{_text(row, 'best_rate')}, edge {_text(row, 'edge')}"
             for row in group
         ]
         told.append(f"{naming.of(group[0])}, {'; '.join(edges)}")
@@ -331,10 +332,10 @@ def coordinate_figure(
     held = [y for trace in figure.data for y in trace.y if y]
     low, high = (math.log10(min(held)), math.log10(max(held))) if held else (-1.0, 1.0)
     axis = {"type": "log", "tickformat": "~g", "dtick": 1, "range": [low - 0.1, high + 0.35]}
-    grid.lay_out(figure, _x_axis(over, 0), axis, PALETTE[picture.scheme])
+    grid.lay_out(figure, _axis(over, 0), axis, PALETTE[picture.scheme])
     steps = max(one.looked_at[-1] for _, looks in groups for one in looks)
-    about = f"coordinate check: change of layers' outputs in {steps} steps, by {over.name}"
-    about += OVER if picture.narrow else ""
+    words = f"{over.name}{OVER if picture.narrow else ''}"
+    about = f"coordinate check: change of layers' outputs in {steps} steps, by {words}"
     title = title_words(picture.title, about, narrow=picture.narrow)
     grid.frame(figure, title, list(colours), axis=over.name.replace("_", " "), side="change (rms)")
     drawn = [line for group, _ in groups for line in group]
@@ -392,8 +393,7 @@ def _outputs(
 
 def _growth(lines: Mapping[str, Sequence[float | None]]) -> str:
     """Return by what factors the widest network's outputs move further than the narrowest's."""
-    ends = [(values[0], values[-1]) for values in lines.values()]
-    found = sorted(last / first for first, last in ends if first and last)
+    found = sorted(own[-1] / own[0] for own in lines.values() if own[0] and own[-1])
     if not found:
         return "not finite"
     low, high = number(found[0], 2), number(found[-1], 2)

@@ -3,22 +3,23 @@
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
 
 import plotly.graph_objects as go
 
 from backend.schemas import RatePointRead, RecordingRead, SeriesRead
 from dashboard.figures.families import Naming, arrange, ramp, styles, varied
 from dashboard.figures.learning import rate_shown, rates_of
-from dashboard.figures.panels import AXIS, LETTER, TITLE, TITLE_LINE, Grid, title_place
-from dashboard.figures.scale import Scale, choose_scale
+from dashboard.figures.panels import AXIS, TITLE, TITLE_LINE, Grid, title_place
+from dashboard.figures.scale import Scale, choose_scale, shared_decades
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import Trace, opens, scatter
 from dashboard.figures.wording import axis_title, caption_words, literal, title_lines, title_words
-from dashboard.theme import PALETTE, Palette, Scheme, SeriesStyle, counted, faint, number, template
+from dashboard.theme import PALETTE, Scheme, SeriesStyle, counted, faint, number, template
 
 #: Pixels a series, with few and with many.
-ROW, SMALL_ROW, MANY = 40, 24, 16
+ROW, SMALL_ROW, MANY, LINE = 40, 24, 16, 17
+#: Pixels that a letter of a row's name takes at most.
+WIDEST = 7.6
 #: Share of the width that the rail takes, at the right.
 RAIL = 0.12
 
@@ -34,7 +35,6 @@ def box_figure(series: Sequence[SeriesRead], picture: Picture) -> go.Figure:
     rate = rate_shown(drawn, picture)
     at = [(line, next((p for p in line.points if p.lr == rate), None)) for line in drawn]
     found = [(line, point) for line, point in at if point is not None]
-    palette = PALETTE[picture.scheme]
     scale = _scale(choose_scale(drawn, picture.metric, picture.scale), [p for _, p in found])
     looks = styles(drawn, arrange(drawn, picture.family), picture.scheme)
     naming = Naming(varied(drawn))
@@ -44,7 +44,7 @@ def box_figure(series: Sequence[SeriesRead], picture: Picture) -> go.Figure:
         look = looks[found[rows[0]][0].id]
         traces += [*_boxes(own, look, scale), *_seeds(own, look, scale), *_lost(own, look, scale)]
     figure = go.Figure(traces, {"template": template(picture.scheme)})
-    _lay_out(figure, [literal(naming.of(line)) for line, _ in found], scale, picture, palette)
+    _lay_out(figure, [literal(naming.of(line)) for line, _ in found], scale, picture)
     # Centred below a narrow panel it would be cut.
     words = axis_title(drawn, picture.metric, picture.reducer)
     figure.add_annotation(
@@ -54,11 +54,13 @@ def box_figure(series: Sequence[SeriesRead], picture: Picture) -> go.Figure:
     )  # fmt: skip
     about = f"seeds at learning rate {number(rate)}, with quartiles"
     title = title_words(picture.title, about, narrow=picture.narrow)
-    row = ROW if len(found) <= MANY else SMALL_ROW
+    named = figure.layout.yaxis.ticktext
+    lines = max((one.count("<br>") + 1 for one in named), default=1)
+    row = max(ROW if len(found) <= MANY else SMALL_ROW, LINE * lines + 4)
     top = TITLE + TITLE_LINE * (title_lines(title) - 1)
     figure.update_layout(
         height=max(row * len(found), 120) + top + AXIS,
-        margin={"l": _room(figure.layout.yaxis.ticktext), "r": 16, "t": top, "b": AXIS},
+        margin={"l": _room(named), "r": 20, "t": top, "b": AXIS},
         title={"text": title, **title_place(title_lines(title))},
         showlegend=False,
         meta={
@@ -77,7 +79,7 @@ def box_figure(series: Sequence[SeriesRead], picture: Picture) -> go.Figure:
 
 #: Series that are drawn beside each other.
 MOST_WAYS = 4
-STEP_PANEL, WAY_ROOM = 220, 0.06
+STEP_PANEL = 220
 #: With fewer measurements of the sharpness losses tell more of a break.
 LEAST_MEASURED = 20
 OF_SHARPNESS, OF_LOSS, OF_WEIGHTS = "sharpness", "batch loss", "weights by layer"
@@ -129,7 +131,7 @@ def steps_figure(
     grid.lay_out(figure, {"range": [0, last], "nticks": 5}, axis, PALETTE[picture.scheme])
     for quantity in (what, OF_WEIGHTS):
         places = [place for place, one in enumerate(told) if f": {quantity}" in one]
-        figure.update_layout(_shared(traces, [f"y{grid.suffix(place)}" for place in places]))
+        figure.update_layout(shared_decades(traces, [f"y{grid.suffix(place)}" for place in places]))
     seed = min(one.seed for line in drawn for point in line.points for one in point.seeds)
     limits = " and 2/rate (dashed), to the break" if what == OF_SHARPNESS else ", its break"
     about = f"{what}{limits} (×), seed {seed}"
@@ -229,17 +231,6 @@ def _weights(
         )
         for place, values in enumerate(one.weights)
     ]  # fmt: skip
-
-
-def _shared(traces: Sequence[Trace], axes: Sequence[str]) -> dict[str, Any]:
-    """Return one range for these axes: panels of one quantity can be compared."""
-    every = [value for one in traces if one["yaxis"] in axes for value in one["y"]]
-    held = [value for value in every if value is not None and value > 0]
-    low, high = (math.log10(min(held)), math.log10(max(held))) if held else (-1.0, 1.0)
-    room = max(WAY_ROOM * (high - low), 0.1)
-    ticks = {"dtick": "D2"} if high - low < 1.5 else {"dtick": max(1, round((high - low) / 4))}
-    shown = {"range": [low - room, high + room], **ticks}
-    return {one.replace("y", "yaxis", 1): shown for one in axes}
 
 
 # --- The parts of a box
@@ -355,9 +346,7 @@ def _lost(rows: Sequence[Row], look: SeriesStyle, scale: Scale) -> list[Trace]:
     ]
 
 
-def _lay_out(
-    figure: go.Figure, names: Sequence[str], scale: Scale, picture: Picture, palette: Palette
-) -> None:
+def _lay_out(figure: go.Figure, names: Sequence[str], scale: Scale, picture: Picture) -> None:
     whole = Scale(scale.low, scale.lifted(1 + RAIL), scale.log)
     short = [name.replace(", ", "<br>") if picture.narrow else name for name in names]
     figure.update_layout(
@@ -381,13 +370,14 @@ def _lay_out(
     )
     figure.add_shape(
         type="rect", xref="paper", yref="paper", x0=1 / (1 + RAIL), x1=1, y0=0, y1=1,
-        fillcolor=palette.rail, line={"width": 0}, layer="below",
+        fillcolor=PALETTE[picture.scheme].rail, line={"width": 0}, layer="below",
     )  # fmt: skip
 
 
 def _room(labels: Sequence[str]) -> int:
     """Return the pixels labels take: plotly measures them itself by drawing twice."""
-    return 24 + LETTER * max((len(part) for one in labels for part in one.split("<br>")), default=0)
+    longest = max((len(part) for one in labels for part in one.split("<br>")), default=0)
+    return 24 + math.ceil(WIDEST * longest)
 
 
 def _spoken(found: Sequence[tuple[SeriesRead, RatePointRead]], naming: Naming, about: str) -> str:

@@ -19,8 +19,8 @@ from backend.schemas import (
 from dashboard.figures.divergence import (
     SIDES,
     Lane,
+    folded,
     height_of,
-    lane_names,
     off_scale,
     pair_rail_traces,
     rail_axis,
@@ -42,6 +42,7 @@ from dashboard.figures.wording import (
     NARROW_LETTERS,
     QUANTITY,
     caption_words,
+    lane_names,
     literal,
     title_lines,
     title_words,
@@ -105,6 +106,7 @@ def difference_figure(
         initial: The loss before training: no run that learns is further from another.
         rows: The series of the study, for the caption.
     """
+    picture = picture.of(rows)
     figure = go.Figure(layout={"template": template(picture.scheme)})
     panels = [_panel(view, picture, initial) for view in views]
     inner = sum(panel.height for panel in panels) + GAP * (len(panels) - 1)
@@ -167,7 +169,10 @@ def _panel(view: DifferencesRead, picture: Picture, initial: float | None) -> _P
     found = [off_scale(item, scale) for item in view.items]
     higher = [[(lr, above) for lr, _, above in own if above] for own in found]
     lower = [[(lr, below) for lr, below, _ in own if below] for own in found]
-    return _Panel(view, scale, styles, _lanes(view, styles, higher), _lanes(view, styles, lower))
+    sides = [_lanes(view, styles, marks) for marks in (higher, lower)]
+    if picture.family.rail != "open":
+        sides = [folded(lanes, PALETTE[picture.scheme].muted) for lanes in sides]
+    return _Panel(view, scale, styles, *sides)
 
 
 def _lanes(
@@ -264,10 +269,6 @@ def _short(label: str) -> str:
     return f"{known.short if known else method}{comma}{rest}"
 
 
-def _bold(item: PairedRead) -> str:
-    return f"<b>{literal(name_of(item))}</b>"
-
-
 def _within(point: PairedPointRead, scale: float) -> bool:
     return point.mean is not None and abs(point.mean) <= scale
 
@@ -309,8 +310,8 @@ def _pairs(
         marker={"symbol": "circle-open", "size": 6, "color": style.ink},
         opacity=0.75,
         hovertext=[
-            f"{_bold(item)}<br>learning rate {number(pair.lr)}, seed {pair.seed}<br>"
-            f"{signed(pair.difference)}"
+            f"<b>{literal(name_of(item))}</b><br>learning rate {number(pair.lr)}, "
+            f"seed {pair.seed}<br>{signed(pair.difference)}"
             for pair in pairs
         ],
         hoverinfo="text",
@@ -367,7 +368,7 @@ def _mean(
 
 def _hover(item: PairedRead, point: PairedPointRead) -> str:
     lines = [
-        _bold(item),
+        f"<b>{literal(name_of(item))}</b>",
         f"learning rate {number(point.lr)}",
         f"mean {signed(point.mean)} of {counted(point.n_finite, 'finite pair')} of {point.n}",
     ]

@@ -1,9 +1,10 @@
-"""What left the scale or diverged: rails above and below, the share by rate in a strip.
+"""What left the scale or diverged: rails above and below.
 
 The rail also counts seeds that left the scale, in their curve's lane.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,9 +12,9 @@ from typing import Any
 
 from backend.schemas import PairedRead, RatePointRead, SeriesRead
 from dashboard.figures.scale import Scale
-from dashboard.figures.traces import Trace, opens, scatter
-from dashboard.figures.wording import diverged_words
-from dashboard.theme import SeriesStyle, counted, faint, number
+from dashboard.figures.traces import OPEN_RAIL, Trace, opens, scatter
+from dashboard.figures.wording import diverged_hover, rail_words
+from dashboard.theme import Palette, SeriesStyle, counted, number
 
 # Pixels, to tell whether counts would run into each other; hover texts have them all the same.
 WIDE, NARROW, LETTER, MARKER = 640, 280, 6.5, 14
@@ -84,7 +85,7 @@ def rail_traces(
             y=[lane + (0.25 if entry.crowded else 0) for entry in diverged],
             **_look("triangle-up", style),
             **_counts([(one, one.diverged) for one in diverged], closest, short=short),
-            hovertext=[_diverged_hover(name, entry.point) for entry in diverged],
+            hovertext=[diverged_hover(name, entry.point) for entry in diverged],
             hoverinfo="text",
             customdata=[
                 opens(seed.trial_id for seed in entry.point.seeds if seed.outcome == "diverged")
@@ -143,10 +144,6 @@ def closest_of(rates: Sequence[float], decades: float) -> float:
     return min((math.log10(b / a) / decades for a, b in pairwise(rates)), default=1.0)
 
 
-def _diverged_hover(name: str, point: RatePointRead) -> str:
-    return f"<b>{name}</b><br>learning rate {number(point.lr)}<br>{diverged_words(point)}"
-
-
 def _off_scale_hover(name: str, entry: RailEntry) -> str:
     words = counted(len(entry.off_scale), "completed seed")
     return (
@@ -155,66 +152,97 @@ def _off_scale_hover(name: str, entry: RailEntry) -> str:
     )
 
 
-def strip_traces(
-    line: SeriesRead, name: str, style: SeriesStyle, *, band: bool = True
-) -> Iterator[Any]:
-    """Yield a curve's divergence probability and its Wilson band, as steps around each rate."""
-    points = line.points
-    if not points:
+def folded_rail(
+    lines: Sequence[SeriesRead],
+    scale: Scale,
+    palette: Palette,
+    *,
+    at: float,
+    span: Sequence[float],
+    room: float,
+    **axes: str,
+) -> Iterator[Trace]:
+    """Yield one line of marks for all curves: how many of their seeds broke or left the scale.
+
+    Args:
+        lines: The curves of a panel.
+        scale: Of its y axis.
+        palette: Of the page.
+        at: Height of the rail.
+        span: The ends of the axis of rates, as powers of ten.
+        room: How wide that is, in pixels.
+        axes: Of the panel.
+    """
+    by_rate: dict[float, list[tuple[SeriesRead, RailEntry]]] = {}
+    seeds: dict[float, int] = {}
+    for line in lines:
+        for entry in rail_entries(line, scale):
+            by_rate.setdefault(entry.point.lr, []).append((line, entry))
+        for point in line.points:
+            seeds[point.lr] = seeds.get(point.lr, 0) + point.n
+    if not by_rate:
         return
-    group = {"legendgroup": line.id, "showlegend": False, "xaxis": "x", "yaxis": "y3"}
-    edges = step_edges([point.lr for point in points])
-    rates = [edge for pair in pairwise(edges) for edge in pair]
-    if band:
-        lows = [low for point in points for low in (point.diverged_low,) * 2]
-        highs = [high for point in points for high in (point.diverged_high,) * 2]
-        yield scatter(
-            x=[*rates, *reversed(rates)],
-            y=[*lows, *reversed(highs)],
-            fill="toself",
-            fillcolor=faint(style.colour, 0.07),
-            line={"width": 0},
-            mode="lines",
-            hoverinfo="skip",
-            meta="strip band",
-            **group,
-        )
+    rates = sorted(by_rate)
+    gone = {lr: sum(e.diverged + len(e.off_scale) for _, e in by_rate[lr]) for lr in rates}
+    told, hidden = _totals([(lr, gone[lr], seeds[lr]) for lr in rates], span, room)
     yield scatter(
         x=rates,
-        y=[share for point in points for share in (point.diverged / max(point.n, 1),) * 2],
-        mode="lines",
-        line={"color": style.colour, "dash": style.dash, "width": 0.8 * style.width},
-        hoverinfo="skip",
-        meta="strip line",
-        **group,
-    )
-    yield scatter(
-        x=[point.lr for point in points],
-        y=[point.diverged / max(point.n, 1) for point in points],
-        mode="markers",
-        marker={"size": 14, "color": "rgba(0,0,0,0)"},
+        y=[at] * len(rates),
+        mode="markers+text" if any(told) else "markers",
+        marker={
+            "symbol": "triangle-up",
+            "size": [6 + 7 * gone[lr] / seeds[lr] for lr in rates],
+            "color": palette.muted,
+            "opacity": [0.0 if one else 1.0 for one in hidden],
+        },
+        text=told,
+        textposition="middle right",
+        textfont={"size": 10, "color": palette.muted},
         hovertext=[
-            f"<b>{name}</b><br>learning rate {number(point.lr)}<br>{diverged_words(point)}"
-            for point in points
+            rail_words(lr, gone[lr], seeds[lr], [(o, e.diverged, e.off_scale) for o, e in own])
+            for lr, own in sorted(by_rate.items())
         ],
         hoverinfo="text",
-        meta="strip hover",
-        **group,
+        customdata=[
+            OPEN_RAIL if len(lines) > 1 else opens(_lost(by_rate[lr][0][1])) for lr in rates
+        ],
+        showlegend=False,
+        cliponaxis=False,
+        meta="rail folded",
+        **axes,
     )
 
 
-def step_edges(rates: Sequence[float]) -> list[float]:
-    """Return where each rate's step begins and ends: half way to its neighbours in log rate."""
-    logs = [math.log10(rate) for rate in rates]
-    half = 0.25 if len(logs) < 2 else (logs[-1] - logs[0]) / (len(logs) - 1) / 2
-    middles = [(left + right) / 2 for left, right in pairwise(logs)]
-    return [10**edge for edge in (logs[0] - half, *middles, logs[-1] + half)]
+def _totals(
+    marks: Sequence[tuple[float, int, int]], span: Sequence[float], room: float
+) -> tuple[list[str], list[bool]]:
+    """Return what is written beside marks as far as there is room, and which it stands for.
+
+    From where every seed of every rate is lost an arrow says so, in the place of the other marks.
+    """
+    places = [room * (math.log10(lr) - span[0]) / (span[1] - span[0]) for lr, _, _ in marks]
+    told = [f"{gone}/{of}" for _, gone, of in marks]
+    whole = len(marks)
+    while whole and marks[whole - 1][1:] == (marks[-1][2],) * 2:
+        whole -= 1
+    words = f"{told[-1]} →"
+    hidden = [False] * len(marks)
+    if len(marks) - whole > 2 and room - places[whole] >= MARKER + LETTER * len(words):
+        told[whole:] = [words, *[""] * (len(marks) - whole - 1)]
+        hidden[whole + 1 :] = [True] * (len(marks) - whole - 1)
+    for i, after in enumerate([*places[1:], room]):
+        if not told[i].endswith("→") and after - places[i] < MARKER + LETTER * len(told[i]):
+            told[i] = ""
+    return told, hidden
+
+
+def _lost(entry: RailEntry) -> list[int]:
+    diverged = [one.trial_id for one in entry.point.seeds if one.outcome == "diverged"]
+    return [*diverged, *entry.off_scale]
 
 
 #: Pixels: of a lane, and beyond the outermost ones.
 LANE, MARGIN = 18, 8
-#: What fits beside it.
-LANE_LETTERS = 11
 #: What is said of a side's pairs, and what marks them.
 SIDES = {"higher": "triangle-up-open", "lower": "triangle-down-open"}
 
@@ -238,6 +266,22 @@ class Lane:
     group: str
 
 
+#: More lanes than this on a side are folded into one.
+MOST_LANES = 6
+
+
+def folded(lanes: Sequence[Lane], colour: str) -> list[Lane]:
+    """Return a side's lanes, or one with their sums if they would take the curves' room."""
+    if len(lanes) <= MOST_LANES:
+        return list(lanes)
+    total = Counter({lr: 0 for lane in lanes for lr, _ in lane.marked})
+    for lane in lanes:
+        total.update(dict(lane.marked))
+    words = f"{len(lanes)} curves"
+    style = SeriesStyle(colour, colour, "solid", 1.0, "circle", 9)
+    return [Lane(words, words, style, sorted(total.items()), "folded")]
+
+
 def off_scale(item: PairedRead, scale: float) -> list[tuple[float, int, int]]:
     """Return per rate how many pairs are off the scale or not finite: (rate, below, above)."""
     found = []
@@ -253,22 +297,6 @@ def off_scale(item: PairedRead, scale: float) -> list[tuple[float, int, int]]:
         if below or above:
             found.append((point.lr, below, above))
     return found
-
-
-def lane_names(labels: Sequence[str]) -> list[str]:
-    """Return what stands beside a rail for each label: the method, and the values that vary.
-
-    `ib, width 8` beside `ib, width 16` is `ib 8`.
-    """
-    parts = [label.split(", ") for label in labels]
-    common = set.intersection(*map(set, parts)) if parts else set()
-    told = [[own[0], *(_value(part) for part in own[1:] if part not in common)] for own in parts]
-    names = [" ".join(words) for words in told]
-    return [n if len(n) <= LANE_LETTERS else f"{n[: LANE_LETTERS - 1]}…" for n in names]
-
-
-def _value(part: str) -> str:
-    return part if part.startswith("no ") else part.rpartition(" ")[2]
 
 
 def height_of(lanes: Sequence[Lane]) -> int:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from plotly.colors import get_colorscale, sample_colorscale
 
@@ -106,18 +106,16 @@ class Setting:
 
     def say(self, value: Any) -> str:
         """Return a value in words that name it."""
-        return ", ".join(map(say, self.names, value if self.parts else (value,)))
+        return ", ".join(_told(self.names, value if self.parts else (value,)))
 
 
 def joined(settings: Sequence[Setting], lines: Sequence[AnyLine]) -> Setting:
     """Return settings told as one: every combination that some series has, in order."""
     if len(settings) == 1:
         return settings[0]
-    found = {tuple(one.place(line) for one in settings) for line in lines}
-    values = [tuple(s.values[at] for s, at in zip(settings, row, strict=True)) for row in found]
-    order = dict(zip(values, found, strict=True))
-    named = " and ".join(one.name for one in settings)
-    return Setting(named, tuple(sorted(values, key=order.__getitem__)), tuple(settings))
+    rows = sorted({tuple(one.place(line) for one in settings) for line in lines})
+    values = [tuple(s.values[at] for s, at in zip(settings, row, strict=True)) for row in rows]
+    return Setting(" and ".join(one.name for one in settings), tuple(values), tuple(settings))
 
 
 def _is_number(value: Any) -> bool:
@@ -142,10 +140,7 @@ def varied(lines: Iterable[AnyLine]) -> list[Setting]:
     for row in rows:
         for name in names:
             found.setdefault(name, {})[row.get(name)] = None
-    settings = [
-        Setting(name, tuple(values) if name == METHOD else tuple(sorted(values, key=_order)))
-        for name, values in found.items()
-    ]
+    settings = [Setting(name, _in_order(name, values)) for name, values in found.items()]
     return [one for one in settings if len(one.values) > 1 and not _follows(one.name, rows)]
 
 
@@ -161,10 +156,23 @@ def _follows(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
     )
 
 
-def _order(value: Any) -> tuple[int, float, str]:
+def _in_order(name: str, values: Iterable[Any]) -> tuple[Any, ...]:
+    """Return numbers in their order, behind "off"; words as they were asked for, tasks by name."""
+    if name == METHOD:
+        return tuple(values)
+    return tuple(sorted(sorted(values, key=str) if name == TASK else values, key=_order))
+
+
+def _order(value: Any) -> tuple[int, float]:
     if value is None:
-        return 0, 0.0, ""
-    return (1, float(value), "") if _is_number(value) else (2, 0.0, str(value))
+        return 0, 0.0
+    return (1, float(value)) if _is_number(value) else (2, 0.0)
+
+
+def _told(names: Sequence[str], values: Sequence[Any]) -> list[str]:
+    """Return settings in words; beside others none for the rule that a method has no use for."""
+    every = list(zip(names, values, strict=True))
+    return [say(*one) for one in every if one != ("batch_rule", None) or len(every) == 1]
 
 
 def say(name: str, value: Any) -> str:
@@ -192,29 +200,11 @@ def shown_only(lines: Sequence[Line], only: Sequence[str]) -> list[Line]:
     for one in only:
         if one in known:
             wanted.setdefault(known[one], set()).add(one)
-    return [
-        line
-        for line in lines
-        if all(
-            token(name, settings_of(line).get(name)) in tokens for name, tokens in wanted.items()
-        )
-    ]
 
+    def kept(own: Mapping[str, Any]) -> bool:
+        return all(token(name, own.get(name)) in tokens for name, tokens in wanted.items())
 
-def with_titles(lines: Sequence[Line], titles: Mapping[str, str]) -> list[Line]:
-    """Return series whose tasks are called by their titles, which people know them by."""
-    titled = []
-    for line in lines:
-        title = titles.get(line.task, line.task)
-        parts = (title if part == line.task else part for part in line.label.split(", "))
-        settings = {**line.settings, TASK: title} if TASK in line.settings else line.settings
-        titled.append(line.model_copy(update={"label": ", ".join(parts), "settings": settings}))
-    return titled
-
-
-def only_words(only: Sequence[str]) -> str:
-    """Return in words what is shown alone."""
-    return ", ".join(unquote(one.partition(":")[2]) for one in only)
+    return [line for line in lines if kept(settings_of(line))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +251,9 @@ def arrange(lines: Sequence[AnyLine], family: Family) -> Arrangement:
     # The method is what is compared: where colours do not tell it, panels do.
     first = next((s for s in rest if s.name == METHOD), None)
     panel = first or max(rest, key=lambda one: len(one.values))
-    if max(Counter(map(panel.place, lines)).values()) > MOST_IN_A_PANEL:
+    most = 1 if colour is not None else MOST_IN_A_PANEL
+    alike = Counter((panel.place(line), colour and colour.place(line)) for line in lines)
+    if max(alike.values()) > most:
         every = joined([panel, *(one for one in rest if one is not panel)], lines)
         panel = every if len(every.values) <= MOST_JOINED else panel
     return Arrangement(colour, panel)
@@ -336,10 +328,7 @@ def _ramp_twins(name: str) -> list[tuple[str, str]]:
 def styles(
     lines: Sequence[AnyLine], arrangement: Arrangement, scheme: Scheme
 ) -> dict[str, SeriesStyle]:
-    """Return each series' look.
-
-    Series that would look alike in one panel get other markers and dashes.
-    """
+    """Return each series' look; what would be alike in one panel gets other markers and dashes."""
     colours = _colours(arrangement.colour, scheme)
     seen: dict[tuple[Any, ...], int] = {}
     found = {}
@@ -365,8 +354,18 @@ def _colours(setting: Setting | None, scheme: Scheme) -> Mapping[Any, str]:
         return {}
     if setting.ordered:
         return dict(zip(setting.values, ramp(len(setting.values), scheme), strict=True))
-    count = len(CATEGORY_COLOURS)
-    return {value: CATEGORY_COLOURS[i % count] for i, value in enumerate(setting.values)}
+    found: dict[Any, str] = {}
+    free = list(CATEGORY_COLOURS)
+    for value in (
+        setting.values if METHOD in setting.names else ()
+    ):  # a method's first keeps its own
+        own = method_style(value[setting.names.index(METHOD)]).colour
+        if own in free:
+            free.remove(own)
+            found[value] = own
+    rest = [value for value in setting.values if value not in found]
+    order = free[::-1] if found else free  # the last are of fewer methods
+    return found | {value: order[i % len(order)] for i, value in enumerate(rest)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,14 +385,14 @@ class Naming:
         own = settings_of(line)
         told = [s.name for s in self.settings if s.name not in self.without]
         wanted = [name for name in told if not names or name in names]
-        words = [say(name, own.get(name)) for name in wanted]
+        words = _told(wanted, [own.get(name) for name in wanted])
         return ", ".join(words) or say(METHOD, own[METHOD])
 
 
 def join_order(lines: Sequence[Line], along: Setting) -> list[list[Line]]:
     """Return series that differ in one setting only together, in its order."""
+    rest = [one for one in varied(lines) if one.name != along.name]
     groups: dict[tuple[Any, ...], list[Line]] = {}
     for line in lines:
-        rest = tuple(sorted((k, str(v)) for k, v in settings_of(line).items() if k != along.name))
-        groups.setdefault(rest, []).append(line)
+        groups.setdefault(tuple(one.of(line) for one in rest), []).append(line)
     return [sorted(group, key=along.place) for group in groups.values()]

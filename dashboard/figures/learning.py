@@ -71,7 +71,6 @@ def learning_figure(
         traces.append(_lit(axes))
     figure = go.Figure(traces, {"template": template(picture.scheme)})
     _lay_out(figure, grid, drawn, learning, scale, picture, rates)
-    chosen = picture.family.rate
     figure.update_layout(
         meta={
             "label": _spoken(shown, learning, picture),
@@ -81,7 +80,7 @@ def learning_figure(
                 "rates": rates,
                 "colours": [colours[rate] for rate in rates],
                 "words": [f"learning rate {number(rate)}" for rate in rates],
-                "chosen": chosen,
+                "chosen": rate_shown(drawn, picture),
             },
         },
         uirevision=picture.revision or "same",
@@ -200,10 +199,12 @@ def _lay_out(
             "fixedrange": True,
         },
     )
-    seeds = max((rate.n for one in learning.values() for rate in one.rates), default=0)
+    counts = {rate.n for one in learning.values() for rate in one.rates} or {0}
+    low, most = min(counts), max(counts)
+    seeds = counted(most, "seed") if low == most else f"{low} to {most} seeds"
     whole = any(rate.seeds for one in learning.values() for rate in one.rates)
     about = f"{quantity} over training, " + (
-        f"every trial of {counted(seeds, 'seed')}" if whole else f"mean of {counted(seeds, 'seed')}"
+        f"every trial of {seeds}" if whole else f"mean of {seeds}"
     )
     if picture.family.smooth > 1:
         about += f", averaged over {picture.family.smooth} evaluations"

@@ -11,10 +11,9 @@ from typing import Any
 import plotly.graph_objects as go
 
 from backend.schemas import LearningSeriesRead, ScorecardRow, SeriesRead
-from dashboard.figures.divergence import step_edges
 from dashboard.figures.families import MOST_PANELS, Naming, Setting, say, setting_over, varied
 from dashboard.figures.panels import Grid, columns_for, panel_titles, rate_axis
-from dashboard.figures.scale import Scale, choose_scale
+from dashboard.figures.scale import Scale, choose_scale, step_edges
 from dashboard.figures.sensitivity import Picture
 from dashboard.figures.traces import Trace, best_point, scatter
 from dashboard.figures.wording import axis_title, caption_words, literal, title_words
@@ -23,6 +22,8 @@ from dashboard.theme import BROKEN, PALETTE, number, template
 EPOCH = "epoch"
 #: Letters of a row's name on a phone.
 NARROW_TICK = 12
+#: Longer names of rows take room from panels beside each other.
+LONG = 8
 #: Pixels: a row of a map of settings, a map over epochs, and its legend of colours.
 ROW, LEAST, TALL, BAR = 34, 150, 220, 64
 #: What is drawn on a cell of any colour: white, on black.
@@ -100,18 +101,21 @@ def map_figure(
     figure = go.Figure(layout={"template": template(picture.scheme)})
     palette = PALETTE[picture.scheme]
     ink = (palette.text, palette.paper) if picture.family.cell == "broken" else (ON_CELLS, UNDER)
+    joined = learning is not None or (over is not None and over.ordered)
     for place, (_, levels, found) in enumerate(panels):
         axes = {"xaxis": f"x{grid.suffix(place)}", "yaxis": f"y{grid.suffix(place)}"}
         figure.add_traces(_cells(levels, found, scale, picture, axes, axis=name))
-        figure.add_traces(_lines(levels, found, axes, ink, bars=learning is None))
+        figure.add_traces(_lines(levels, found, axes, ink, bars=learning is None, joined=joined))
+    ends = sorted(end for _, places, _ in panels for end in _bounds(places))
+    span = [ends[0], ends[-1]] if joined else [ends[-1], ends[0]]  # names are read downwards
     grid.lay_out(
         figure,
         rate_axis(
             [p.lr for line in drawn for p in line.points],
             narrow=picture.narrow,
-            columns=grid.columns,
+            columns=grid.columns + (max(map(len, ticks), default=0) > LONG and grid.columns > 1),
         ),
-        {"showgrid": False, "zeroline": False, "range": _reach(panels)}
+        {"showgrid": False, "zeroline": False, "range": span}
         | ({"tickvals": list(range(len(ticks))), "ticktext": ticks} if ticks else {}),
         palette,
     )
@@ -131,7 +135,8 @@ def map_figure(
         meta={
             "label": _spoken(panels, about, [tick.replace("<br>", " ") for tick in ticks]),
             "caption": caption_words(drawn, picture.metric, picture.reducer, picture.title)
-            + " Line: best rate. Dashed: where half the seeds break, with its 95 % interval.",
+            + (" Line: best rate. Dashed: " if joined else " Dots: best rates. Strokes: ")
+            + "where half the seeds break, with its 95 % interval.",
             "rates": False,
         },
         uirevision=picture.revision or "same",
@@ -140,11 +145,6 @@ def map_figure(
 
 
 Panel = tuple[str, list[float], list[Row]]
-
-
-def _reach(panels: Sequence[Panel]) -> list[float]:
-    ends = [end for _, places, _ in panels for end in _bounds(places)]
-    return [min(ends), max(ends)]
 
 
 def _tick(over: Setting, value: Any, picture: Picture) -> str:
@@ -298,8 +298,9 @@ def _lines(
     ink: tuple[str, str],
     *,
     bars: bool,
+    joined: bool,
 ) -> list[Trace]:
-    """Return the optimum's line, and the edge's, which is dashed, perhaps with its intervals."""
+    """Return the optimum and the edge with its interval, as lines if the rows have an order."""
     best = [(row.best, place) for place, row in zip(places, rows, strict=True) if row.best]
     edge = [(row.edge, place) for place, row in zip(places, rows, strict=True) if row.edge]
     look = {"hoverinfo": "skip", "showlegend": False, **axes}
@@ -315,20 +316,21 @@ def _lines(
         "visible": bars,
     }
     wide, thin = {"color": ink[1], "width": 5}, {"color": ink[0], "width": 2}
+    plain, marked = ("lines", "lines+markers") if joined else ("markers", "markers")
+    stroke = {"symbol": "line-ns-open", "size": 15, "color": ink[0], "line": {"width": 2}}
+    dotted, ends = {**thin, "dash": "dot"}, {"marker": stroke, "error_x": whiskers}
     found = [
         scatter(x=xs, y=ys, mode="lines", line=wide, meta="edge ground", **look),
-        scatter(
-            x=xs, y=ys, mode="lines", line={**thin, "dash": "dot"}, error_x=whiskers, meta="edge",
-            **look,
-        ),
-    ]  # fmt: skip
+        scatter(x=xs, y=ys, mode=plain, line=dotted, meta="edge", **ends, **look),
+    ]
     xs, ys = [lr for lr, _ in best], [place for _, place in best]
     mark = {"size": 8, "color": ink[0], "line": {"color": ink[1], "width": 1}}
-    return [
+    found = [
         *(found if edge else []),
         scatter(x=xs, y=ys, mode="lines", line=wide, meta="best ground", **look),
-        scatter(x=xs, y=ys, mode="lines+markers", line=thin, marker=mark, meta="best", **look),
+        scatter(x=xs, y=ys, mode=marked, line=thin, marker=mark, meta="best", **look),
     ]
+    return [one for one in found if joined or "ground" not in one["meta"]]
 
 
 def _add_legend(

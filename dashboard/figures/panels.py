@@ -250,7 +250,8 @@ class Grid:
             showlegend=bool(legend),
             legend={
                 "orientation": "h",
-                "x": 0,
+                "x": 0.02 if self.narrow else 0,
+                "xref": "container" if self.narrow else "paper",  # from under the rows' names
                 "xanchor": "left",
                 "y": -foot / self.inner,
                 "yanchor": "top",
@@ -273,9 +274,8 @@ class Grid:
     def say_left(self, figure: go.Figure, left: int, palette: Palette) -> None:
         """Say below all panels how many more there would be, if any."""
         if left > 0:
-            words = counted(left, "more panel")
             figure.add_annotation(
-                text=f"{words} not drawn: choose with “Show only”.",
+                text=f"{counted(left, 'more panel')} not drawn: choose with “Show only”.",
                 showarrow=False, xref="paper", yref="paper", x=1, xanchor="right",
                 y=-(32 / self.inner), yanchor="top", font={"size": 12, "color": palette.muted},
             )  # fmt: skip

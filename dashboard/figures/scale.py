@@ -1,8 +1,12 @@
-"""The y scale: chosen for the runs one can learn from, not stretched by the exploded ones."""
+"""The y scale: chosen for the runs one can learn from, not stretched by the exploded ones.
+
+And how far a rate reaches on the x axis.
+"""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -189,3 +193,22 @@ def focus(view: DifferencesRead, *, full: bool, initial: float | None = None) ->
 def _reach(known: Sequence[float]) -> float:
     middle = PAIRS_REACH * known[min(int(PAIRS_HELD * len(known)), len(known) - 1)]
     return known[-1] if known[-1] <= 2 * middle else middle
+
+
+def shared_decades(traces: Sequence[Mapping[str, Any]], axes: Sequence[str]) -> dict[str, Any]:
+    """Return one range for these axes: panels of one quantity can be compared."""
+    every = [value for one in traces if one["yaxis"] in axes for value in one["y"]]
+    held = [value for value in every if value is not None and value > 0]
+    low, high = (math.log10(min(held)), math.log10(max(held))) if held else (-1.0, 1.0)
+    room = max(0.06 * (high - low), 0.1)
+    ticks = {"dtick": "D2"} if high - low < 1.5 else {"dtick": max(1, round((high - low) / 4))}
+    shown = {"range": [low - room, high + room], **ticks}
+    return {one.replace("y", "yaxis", 1): shown for one in axes}
+
+
+def step_edges(rates: Sequence[float]) -> list[float]:
+    """Return where each rate's step begins and ends: half way to its neighbours in log rate."""
+    logs = [math.log10(rate) for rate in rates]
+    half = 0.25 if len(logs) < 2 else (logs[-1] - logs[0]) / (len(logs) - 1) / 2
+    middles = [(left + right) / 2 for left, right in pairwise(logs)]
+    return [10**edge for edge in (logs[0] - half, *middles, logs[-1] + half)]

@@ -3,22 +3,22 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import plotly.graph_objects as go
 
-from backend.schemas import Metric, Reducer, ScorecardRow, SeriesRead
-from dashboard.figures.divergence import RailEntry, rail_entries, rail_traces, strip_traces
-from dashboard.figures.facets import facets, folded_rail, optimum
-from dashboard.figures.families import (
-    Arrangement,
-    Family,
-    arrange,
-    only_words,
-    styles,
+from backend.schemas import Metric, Reducer, SeriesKey, SeriesRead
+from dashboard.figures.divergence import (
+    RailEntry,
+    folded_rail,
+    rail_entries,
+    rail_traces,
 )
-from dashboard.figures.panels import Panels, rate_axis, rate_range
-from dashboard.figures.scale import Scale, ScaleName, choose_scale
+from dashboard.figures.facets import bands_drawn, facets, optimum
+from dashboard.figures.families import Arrangement, Family, arrange, styles
+from dashboard.figures.panels import PHONE, WIDE, Panels, rate_axis, rate_range
+from dashboard.figures.scale import Scale, ScaleName, choose_scale, step_edges
 from dashboard.figures.traces import (
     best_marker,
     best_point,
@@ -33,14 +33,17 @@ from dashboard.figures.wording import (
     BAND_WORDS,
     axis_title,
     caption_words,
+    diverged_hover,
     literal,
+    network_words,
+    only_words,
     seeds_words,
     series_name,
     spoken,
     title_lines,
     title_words,
 )
-from dashboard.theme import PALETTE, Palette, Scheme, SeriesStyle, template
+from dashboard.theme import PALETTE, Palette, Scheme, SeriesStyle, faint, template
 
 #: With more curves than this, intervals in the strip would be one grey; the hover has them.
 MOST_BANDS = 3
@@ -83,6 +86,10 @@ class Picture:
         """Whether higher is better."""
         return self.metric.endswith("accuracy")
 
+    def of(self, lines: Sequence[SeriesKey]) -> "Picture":
+        """Return the same with a title that is true of the networks drawn."""
+        return replace(self, title=network_words(self.title, lines))
+
 
 def sensitivity_figure(
     series: Sequence[SeriesRead],
@@ -100,6 +107,7 @@ def sensitivity_figure(
         initial: The loss before training.
     """
     drawn = [line for line in series if line.points]
+    picture = picture.of(drawn)
     palette = PALETTE[picture.scheme]
     scale = choose_scale(drawn, picture.metric, picture.scale, initial)
     arrangement = arrange(drawn, picture.family)
@@ -111,7 +119,9 @@ def sensitivity_figure(
     folded = lanes > MOST_LANES and picture.family.rail != "open"
     curves = list(_curves(drawn, picture, scale, {} if folded else rails, looks))
     if folded:
-        curves += folded_rail(drawn, scale, palette, at=0, xaxis="x", yaxis="y2")
+        span, room = rate_range(_rates(drawn)), PHONE if picture.narrow else WIDE
+        rail = folded_rail(drawn, scale, palette, at=0, span=span, room=room, xaxis="x", yaxis="y2")
+        curves += rail
     if arrangement.ramp:
         curves += optimum(
             drawn, arrangement.colour, looks, palette,
@@ -120,7 +130,7 @@ def sensitivity_figure(
     figure = go.Figure(curves, {"template": template(picture.scheme)})
     unseen = _add_references(figure, drawn, picture, scale, looks, threshold, initial)
     _add_rail_legend(figure, rails, palette)
-    title = _title(drawn, picture)
+    title = _title(drawn, picture, shaded=len(drawn) <= MOST_SHADED)
     panels = Panels(
         lanes=1 if folded else lanes,
         captions=_captions(unseen, nothing=not any(rails.values())),
@@ -149,14 +159,6 @@ def sensitivity_figure(
     return figure
 
 
-def styles_of(
-    series: Sequence[SeriesRead | ScorecardRow], scheme: Scheme, family: Family | None = None
-) -> dict[str, SeriesStyle]:
-    """Return each curve's style in a picture of one panel."""
-    wanted = replace(family or Family(colour="method"), panel="none")
-    return styles(series, arrange(series, wanted), scheme)
-
-
 def _in_panels(
     series: Sequence[SeriesRead],
     picture: Picture,
@@ -179,7 +181,8 @@ def _in_panels(
     )
     legend = [trace.name for trace in figure.data if trace.showlegend and trace.name]
     axis = axis_title(series, picture.metric, picture.reducer)
-    grid.frame(figure, _title(series, picture), legend, axis="learning rate", side=axis)
+    title = _title(series, picture, shaded=bands_drawn(series, arrangement))
+    grid.frame(figure, title, legend, axis="learning rate", side=axis)
     caption = caption_words(series, picture.metric, picture.reducer, picture.title)
     figure.update_layout(
         meta={"label": _spoken(series, picture), "caption": caption, "rates": False},
@@ -258,20 +261,22 @@ def _add_rail_legend(
             )
 
 
-def _title(series: Sequence[SeriesRead], picture: Picture) -> str:
-    told = _spread(series, picture)
+def _title(series: Sequence[SeriesRead], picture: Picture, *, shaded: bool) -> str:
+    told = _spread(series, picture, shaded=shaded)
     only = only_words(picture.family.only)
     words = f"{told}, only {only}" if only else told
     return title_words(picture.title, words, narrow=picture.narrow)
 
 
-def _spread(series: Sequence[SeriesRead], picture: Picture) -> str:
+def _spread(series: Sequence[SeriesRead], picture: Picture, *, shaded: bool) -> str:
+    """Return what is averaged, and what the shading means if there is any."""
     seeds = seeds_words(series)
-    return seeds if seeds == "1 seed" else f"mean {BAND_WORDS[picture.band]} of {seeds}"
+    band = f"{BAND_WORDS[picture.band]} " if shaded else ""
+    return seeds if seeds == "1 seed" else f"mean {band}of {seeds}"
 
 
 def _spoken(series: Sequence[SeriesRead], picture: Picture) -> str:
-    about = _spread(series, picture)
+    about = _spread(series, picture, shaded=False)
     title = f"{picture.title}, {about}" if picture.title else about
     upwards = picture.upwards
     best = [best_point(line, higher_is_better=upwards) for line in series]
@@ -282,3 +287,48 @@ def _captions(unseen: Sequence[str], *, nothing: bool) -> list[str]:
     """Return what is written into the rail: what is above the scale, or that nothing is."""
     first = ["no seed diverged or left the scale"] if nothing else []
     return first + [f"{text} ↑" for text in unseen]
+
+
+def strip_traces(
+    line: SeriesRead, name: str, style: SeriesStyle, *, band: bool = True
+) -> Iterator[Any]:
+    """Yield a curve's divergence probability and its Wilson band, as steps around each rate."""
+    points = line.points
+    if not points:
+        return
+    group = {"legendgroup": line.id, "showlegend": False, "xaxis": "x", "yaxis": "y3"}
+    edges = step_edges([point.lr for point in points])
+    rates = [edge for pair in pairwise(edges) for edge in pair]
+    if band:
+        lows = [low for point in points for low in (point.diverged_low,) * 2]
+        highs = [high for point in points for high in (point.diverged_high,) * 2]
+        yield scatter(
+            x=[*rates, *reversed(rates)],
+            y=[*lows, *reversed(highs)],
+            fill="toself",
+            fillcolor=faint(style.colour, 0.07),
+            line={"width": 0},
+            mode="lines",
+            hoverinfo="skip",
+            meta="strip band",
+            **group,
+        )
+    yield scatter(
+        x=rates,
+        y=[share for point in points for share in (point.diverged / max(point.n, 1),) * 2],
+        mode="lines",
+        line={"color": style.colour, "dash": style.dash, "width": 0.8 * style.width},
+        hoverinfo="skip",
+        meta="strip line",
+        **group,
+    )
+    yield scatter(
+        x=[point.lr for point in points],
+        y=[point.diverged / max(point.n, 1) for point in points],
+        mode="markers",
+        marker={"size": 14, "color": "rgba(0,0,0,0)"},
+        hovertext=[diverged_hover(name, point) for point in points],
+        hoverinfo="text",
+        meta="strip hover",
+        **group,
+    )

@@ -1,19 +1,31 @@
 """Titles, axis names and hover texts of figures."""
 
+import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
+from urllib.parse import unquote
 
 from backend.schemas import (
     Metric,
     MovementRead,
+    PairedRead,
     RatePointRead,
     Reducer,
     ScorecardRow,
     SeriesKey,
     SeriesRead,
 )
-from dashboard.figures.families import Naming, varied
+from dashboard.figures.families import (
+    METHOD,
+    TASK,
+    Line,
+    Naming,
+    Setting,
+    say,
+    setting_over,
+    varied,
+)
 from dashboard.theme import METHOD_STYLE, counted, method_style, number, percent, told_method
 
 QUANTITY: dict[Metric, str] = {
@@ -30,6 +42,12 @@ BAND_WORDS = {
     "se": "± 1 standard error",
     "quantile": "and 10th to 90th percentile",
 }
+
+
+def error_words(metric: Metric) -> str:
+    """Return what is lower if better: a loss, or what an accuracy lacks to 1."""
+    return QUANTITY[metric].replace("accuracy", "error")
+
 
 AnySeries = SeriesRead | ScorecardRow
 #: So many letters of a title fit on a phone, and beside the controls of a small screen.
@@ -67,6 +85,27 @@ def title_words(title: str, rest: str, *, narrow: bool) -> str:
     return "<br>".join([*bold, *textwrap.wrap(rest, room)])
 
 
+#: What a task's title says of its network that a sweep may choose otherwise.
+USUALLY = re.compile(
+    r"(?P<deep>three )?\b(?P<activation>arctan|relu) (?P<kind>layers|RNN|autoencoder)"
+)
+
+
+def network_words(title: str, lines: Sequence[SeriesKey]) -> str:
+    """Return a task's title without what its series do not have: three layers, of arctan."""
+    deep = any(line.options.get("depth") is not None for line in lines)
+    chosen = {line.activation for line in lines if line.activation}
+
+    def told(found: re.Match[str]) -> str:
+        usual, kind = found["activation"], found["kind"]
+        one = usual if chosen <= {usual} else chosen.copy().pop() if len(chosen) == 1 else ""
+        words = ["" if deep else (found["deep"] or "").strip(), one, kind]
+        told = " ".join(word for word in words if word)
+        return f"dense {kind}" if told == "layers" else told
+
+    return USUALLY.sub(told, title)
+
+
 def title_lines(title: str) -> int:
     """Return how many lines a figure's title takes."""
     return title.count("<br>") + 1
@@ -92,6 +131,22 @@ def series_name(line: SeriesKey, label: str, *, narrow: bool = False) -> str:
     return f"{name}, {rest}" if rest else name
 
 
+def only_words(only: Sequence[str]) -> str:
+    """Return in words what is shown alone."""
+    return ", ".join(unquote(one.partition(":")[2]) for one in only)
+
+
+def with_titles(lines: Sequence[Line], titles: Mapping[str, str]) -> list[Line]:
+    """Return series whose tasks are called by their titles, which people know them by."""
+    titled = []
+    for line in lines:
+        title = titles.get(line.task, line.task)
+        parts = (title if part == line.task else part for part in line.label.split(", "))
+        settings = {**line.settings, TASK: title} if TASK in line.settings else line.settings
+        titled.append(line.model_copy(update={"label": ", ".join(parts), "settings": settings}))
+    return titled
+
+
 def series_names(rows: Sequence[ScorecardRow]) -> dict[str, str]:
     """Return what a legend calls all series, by id: what varies and no more, if that tells them."""
     naming = Naming(varied(rows))
@@ -99,6 +154,24 @@ def series_names(rows: Sequence[ScorecardRow]) -> dict[str, str]:
     if len(set(names.values())) == len(names) and not any(row.imported for row in rows):
         return names
     return {row.id: series_name(row, row.label) for row in rows}
+
+
+def pair_names(items: Sequence[PairedRead], rows: Sequence[ScorecardRow]) -> list[PairedRead]:
+    """Return pairs that are called by what varies in words, as the other pictures call series."""
+    paired = {id for item in items for id in (item.first, item.second)}
+    rows = [row for row in rows if row.id in paired]
+    told = [one for one in varied(rows) if one.name != METHOD]
+    names: dict[str, str] = {}
+    for row in rows:
+        words = [say(one.name, value) for one in told if (value := one.of(row)) is not None]
+        names[row.id] = ", ".join([row.label.partition(", ")[0], *words])
+    renamed = {}
+    for item in items:
+        first, second = names.get(item.first), names.get(item.second)
+        said = {"first_label": first, "second_label": second}
+        if first and second and first != second:
+            renamed[first, second] = item.model_copy(update=said)
+    return list(renamed.values()) if len(renamed) == len(items) else list(items)
 
 
 def axis_title(series: Sequence[AnySeries], metric: Metric, reducer: Reducer) -> str:
@@ -165,6 +238,22 @@ def _listed(values: Sequence[object]) -> str:
 
 def _text(value: object) -> str:
     return "none" if value is None else f"{value:g}" if _number(value) else str(value)
+
+
+def best_rate_moves(
+    moves: Sequence[MovementRead], rows: Sequence[ScorecardRow]
+) -> list[MovementRead]:
+    """Return whether best rates move with the setting that rows are drawn against."""
+    over = setting_over(rows, "")
+    return [] if over is None else moves_with(over, moves, rows)
+
+
+def moves_with(
+    over: Setting, moves: Sequence[MovementRead], rows: Sequence[ScorecardRow]
+) -> list[MovementRead]:
+    """Return what is said about a setting, of series all of which are shown."""
+    shown = {row.id for row in rows}
+    return [one for one in moves if one.setting == over.name and shown.issuperset(one.rows)]
 
 
 def moves_words(moves: Sequence[MovementRead], rows: Sequence[ScorecardRow]) -> str:
@@ -257,3 +346,55 @@ def _without_start(names: Sequence[str]) -> list[str]:
     left = [" ".join(one[start:]) for one in words]
     left = [one[1:-1] if one[:1] == "(" and one[-1:] == ")" else one for one in left]
     return left if len(set(names)) > 1 and all(left) else list(names)
+
+
+def diverged_hover(name: str, point: RatePointRead) -> str:
+    """Return what a mark of diverged seeds says."""
+    return f"<b>{name}</b><br>learning rate {number(point.lr)}<br>{diverged_words(point)}"
+
+
+#: So many curves are named at one mark of a folded rail.
+MOST_NAMED = 8
+
+
+def rail_words(
+    lr: float, gone: int, seeds: int, lost: Sequence[tuple[SeriesRead, int, Sequence[int]]]
+) -> str:
+    """Return what one mark of a folded rail stands for.
+
+    Args:
+        lr: Its rate.
+        gone: How many seeds were lost there.
+        seeds: Of how many.
+        lost: The curves that lost some: how many diverged, and the trials off the scale.
+    """
+    naming = Naming(varied([line for line, *_ in lost]))
+    told = [
+        f"{literal(naming.of(line))}: {diverged} diverged"
+        + (f", {len(off_scale)} off scale" if off_scale else "")
+        for line, diverged, off_scale in lost[:MOST_NAMED]
+    ]
+    more = len(lost) - MOST_NAMED
+    rest = [f"and {counted(more, 'more curve')}"] if more > 0 else []
+    words = f"<b>{gone} of {counted(seeds, 'seed')} diverged or off scale</b>"
+    return "<br>".join([words, f"learning rate {number(lr)}", *told, *rest])
+
+
+#: What fits beside a lane of a rail.
+LANE_LETTERS = 11
+
+
+def lane_names(labels: Sequence[str]) -> list[str]:
+    """Return what stands beside a rail for each label: the method, and the values that vary.
+
+    `ib, width 8` beside `ib, width 16` is `ib 8`.
+    """
+    parts = [label.split(", ") for label in labels]
+    common = set.intersection(*map(set, parts)) if parts else set()
+    told = [[own[0], *(_value(part) for part in own[1:] if part not in common)] for own in parts]
+    names = [" ".join(words) for words in told]
+    return [n if len(n) <= LANE_LETTERS else f"{n[: LANE_LETTERS - 1]}…" for n in names]
+
+
+def _value(part: str) -> str:
+    return part if part.startswith("no ") else part.rpartition(" ")[2]

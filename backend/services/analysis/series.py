@@ -387,8 +387,10 @@ def _differs(
 
 
 def _say(name: str, value: Any) -> str:
-    say = SAYINGS.get(name)
-    return say(value) if say else f"{name.removeprefix('options.')} {_plain(name, value)}"
+    say, word = SAYINGS.get(name), name.removeprefix("options.")
+    if isinstance(value, bool):
+        return word if value else f"no {word}"
+    return say(value) if say else f"{word} {_plain(name, value)}"
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -39,6 +39,7 @@ from dashboard.figures import (
     difference_figure,
     needs_learning,
     needs_rows,
+    pair_names,
     shown_only,
     view_figure,
     with_titles,
@@ -286,7 +287,9 @@ async def _differences(study: StudyRead, view: StudyView, picture: Picture) -> D
     task = task_shown(view.task, study.tasks)
     if task is None and (paired := _tasks_of(found, study.tasks)):
         picture = replace(picture, title=await task_title(paired))
-    own = [one.model_copy(update={"items": pairs_of_task(one.items, task)}) for one in found]
+    every = [one.model_copy(update={"items": pairs_of_task(one.items, task)}) for one in found]
+    named = with_titles(of_task(scored.rows, task), await task_names(study.tasks))
+    own = [one.model_copy(update={"items": pair_names(one.items, named)}) for one in every]
     shown = [one for one in own if one.items]
     if not shown:
         words = f"This needs {COMPARED[kind]} with the same rates and seeds."
@@ -294,7 +297,7 @@ async def _differences(study: StudyRead, view: StudyView, picture: Picture) -> D
         return await _beside(draw, html.P(words), words, picture)
     words = f"{shown[0].definition} Band: 95 % bootstrap interval of the mean."
     initial = 1.0 if view.quantity == "accuracy" else await _initial_loss(study)
-    draw = partial(difference_figure, shown, picture, initial=initial, rows=scored.rows)
+    draw = partial(difference_figure, shown, picture, initial=initial, rows=named)
     return await _beside(draw, html.P(words, className="history-meta"), *shown, picture, initial)
 
 

@@ -1,5 +1,7 @@
 """Pictures of many tasks and of searches: every number in them is the API's."""
 
+from itertools import pairwise
+
 import pytest
 
 from dashboard.figures import Picture, across_figure, best_of_figure, rank_words
@@ -111,6 +113,26 @@ def test_the_expected_best_of_k_is_what_the_table_has(narrow):
     assert figure.layout.meta["rates"] is False
 
 
+def test_many_searches_have_panels_and_no_bands():
+    one = rows()[0]
+    many = [
+        one.model_copy(update={"id": f"{m} {w}", "method": m, "label": m, "settings": {"width": w}})
+        for m in ("eb", "ib")
+        for w in (8, 16, 32, 64, 128)
+    ]
+    figure = best_of_figure(many, Picture())
+    lines = traces(figure, "best of k")
+    assert len(lines) == 10
+    assert len({line.xaxis for line in lines}) == 2
+    assert [line.name for line in lines if line.showlegend] == [
+        f"width {w}" for w in (8, 16, 32, 64, 128)
+    ]
+    assert not traces(figure, "band")
+    assert "interval" not in figure.layout.title.text
+    low, high = figure.layout.yaxis.range
+    assert all(low <= value <= high for line in lines for value in line.y)
+
+
 def test_an_accuracy_is_searched_for_as_an_error():
     figure = best_of_figure(rows(), Picture(metric="test_accuracy"))
     assert figure.layout.yaxis.title.text == "expected best test error"
@@ -145,7 +167,12 @@ def test_every_name_has_its_line_beside_the_profiles():
     domain = next(a for a in figure.select_yaxes() if "share of tasks" in str(a.title.text)).domain
     margin = figure.layout.margin
     height = (domain[1] - domain[0]) * (figure.layout.height - margin.t - margin.b)
-    assert max(one.yshift for one in drawn) + 24 < height
+    assert max(one.yshift for one in drawn) + 8 < height
+    named = sorted(one.yshift for one in drawn if one.text.startswith("EB, clip"))
+    assert len(named) == 20
+    assert named[0] >= 7
+    assert min(b - a for a, b in pairwise(named)) >= 14.9
+    assert all(one.x == 1 and one.xanchor == "left" for one in drawn)  # beside, on no line
 
 
 def test_profiles_are_drawn_as_far_as_any_of_them_still_rises():

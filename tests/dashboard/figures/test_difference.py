@@ -6,8 +6,9 @@ import pytest
 
 from backend.schemas import DifferencesRead, PairedRead
 from dashboard.figures.difference import difference_figure, focus, name_of, off_scale
-from dashboard.figures.divergence import lane_names
+from dashboard.figures.families import Family
 from dashboard.figures.sensitivity import Picture
+from dashboard.figures.wording import lane_names
 from tests.dashboard.answers import INITIAL, paired
 
 
@@ -134,6 +135,29 @@ def test_what_left_the_scale_has_lanes_of_its_own_with_names_and_a_legend():
     explained = {trace.name for trace in figure.data if trace.meta == "legend"}
     sides = {trace.marker.symbol for trace in edges}
     assert len(explained) == len(sides)
+
+
+def test_more_lanes_than_curves_leave_room_for_are_one_with_their_sums():
+    items = [
+        paired().model_copy(update={"first_label": f"ib, width {width}"}) for width in range(8)
+    ]
+    many = view().model_copy(update={"items": items})
+    folded = difference_figure([many], Picture(), initial=INITIAL)
+    opened = difference_figure([many], Picture(family=Family(rail="open")), initial=INITIAL)
+    sums = [
+        {lr: sum(int(t) for one in made for at, t in zip(one.x, one.text, strict=True) if at == lr)
+         for lr in {lr for one in made for lr in one.x}}
+        for figure in (folded, opened)
+        if (made := [one for one in figure.data if one.meta == "edge"])
+    ]  # fmt: skip
+    assert sums[0] == sums[1] != {}
+    assert len([one for one in opened.data if one.meta == "edge"]) % 8 == 0
+    for trace in (one for one in folded.data if one.meta == "edge"):
+        assert figure_axis(folded, trace).ticktext == ("8 curves",)
+
+
+def figure_axis(figure, trace):
+    return figure.layout[trace.yaxis.replace("y", "yaxis")]
 
 
 def test_the_legend_stands_where_that_of_the_curves_does():

@@ -2,7 +2,9 @@
 
 import pytest
 
-from dashboard.figures.divergence import RailEntry, rail_traces, step_edges, strip_traces
+from dashboard.figures.divergence import RailEntry, rail_traces
+from dashboard.figures.scale import step_edges
+from dashboard.figures.sensitivity import strip_traces
 from dashboard.theme import series_style
 from tests.dashboard.answers import series
 

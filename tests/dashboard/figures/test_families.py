@@ -18,8 +18,10 @@ from dashboard.figures import (
 )
 from dashboard.figures.families import (
     RAMPS,
+    Arrangement,
     Naming,
     arrange,
+    joined,
     light_twins,
     panels_of,
     ramp,
@@ -123,12 +125,12 @@ def test_where_a_methods_panel_is_a_thicket_everything_but_the_colour_gets_panel
     figure = sensitivity_figure(transfer(), Picture())
     panels = panels_of(transfer(), arrange(transfer(), Family()).panel)
     assert [title for title, _ in panels] == [
-        "Explicit (EB), digits, scaling mup",
         "Explicit (EB), digits, scaling standard",
-        "Adam, digits, scaling mup_adam",
+        "Explicit (EB), digits, scaling mup",
         "Adam, digits, scaling standard",
-        "Adam, gpt, scaling mup_adam",
+        "Adam, digits, scaling mup_adam",
         "Adam, gpt, scaling standard",
+        "Adam, gpt, scaling mup_adam",
     ]
     assert [len(own) for _, own in panels] == [3] * 6
     assert len(traces(figure, "best")) == 6  # an optimum's line each
@@ -136,6 +138,55 @@ def test_where_a_methods_panel_is_a_thicket_everything_but_the_colour_gets_panel
     assert {one.name for one in named} == {"width 32", "width 64", "width 128", "width 512"}
     ranks = sorted((one.legendrank, one.name) for one in named)
     assert [name for _, name in ranks] == ["width 32", "width 64", "width 128", "width 512"]
+
+
+def test_curves_of_one_colour_have_panels_of_their_own():
+    """IB with a rule for batches or the other: both would be a curve of every batch's colour."""
+    rules = (("eb", None), ("ib", "own"), ("ib", "share"))
+    lines = [
+        line(method, batch_rule=rule, batch_size=size)
+        for method, rule in rules
+        for size in (9, 8, 7)
+    ]
+    found = arrange(lines, Family())
+    assert [title for title, _ in panels_of(lines, found.panel)] == [
+        "Explicit (EB)",
+        "Implicit (IB), own",
+        "Implicit (IB), share",
+    ]
+    named = [one.name for one in traces(sensitivity_figure(lines, Picture()), "mean")]
+    assert set(named) == {"batch size 7", "batch size 8", "batch size 9"}
+
+
+def test_a_title_says_of_the_band_only_what_is_drawn(widths):
+    few = sensitivity_figure(widths, Picture(title="Digits"))  # three curves a panel
+    assert few.layout.title.text.endswith("mean ± 1 std of 3 seeds")
+    many = [line(m, width=width) for m in ("eb", "ib") for width in (8, 16, 32, 64)]
+    figure = sensitivity_figure(many, Picture(title="Digits"))
+    assert figure.layout.title.text.endswith("mean of 3 seeds")
+    assert not traces(figure, "band")
+
+
+def test_a_methods_first_line_keeps_its_colour_where_every_line_has_one():
+    lines = [line("eb", scaling=one) for one in ("standard", "mup")]
+    lines += [line("adam", scaling=one) for one in "abc"]
+    every = joined(varied(lines), lines)
+    looks = styles(lines, Arrangement(every, None), "light")
+    for method, first in (("eb", lines[0]), ("adam", lines[2])):
+        assert looks[first.id].colour == METHOD_STYLE[method].colour
+    assert len({look.colour for look in looks.values()}) == 5
+    assert METHOD_STYLE["ib"].colour not in {look.colour for look in looks.values()}
+
+
+def test_a_folded_rail_says_how_many_are_lost_and_from_where_on_all_are(widths):
+    (rail, *_) = traces(sensitivity_figure(widths, Picture()), "rail folded")
+    assert rail.text[-1] == "" or rail.text[-1].endswith("→")
+    whole = [i for i, words in enumerate(rail.text) if words.endswith("→")]
+    assert len(whole) == 1
+    lost, seeds = rail.text[whole[0]].removesuffix(" →").split("/")
+    assert lost == seeds == str(3 * len(SEEDS))
+    assert len(rail.x) == len(rail.hovertext)  # what is not marked can still be asked
+    assert list(rail.marker.opacity[whole[0] + 1 :]) == [0.0] * (len(rail.x) - whole[0] - 1)
 
 
 def test_few_series_are_coloured_by_method_in_one_panel():

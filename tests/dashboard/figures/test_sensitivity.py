@@ -6,12 +6,17 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from dashboard.figures.sensitivity import Picture, sensitivity_figure, styles_of
+from dashboard.figures.families import Family, arrange, styles
+from dashboard.figures.sensitivity import Picture, sensitivity_figure
 from dashboard.figures.traces import finite_mean_trace
 from dashboard.theme import METHOD_COLOUR, number
 from ib_core.methods.base import OTHER_LOOKS
 from ib_core.methods.catalogue import METHODS, VARIANTS
 from tests.dashboard.answers import INITIAL, RATES, SEEDS, series
+
+
+def by_method(lines):
+    return styles(lines, arrange(lines, Family(colour="method", panel="none")), "light")
 
 
 def traces(figure, meta):
@@ -110,7 +115,7 @@ MARKERS = {look.marker for look in (*(one.look for one in METHODS.values()), *OT
 
 @pytest.mark.parametrize("marker", sorted(MARKERS | {one for one, _ in VARIANTS if one}))
 def test_a_finite_mean_has_a_symbol_that_plotly_knows(lines, marker):
-    look = replace(styles_of(lines, "light")[lines[0].id], marker=marker)
+    look = replace(by_method(lines)[lines[0].id], marker=marker)
     (trace,) = finite_mean_trace(lines[0], "EB", look, "std", {})
     assert go.Figure([trace]).data[0].marker.symbol.startswith(marker.removesuffix("-open"))
 
@@ -234,7 +239,7 @@ def test_the_zoom_survives_new_data_but_not_another_metric(lines):
 
 def test_curves_that_would_look_alike_are_told_apart():
     lines = [series("ib", study_id=1), series("ib", study_id=2)]
-    first, second = styles_of(lines, "light").values()
+    first, second = by_method(lines).values()
     assert first.colour == second.colour
     assert first.marker != second.marker
 

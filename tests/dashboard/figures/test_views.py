@@ -136,6 +136,45 @@ def test_many_lines_of_one_method_have_a_colour_each(answers):
     assert set(shades(*"abcdefghij").values()) == {adam}  # more lines than colours
 
 
+def by_activation(answers):
+    made = [line(method, activation=one) for method in ("eb", "ib") for one in ("tanh", "relu")]
+    rows = [
+        answers.rows[0].model_copy(
+            update={"id": o.id, "method": o.method, "settings": o.settings, "label": o.label}
+        )
+        for o in made
+    ]
+    return replace(answers, series=made, rows=rows)
+
+
+def test_values_without_an_order_are_rows_and_not_joined(answers):
+    figure = view_figure("against", by_activation(answers), Picture())
+    drawn = traces(figure, "edge")
+    assert [one.mode for one in drawn] == ["markers"] * 2
+    assert drawn[0].x[0] == answers.rows[0].metrics["edge"].value
+    assert list(figure.layout.yaxis.ticktext) == ["tanh", "relu"]  # as they were asked for
+    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]  # the first on top
+    assert all(one.error_x.array is not None for one in drawn)
+    best = traces(view_figure("map", by_activation(answers), Picture()), "best")
+    assert [one.mode for one in best] == ["markers"] * 2
+
+
+def test_against_the_method_each_has_its_own_look_and_short_name(answers):
+    alone = [replace_id(row, "eb") for row in answers.rows[:1]]
+    rows = [*alone, replace_id(answers.rows[0], "ib"), replace_id(answers.rows[0], "momo")]
+    figure = view_figure("against", replace(answers, rows=rows), Picture())
+    drawn = traces(figure, "best_rate")
+    assert [one.marker.color for one in drawn] == [
+        METHOD_STYLE[name].colour for name in ("eb", "ib", "momo")
+    ]
+    assert list(figure.layout.yaxis.ticktext) == ["EB", "IB", "MoMo"]
+    assert figure.layout.showlegend is False
+
+
+def replace_id(row, method):
+    return row.model_copy(update={"id": method, "method": method, "label": method, "settings": {}})
+
+
 def test_a_caption_says_whether_the_best_rate_moves_with_the_setting_drawn(answers):
     eb = [row.id for row in answers.rows if row.method == "eb"]
     moves = [
@@ -163,6 +202,8 @@ def test_every_trial_is_in_the_learning_curves_under_its_rate(answers):
     assert {one.xaxis for one in lit} == {one.xaxis for one in curves}
     scrub = figure.layout.meta["scrub"]
     assert list(scrub["rates"]) == list(RATES)
+    means = [{p.lr: p.mean for p in line.points if p.mean is not None} for line in answers.series]
+    assert scrub["chosen"] in {min(own, key=own.__getitem__) for own in means}  # one that learns
     by_rate = {one.meta["lr"]: one.line.color for one in curves}
     assert [by_rate[rate] for rate in scrub["rates"]] == list(scrub["colours"])
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from backend.schemas import MovementRead
+from backend.schemas import MovementRead, PairedRead
 from dashboard.figures.difference import WORDS
 from dashboard.figures.traces import best_point
 from dashboard.figures.wording import (
@@ -11,6 +11,8 @@ from dashboard.figures.wording import (
     caption_words,
     mean_hover,
     moves_words,
+    network_words,
+    pair_names,
     seeds_words,
     series_name,
     series_names,
@@ -145,3 +147,35 @@ def test_whether_a_rate_moves_is_said_with_its_task_where_there_are_several():
     moves = [MovementRead(setting="width", rows=[row.id], text="it moves.") for row in rows]
     assert moves_words(moves, rows) == f" {first.task}, it moves. another, it moves."
     assert moves_words(moves[:1], rows[:1]) == " it moves."
+
+
+def test_a_title_says_of_a_network_only_what_its_series_have():
+    def title(text, *lines):
+        return network_words(text, [one.model_copy(update=changes) for one, changes in lines])
+
+    digits, one = "Digits, three arctan layers", series("eb")
+    assert title(digits, (one, {"activation": "arctan"})) == digits
+    assert title(digits, (one, {"activation": "tanh"})) == "Digits, three tanh layers"
+    both = ((one, {"activation": "tanh"}), (one, {"activation": "arctan"}))
+    assert title(digits, *both) == "Digits, three layers"
+    deep = {"activation": "arctan", "options": {"depth": 5}}
+    assert title(digits, (one, deep)) == "Digits, arctan layers"
+    assert title("JSB, arctan RNN", (one, {"activation": "relu"})) == "JSB, relu RNN"
+    assert title("Digits, relu MLP of any width", (one, {"activation": ""})).endswith("any width")
+
+
+def test_a_difference_is_named_by_what_varies_unless_that_leaves_two_alike():
+    said = [line(m, task=t, epochs=e) for t, e in (("Wine", 3), ("Iris", 6)) for m in ("eb", "ib")]
+    rows = [
+        one.model_copy(update={"label": f"{one.method}, raw/{i}"}) for i, one in enumerate(said)
+    ]
+    pairs = [
+        PairedRead.model_construct(
+            first=rows[i + 1].id, second=rows[i].id, first_label="ib, raw", second_label="eb, raw"
+        )
+        for i in (0, 2)
+    ]
+    named = [(one.first_label, one.second_label) for one in pair_names(pairs, rows)]
+    assert named == [("ib, Wine", "eb, Wine"), ("ib, Iris", "eb, Iris")]
+    assert pair_names([pairs[0], pairs[0]], rows) == [pairs[0], pairs[0]]
+    assert pair_names(pairs, rows[:2]) == pairs  # one of them is not known
