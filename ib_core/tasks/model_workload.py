@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from ib_core.errors import MisuseError, first_line
 from ib_core.layers import ImplicitLayer
 from ib_core.tasks.losses import ROUNDING, MappedLosses, check_share, one_number
-from ib_core.tasks.mapped import ANSWERS, MappedFunctions
+from ib_core.tasks.mapped import ANSWERS, MappedFunctions, make_rows_of_layers
 from ib_core.tasks.randomness import (
     ChanceSeen,
     SeededChance,
@@ -112,6 +112,7 @@ class ModelWorkload:
         """Return the model: its parameters are the members' initial weights."""
         if self._stack is not None:
             make_stackable(self.base)
+            make_rows_of_layers(self.base)
             self._stack.fill(
                 [self.base, *(self._build(seed) for seed in self._others())], self._rows()
             )
