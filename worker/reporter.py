@@ -102,6 +102,8 @@ class Heartbeat:
         self._ended = threading.Event()
         self._reporter: Reporter | None = None
         self._known = False
+        #: One beat at a time: one that began before there was news must not call them told.
+        self._beating = threading.RLock()
         self._manifests: list[dict[str, Any]] = []
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
@@ -121,11 +123,12 @@ class Heartbeat:
         """
         if not manifests and not left_out:
             return
-        self._manifests = [*self._manifests, *manifests]
-        self.worker = replace(self.worker, left_out=dict(left_out or {}))
-        self._tell_keys()
-        self._known = False
-        self._beat_or_complain()
+        with self._beating:
+            self._manifests = [*self._manifests, *manifests]
+            self.worker = replace(self.worker, left_out=dict(left_out or {}))
+            self._tell_keys()
+            self._known = False
+            self._beat_or_complain()
 
     def start(self) -> None:
         """Introduce the process and begin to beat."""
@@ -162,7 +165,8 @@ class Heartbeat:
 
     def _beat_or_complain(self) -> bool:
         try:
-            self.beat()
+            with self._beating:
+                self.beat()
         except PASSING_FAULTS as error:
             log.warning("No heartbeat from %s: %s", self.worker.name, reason(error))
             return False

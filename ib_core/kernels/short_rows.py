@@ -131,6 +131,52 @@ def _cross_entropy(
         slope[target] -= _ONE / divisor
 
 
+@_summing
+def _tops(x: Any, tops: Any) -> None:
+    """Write every row's largest of [classes, rows]."""
+    for r in range(len(tops)):
+        tops[r] = x[0, r]
+    for j in range(1, len(x)):
+        for r in range(len(tops)):
+            tops[r] = x[j, r] if x[j, r] > tops[r] else tops[r]
+
+
+@_summing
+def _all_powers(x: Any, tops: Any, out: Any, totals: Any) -> None:
+    """Write exp(x - top) of [classes, rows], and every row's sum of them."""
+    for r in range(len(tops)):
+        totals[r] = _ZERO
+    for j in range(len(x)):
+        row, powers = x[j], out[j]
+        for r in range(len(tops)):
+            power = _exp(row[r] - tops[r])
+            powers[r] = power
+            totals[r] += power
+
+
+def _few_classes(
+    x: Any, targets: Any, slopes: Any, losses: Any,
+    members: int, classes: int, rows: int, divisor: Any,
+) -> None:  # fmt: skip
+    shape, of_rows = (members, classes, rows), (members, rows)
+    x, slopes = carray(x, shape), carray(slopes, shape)
+    targets, losses = carray(targets, of_rows), carray(losses, of_rows)
+    tops, totals = np.zeros(rows, np.float32), np.zeros(rows, np.float32)
+    for m in range(members):
+        logits, slope, target, loss = x[m], slopes[m], targets[m], losses[m]
+        _tops(logits, tops)
+        _all_powers(logits, tops, slope, totals)
+        for r in range(rows):
+            loss[r] = _log(totals[r]) + tops[r]
+            totals[r] = _ONE / (totals[r] * divisor)
+        for j in range(classes):
+            for r in range(rows):
+                slope[j, r] *= totals[r]
+        for r in range(rows):
+            loss[r] -= logits[target[r], r]
+            slope[target[r], r] -= _ONE / divisor
+
+
 #: The normal distribution's tail by its density, a polynomial in 1/(1 + _TAIL |x|): number 7.1.26
 #: of Abramowitz and Stegun, right to 1e-7.
 _TAIL, _DENSITY = np.float32(0.3275911 / math.sqrt(2)), np.float32(1 / math.sqrt(2 * math.pi))
@@ -287,3 +333,14 @@ def gelu() -> Callable[..., None]:
     It takes the addresses of x, of where outputs and slopes go, and the two lengths.
     """
     return as_c_function(_gelu, (ADDRESS,) * 3 + (LENGTH,) * 2)
+
+
+@cache
+def few_classes() -> Callable[..., None]:
+    """Return softmax cross-entropy over contiguous [members, classes, rows].
+
+    It takes the addresses of logits, classes, of where slopes (over the divisor) and every row's
+    loss go, the three lengths, and the divisor.
+    """
+    pointers = (ADDRESS, INTEGERS, ADDRESS, ADDRESS)
+    return as_c_function(_few_classes, pointers + (LENGTH,) * 3 + (NUMBER,))

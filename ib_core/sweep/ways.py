@@ -110,16 +110,8 @@ def choose_way(trials: Sequence[TrialSpec], device: torch.device) -> Way:
     if len(trials) == 1 and not isinstance(task, PaperTask):
         return alone(first, "one trial: a plain loop")
     rates = tuple(sorted({trial.lr for trial in trials}))
-    key = (
-        first.task,
-        first.options,
-        first.method,
-        first.batch_size,
-        first.epochs,
-        (rates[0], rates[-1]),
-        len(trials).bit_length(),
-        str(device),
-    )
+    size = (first.batch_size, first.epochs, len(trials).bit_length(), str(device))
+    key = (first.task, first.options, first.method, rates[0], rates[-1], *size)
     if key not in _known:
         _known[key] = _Choice(trials, device, task).made()
     return _known[key]
@@ -314,7 +306,12 @@ def probe(
     ends = (max(rates), min(rates))
     # Weights about as large as the smallest rate's way, so that rounding hides nothing.
     trial = _Trial(factory, options, small, name, size=10 * min(rates))
-    alone = [trial.alone(rate, member) for member, rate in enumerate(ends)]
+    try:
+        alone = [trial.alone(rate, member) for member, rate in enumerate(ends)]
+    except MisuseError:  # better in words that name the model's own sizes
+        whole = [nn.Parameter(torch.zeros(shape)) for shape in shapes]
+        make_optimizer(factory, whole, ends[0], options, name)
+        raise
     try:
         together = trial.together(ends)
         if not torch.equal(trial.together(ends, poisoned=True), together):

@@ -17,7 +17,7 @@ from torch.func import vmap
 from torch.overrides import TorchFunctionMode
 
 from ib_core.errors import MisuseError, first_line
-from ib_core.kernels import compilable, stack_loops
+from ib_core.kernels import compilable, of_stack, stack_loops
 
 if TYPE_CHECKING:
     from ib_core.tasks.task import Task
@@ -242,7 +242,7 @@ class MappedLosses(TorchFunctionMode):
         x, y = given.pop("input", None), given.pop("target", None)
         if not all(map(_is_usual, given.items())) or not whole.fits(x, y):
             return func(*args, **asked)
-        return whole.apply(x, y)  # type: ignore[no-untyped-call]
+        return of_stack(whole, x, y)
 
 
 #: What people do not say, or torch's modules say for them: a mean over rows, nothing weighted.
@@ -306,12 +306,13 @@ class _Classes(_OfAStack):
 
     @staticmethod
     def means(x: Tensor, y: Tensor) -> Tensor:
-        if bool((y < 0).any() or (y >= x.shape[2]).any()):  # some are ignored, or refused
+        lowest, highest = torch.aminmax(y)
+        if lowest < 0 or highest >= x.shape[2]:  # some are ignored, or refused
             return vmap(F.cross_entropy)(x, y)
-        if x.shape[2] < FEW_CLASSES:
-            return cross_entropy(x, y).mean(-1)
-        losses: Tensor = _ManyClasses.apply(x, y)  # type: ignore[no-untyped-call]
-        return losses
+        if compilable(x) and stack_loops("cross_entropy") is not None:
+            losses: Tensor = _ByKernel.apply(x, y)  # type: ignore[no-untyped-call]
+            return losses
+        return cross_entropy(x, y).mean(-1)
 
 
 class _Logits(_OfAStack):
@@ -370,16 +371,19 @@ class _LogitsInParts(_InParts):
         return each.mean(tuple(range(1, x.dim())))
 
 
-class _ManyClasses(_InParts):
-    """Of softmax cross-entropy by its kernel, row after row."""
+class _ByKernel(_InParts):
+    """Of softmax cross-entropy: row after row, or where classes are few, rows side by side."""
 
     @classmethod
     def forward(cls, ctx: Any, x: Tensor, y: Tensor) -> Tensor:
-        x, y = x.contiguous(), y.contiguous()
+        few = x.shape[2] < FEW_CLASSES
+        x, y = (x.mT if few else x).contiguous(), y.contiguous()
         slope, losses = torch.empty_like(x), x.new_empty(y.shape)
         addresses = [part.data_ptr() for part in (x, y, slope, losses)]
-        stack_loops("cross_entropy")(*addresses, y.numel(), x.shape[2], float(y.shape[1]))
-        ctx.save_for_backward(slope)
+        lengths = x.shape if few else (y.numel(), x.shape[2])
+        loop = stack_loops("few_classes" if few else "cross_entropy")
+        loop(*addresses, *lengths, float(y.shape[1]))
+        ctx.save_for_backward(slope.mT if few else slope)
         return losses.mean(-1)
 
 

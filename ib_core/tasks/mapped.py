@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.overrides import TorchFunctionMode
 
-from ib_core.kernels import compilable, stack_loops
-from ib_core.tasks.twins import Mapped
+from ib_core.kernels import compilable, of_stack, stack_loops
+from ib_core.tasks.twins import LANES, Mapped, RowsLinear
 
 
 class MappedFunctions(TorchFunctionMode):
@@ -82,7 +82,7 @@ def _attention(
     if not alike or not query.numel() or not _is_small(*query.shape[2:]):
         return None
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
-    out: Tensor = _OfHeads.apply(query, key, value, bool(is_causal), factor)  # type: ignore[no-untyped-call]
+    out: Tensor = of_stack(_OfHeads, query, key, value, bool(is_causal), factor)
     return out
 
 
@@ -164,7 +164,7 @@ def _norm(
     assert bias is not None
     if not input.shape[-1:] == weight.shape == bias.shape == tuple(normalized_shape):
         return None
-    out: Tensor = _OfNorm.apply(input, weight, bias, eps)  # type: ignore[no-untyped-call]
+    out: Tensor = of_stack(_OfNorm, input, weight, bias, eps)
     return out
 
 
@@ -213,7 +213,7 @@ def _gelu(input: Tensor, *, approximate: str = "none") -> Tensor | None:
     """Answer `F.gelu`, but not its approximation by tanh."""
     if approximate != "none" or not _fit("gelu", input):
         return None
-    out: Tensor = _OfGelu.apply(input)  # type: ignore[no-untyped-call]
+    out: Tensor = of_stack(_OfGelu, input)
     return out
 
 
@@ -255,3 +255,143 @@ ANSWERS: dict[Callable[..., Any], Callable[..., Tensor | None]] = {
     F.layer_norm: _norm,
     F.gelu: _gelu,
 }
+
+
+# --- Narrow linear layers in a row
+
+#: More features than these are left to torch, as are more rows, whose sums would lose digits.
+FEW_FEATURES, MOST_ROWS = 64, 4096
+
+
+class LayersInARow(nn.Sequential):
+    """`nn.Sequential` whose narrow linear layers, with relus between, are one function of a stack.
+
+    Never made, only put on. Asked for one by one, a product, a bias and a relu of few features take
+    as long to ask for as to make.
+    """
+
+    #: Whether somebody wants second derivatives (`ib_core.layers.twice_differentiable`).
+    twice = False
+
+    def forward(self, input: Any) -> Any:
+        """Return what the layers make of the input."""
+        parts, place = list(self._modules.values()), 0
+        while place < len(parts):
+            layers, relus, after = ([], [], place) if self.twice else _run(parts, place)
+            given = [part for layer in layers for part in (layer.weight, layer.bias)]
+            if layers and _suits(given, input):
+                input, place = of_stack(_OfLayers, tuple(relus), input, *given), after
+            else:
+                input, place = parts[place](input), place + 1
+        return input
+
+
+def make_rows_of_layers(model: nn.Module) -> None:
+    """Put that on a model's ordinary rows of layers."""
+    for module in model.modules():
+        if type(module) is nn.Sequential:
+            module.__class__ = LayersInARow
+
+
+def _run(parts: Sequence[nn.Module | None], place: int) -> tuple[list[Any], list[bool], int]:
+    """Return the narrow layers from a place on, which have relus after them, and where they end."""
+    layers: list[Any] = []
+    relus: list[bool] = []
+    while place < len(parts) and not _is_heard(part := parts[place]):
+        if type(part) is RowsLinear and part.rows_last and (not layers or relus[-1]):
+            layers.append(part)
+            relus.append(False)
+        elif type(part) is nn.ReLU and layers:
+            relus[-1] = True
+        elif type(part) not in (nn.Identity, nn.Dropout) or getattr(part, "p", False) or not layers:
+            break
+        place += 1
+    return layers, relus, place
+
+
+def _is_heard(part: Any) -> bool:
+    """Tell whether somebody listens to what a layer is given or makes."""
+    kinds = ("forward", "forward_pre", "backward", "backward_pre")
+    return any(getattr(part, f"_{kind}_hooks") for kind in kinds)
+
+
+def _suits(given: Sequence[Tensor | None], x: Any) -> bool:
+    """Tell whether the kernel can make layers of these weights and biases of this input."""
+    if not isinstance(x, Tensor) or x.dim() != 2 or not LANES <= len(x) <= MOST_ROWS:
+        return False
+    shapes = [weight.shape for weight in given[::2] if weight is not None]
+    made = [x.shape[1], *(outputs for outputs, _ in shapes)]
+    matched = made[:-1] == [inputs for _, inputs in shapes] and max(made) <= FEW_FEATURES
+    return matched and compilable(x) and _fit("narrow", *(one for one in given if one is not None))
+
+
+class _OfLayers(Mapped):
+    """`NarrowLayers` as one member sees it, [rows, features]."""
+
+    @staticmethod
+    def vmap(info: Any, dims: tuple[int | None, ...], *args: Any) -> tuple[Tensor, int]:
+        """Return the outputs of all members."""
+        del info
+        out: Tensor = NarrowLayers.apply(args[0], *_in_front(dims[1:], args[1:]))  # type: ignore[no-untyped-call]
+        return out, 0
+
+
+class NarrowLayers(torch.autograd.Function):
+    """Linear layers, one after another, each with a relu or without."""
+
+    @staticmethod
+    def forward(ctx: Any, relus: tuple[bool, ...], x: Tensor, *given: Tensor | None) -> Tensor:
+        """Return the last one's outputs, [members, rows, features]; in memory rows are last.
+
+        Args:
+            ctx: Kept for the backward pass.
+            relus: Whether one comes after each layer.
+            x: [members, rows, features], or [rows, features] of all of them.
+            given: Each layer's weights, [members, outputs, inputs], and biases, or None.
+        """
+        x = x if x.stride(-1) == 1 else x.contiguous()
+        weights = [one.contiguous() for one in given[::2] if one is not None]
+        members, rows = len(weights[0]), x.shape[-2]
+        forward, _ = stack_loops("narrow")
+        made, ctx.biased, ctx.lengths = [x], [one is not None for one in given[1::2]], []
+        for weight, bias, relu in zip(weights, given[1::2], relus, strict=True):
+            outputs, inputs = weight.shape[1:]
+            is_last, x = len(made) == len(weights), made[-1]
+            sides = (outputs, rows) if is_last else (rows, _padded(outputs))
+            out = x.new_empty(members, *sides)
+            held = weight.new_zeros(members, outputs) if bias is None else bias.contiguous()
+            apart = (x.stride(0) if x.dim() > 2 else 0, x.stride(-2))
+            lengths = (members, rows, inputs, outputs, *apart, int(relu), int(is_last))
+            forward(*_addresses(x, weight, held, out), *lengths)
+            ctx.lengths.append(lengths)
+            made.append(out)
+        ctx.save_for_backward(*weights, *made)
+        return made[-1].mT
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients by x, weights and biases."""
+        count, (_, backward) = len(ctx.biased), stack_loops("narrow")
+        weights, made = ctx.saved_tensors[:count], ctx.saved_tensors[count:]
+        grad = grad.mT.contiguous()
+        found: list[Tensor | None] = []
+        for place in range(count - 1, -1, -1):
+            weight, x, out = weights[place], made[place], made[place + 1]
+            members, rows, inputs, outputs = ctx.lengths[place][:4]
+            wanted = place > 0 or ctx.needs_input_grad[1]
+            by_x = grad.new_empty(members, rows, _padded(inputs)) if wanted else grad
+            by_weight, by_bias = torch.empty_like(weight), weight.new_empty(members, outputs)
+            parts = (x, weight, out, grad, by_x, by_weight, by_bias)
+            backward(*_addresses(*parts), *ctx.lengths[place], int(wanted))
+            found[:0] = (by_weight, by_bias if ctx.biased[place] else None)
+            grad = by_x
+        if not ctx.needs_input_grad[1]:
+            return None, None, *found
+        grad = grad[..., : made[0].shape[-1]]
+        return None, grad if made[0].dim() > 2 else grad.sum(0), *found
+
+
+def _padded(length: int) -> int:
+    """Return how many numbers whole registers of the kernel's hold."""
+    return -(-length // LANES) * LANES

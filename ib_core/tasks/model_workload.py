@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from ib_core.errors import MisuseError, first_line
 from ib_core.layers import ImplicitLayer
 from ib_core.tasks.losses import ROUNDING, MappedLosses, check_share, one_number
-from ib_core.tasks.mapped import ANSWERS, MappedFunctions
+from ib_core.tasks.mapped import ANSWERS, MappedFunctions, make_rows_of_layers
 from ib_core.tasks.randomness import (
     ChanceSeen,
     SeededChance,
@@ -112,6 +112,7 @@ class ModelWorkload:
         """Return the model: its parameters are the members' initial weights."""
         if self._stack is not None:
             make_stackable(self.base)
+            make_rows_of_layers(self.base)
             self._stack.fill(
                 [self.base, *(self._build(seed) for seed in self._others())], self._rows()
             )
@@ -175,20 +176,19 @@ class ModelWorkload:
         shared = 0 if self.shuffled else None
 
         def loss(tensors: dict[str, Tensor], member: Tensor, x: Inputs, y: Tensor) -> Tensor:
-            chance = SeededChance(self.seeds, self._step, member) if self.chance else nullcontext()
             whole = MappedFunctions() if self.asks else nullcontext()
-            with chance, whole:
+            with self._chance_of(self._step, member), whole:
                 output = functional_call(self.base, tensors, x, tie_weights=tied)
                 with MappedLosses():
                     return self.task.loss(output, y)
 
-        members = torch.arange(len(self.seeds), device=self.device)
         mapped = vmap(loss, (0, 0, shared, shared), randomness="error")
-        return one_number(self._of_stack(mapped, members, x, y), self.task, 1)
+        return one_number(self._of_stack(mapped, x, y), self.task, 1)
 
     def _of_stack(self, mapped: Callable[..., Any], *args: Any) -> Any:
-        """Return what a mapped function makes of the stack."""
+        """Return what a mapped function makes of the stack, its members' numbers, and more."""
         assert self._stack is not None
+        args = (torch.arange(len(self.seeds), device=self.device), *args)
         with sdpa_kernel(SDPBackend.MATH):  # torch cannot map its other attentions over members
             try:
                 return mapped(self._stack.tensors(), *args)
@@ -199,10 +199,12 @@ class ModelWorkload:
                 return mapped(self._stack.tensors(), *args)
 
     def _loss_alone(self, x: Inputs, y: Tensor) -> Tensor:
-        if not self.chance:
+        with self._chance_of(self._step):
             return one_number(self.task.loss(self.base(*x), y), self.task, 0)
-        with torch.random.fork_rng(devices=[]), SeededChance(self.seeds, self._step):
-            return one_number(self.task.loss(self.base(*x), y), self.task, 0)
+
+    def _chance_of(self, step: int, member: Tensor | None = None) -> AbstractContextManager[Any]:
+        """Return what answers random functions; evaluations are counted below zero."""
+        return SeededChance(self.seeds, step, member) if self.chance else nullcontext()
 
     @torch.no_grad()
     def evaluate(self, model: nn.Module) -> Evaluation:
@@ -220,13 +222,15 @@ class ModelWorkload:
         self.base.eval()
         x, y = self.train.take(evenly(len(self.train), rows).to(self.device))
 
-        def loss(tensors: dict[str, Tensor]) -> Tensor:
-            return self.task.loss(functional_call(self.base, tensors, x), y)
+        def loss(tensors: dict[str, Tensor], member: Tensor) -> Tensor:
+            with self._chance_of(-1, member):
+                return self.task.loss(functional_call(self.base, tensors, x), y)
 
         with sdpa_kernel(SDPBackend.MATH):  # the one that knows second derivatives
-            if self._stack is None:
+            if self._stack is not None:
+                return one_number(self._of_stack(vmap(loss)), self.task, 1)
+            with self._chance_of(-1):
                 return one_number(self.task.loss(self.base(*x), y), self.task, 0).unsqueeze(0)
-            return one_number(self._of_stack(vmap(loss)), self.task, 1)
 
     @torch.no_grad()
     def loss_at_zero(self) -> float:
@@ -263,7 +267,7 @@ class ModelWorkload:
         shares = torch.zeros_like(losses)
         for start in range(0, len(rows), EVALUATION_ROWS):
             x, y = rows.between(start, start + EVALUATION_ROWS)
-            loss, share = self._measured(x, y)
+            loss, share = self._measured(x, y, -1 - start)
             if self.task.metric is not None and not loss.is_meta:
                 check_share(self.task, share)
             if len(rows) <= EVALUATION_ROWS:
@@ -273,21 +277,20 @@ class ModelWorkload:
         mean = (losses / len(rows)).float()
         return mean, None if self.metric is None else (shares / len(rows)).float()
 
-    def _measured(self, x: Inputs, y: Tensor) -> tuple[Tensor, Tensor | None]:
-        metric = self.metric or (lambda output, target: output.new_zeros(()))
+    def _measured(self, x: Inputs, y: Tensor, step: int) -> tuple[Tensor, Tensor | None]:
+        metric = self.metric or (lambda output, target: torch.zeros(()))
 
-        def both(output: Tensor) -> tuple[Tensor, Tensor]:
-            return self.task.loss(output, y), metric(output, y)
+        def both(tensors: dict[str, Tensor], member: Tensor | None) -> tuple[Tensor, Tensor]:
+            with self._chance_of(step, member):
+                output = functional_call(self.base, tensors, x) if tensors else self.base(*x)
+                return self.task.loss(output, y), metric(output, y)
 
         if self._stack is None:
-            loss, share = both(self.base(*x))
+            loss, share = both({}, None)
             loss, share = loss.unsqueeze(0), torch.as_tensor(share).float().unsqueeze(0)
         else:
             # Members are cut, never rows: a member's numbers do not depend on how many there are.
-            mapped = vmap(
-                lambda tensors: both(functional_call(self.base, tensors, x)),
-                chunk_size=max(1, EVALUATION_ROWS // len(y)),
-            )
+            mapped = vmap(both, chunk_size=max(1, EVALUATION_ROWS // len(y)))
             loss, share = self._of_stack(mapped)
         return loss, share.to(self.device) if self.metric else None
 

@@ -154,8 +154,7 @@ def tensor_hash(*tensors: Tensor) -> str:
 
 def evenly(rows: int, most: int) -> Tensor:
     """Return at most so many of the rows, evenly chosen, the first and the last among them."""
-    found: Tensor = torch.linspace(0, rows - 1, min(rows, most)).round().long().unique()
-    return found
+    return torch.linspace(0, rows - 1, min(rows, most)).round().long().unique()  # type: ignore[no-any-return]
 
 
 class SeededChance(TorchFunctionMode):
@@ -189,9 +188,16 @@ class SeededChance(TorchFunctionMode):
     def __enter__(self) -> SeededChance:
         """Begin to answer; what is not answered here draws from the step's own seed."""
         if self.member is None:
+            self._state = torch.get_rng_state()
             torch.manual_seed(_key(self.seeds[0], self.step, -1))
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
+
+    def __exit__(self, *error: object) -> None:
+        """Leave torch's own generator as it was."""
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        if self.member is None:
+            torch.set_rng_state(self._state)
 
     def draw(self, shape: Sequence[int], *, normal: bool = False) -> Tensor:
         """Return numbers of the next place, uniform in [0, 1) or normal."""
@@ -207,10 +213,8 @@ class SeededChance(TorchFunctionMode):
 def _drawn(seed: int, step: int, place: int, shape: Sequence[int], normal: bool) -> Tensor:
     # NumPy's, because inside `vmap` torch refuses to draw at all.
     source = np.random.Generator(np.random.SFC64(_key(seed, step, place)))
-    size = tuple(shape)
-    if normal:
-        return torch.from_numpy(source.standard_normal(size, dtype=np.float32))
-    return torch.from_numpy(source.random(size, dtype=np.float32))
+    draw = source.standard_normal if normal else source.random
+    return torch.from_numpy(draw(tuple(shape), dtype=np.float32))
 
 
 def _key(seed: int, step: int, place: int) -> int:
@@ -383,8 +387,7 @@ def _attention(
 DROPOUTS = (F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, torch.dropout)
 #: Torch's random functions, each with what answers it.
 ANSWERS: dict[Callable[..., Any], Answer] = {
-    F.dropout: _dropout,
-    torch.dropout: _dropout,
+    **dict.fromkeys((F.dropout, torch.dropout), _dropout),
     F.dropout1d: _channels([3], [2]),
     F.dropout2d: _channels([3, 4], []),  # torch takes three for rows, channels and a length
     F.dropout3d: _channels([5], [4]),

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from ib_core.errors import MisuseError
-from ib_core.kernels import compilable, stack_loops
+from ib_core.kernels import compilable, of_stack, stack_loops
 from ib_core.tasks.networks import ScaledLinear
 
 #: h of one layer and direction, and c of an LSTM.
@@ -278,7 +278,7 @@ class LoopLSTM(_Loop):
             bias = getattr(self, f"bias_ih_{place}") + getattr(self, f"bias_hh_{place}")
         backwards = place.endswith("_reverse")
         x = x.flip(0) if backwards else x
-        out, c = _OfOneMember.apply(x, weight, recurrent, bias, *state)  # type: ignore[no-untyped-call]
+        out, c = of_stack(_OfOneMember, x, weight, recurrent, bias, *state)
         return out.flip(0) if backwards else out, (out[-1], c)
 
     def cell(self, now: Tensor, before: Tensor, state: State) -> State:
@@ -346,7 +346,7 @@ class RowsLinear(nn.Linear):
         rows = input.flatten(0, -2) if input.dim() > 2 else input
         is_mapped = torch._C._functorch.is_batchedtensor
         if bias is not None and rows.dim() == 2 and all(map(is_mapped, (rows, weight, bias))):
-            out = _OfRows.apply(rows, weight, bias)  # type: ignore[no-untyped-call]
+            out = of_stack(_OfRows, rows, weight, bias)
         else:
             out = F.linear(rows, weight, bias)
         return out.unflatten(0, input.shape[:-1]) if input.dim() > 2 else out

@@ -9,20 +9,20 @@ from backend.db import clock, transaction
 from backend.models import WorkerRow
 from backend.services import workers
 from backend.services.workers import Worker
-from worker import health
+from worker import is_healthy
 
 
 def test_a_worker_is_healthy_while_it_beats(sqlite_database: str) -> None:
-    assert not health.is_healthy()
+    assert not is_healthy()
     with transaction() as session:
         workers.register(session, worker=Worker("other", "elsewhere", 1, "cpu"))
-    assert not health.is_healthy()
+    assert not is_healthy()
     with transaction() as session:
         workers.register(session, worker=Worker("w1", socket.gethostname(), 1, "cpu"))
-    assert health.is_healthy()
+    assert is_healthy()
     with transaction() as session:
         session.execute(update(WorkerRow).values(heartbeat_at=clock(-3600)))
-    assert not health.is_healthy()
+    assert not is_healthy()
 
 
 def test_a_worker_is_not_restarted_because_the_database_is_away(
@@ -32,4 +32,4 @@ def test_a_worker_is_not_restarted_because_the_database_is_away(
 
     monkeypatch.setenv("ETASCOPE_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/nothing")
     get_settings.cache_clear()
-    assert health.is_healthy()
+    assert is_healthy()

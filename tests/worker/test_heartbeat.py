@@ -1,6 +1,7 @@
 """Heartbeats: by the database's clock, through faults, and never for a hung process."""
 
 import os
+import threading
 import time
 from collections.abc import Iterator
 from math import inf
@@ -149,6 +150,31 @@ def test_what_cannot_be_announced_is_left_out_and_in_nobodys_way(
         wait_for(lambda: shard().progress == 0.25, what="a heartbeat")
     with reading() as session:
         assert workers.live_offers(session).keys == {offer_key(sound)}
+
+
+def test_what_is_brought_while_a_beat_is_on_its_way_is_announced(
+    heartbeat: Heartbeat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, begun, go_on = workers.beat, threading.Event(), threading.Event()
+
+    def slow(*args: Any, **options: Any) -> bool:
+        done = real(*args, **options)
+        if not begun.is_set() and threading.current_thread() is heartbeat._thread:
+            begun.set()
+            go_on.wait(10)
+        return done
+
+    heartbeat.beat()  # it is known, so that beats need not introduce it
+    monkeypatch.setattr(workers, "beat", slow)
+    heartbeat.start()
+    assert begun.wait(10)
+    bringing = threading.Thread(target=heartbeat.bring, args=([method_manifest()],))
+    bringing.start()
+    time.sleep(0.2)
+    go_on.set()
+    bringing.join()
+    with reading() as session:
+        assert workers.live_offers(session).keys == {offer_key(method_manifest())}
 
 
 def test_beats_go_on_after_a_fault_that_nobody_expected(

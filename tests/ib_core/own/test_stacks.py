@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ib_core.kernels import torch_formulas
 from ib_core.methods import Member, build_optimizer, find_method
 from ib_core.tasks import Workload
 from ib_core.tasks import losses as losses_of_stacks
@@ -294,7 +295,7 @@ def test_few_features_are_multiplied_with_the_rows_last(model: Any, last: set[in
     stack = workload.model()
     workload.begin_epoch()
     workload.load_batch(0)
-    with Sizes() as sizes, torch.no_grad():
+    with Sizes() as sizes, torch.no_grad(), torch_formulas():
         workload.losses(stack)
     assert sizes.made == last
 

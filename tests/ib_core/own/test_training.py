@@ -318,6 +318,43 @@ def test_a_part_that_all_models_share_is_each_trials_own(rates: tuple[float, ...
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)
 
 
+class Sampling(nn.Module):
+    """An autoencoder that draws its code in evaluations, too, and returns what its loss is of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read, self.write = nn.Linear(16, 6), nn.Linear(3, 16)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        mean, log_variance = self.read(x).chunk(2, dim=-1)
+        code = mean + torch.randn_like(mean) * (log_variance / 2).exp()
+        return self.write(code), mean, log_variance
+
+
+def elbo(output: tuple[Tensor, Tensor, Tensor], target: Tensor) -> Tensor:
+    made, mean, log_variance = output
+    divergence = (mean.square() + log_variance.exp() - 1 - log_variance).sum(1) / 2
+    return F.mse_loss(made, target) + 0.01 * divergence.mean()
+
+
+def test_a_model_that_draws_in_evaluations_gives_the_same_numbers_again_and_in_a_stack() -> None:
+    def pixels() -> Data:
+        x, _ = rows().train
+        return Data(train=(x, x))
+
+    task = task_with(Sampling, elbo, pixels)
+    first = swept(task, "eb", rates=(0.1,))[0]
+    torch.randn(7)
+    again = swept(task, "eb", rates=(0.1,))[0]
+    stack = swept(task, "eb", rates=(0.1, 0.05, 0.02, 0.01))
+    assert first.initial_loss == again.initial_loss
+    assert first.train_loss == again.train_loss
+    assert stack[0].record["why"].startswith(("a step written for stacks", "a loop is"))
+    assert stack[0].initial_loss == pytest.approx(first.initial_loss, rel=1e-6)
+    same = next(r for r in stack if r.spec.lr == 0.1)
+    assert same.train_loss == pytest.approx(first.train_loss, rel=1e-5)
+
+
 ONE = mlp()
 
 
