@@ -288,6 +288,7 @@ def verify(
     that a few trials touch many. Compared are losses, accuracies and how the trial ended; numbers
     agree within a thousandth, accuracies also within one example.
     """
+    from backend.cli.sweep_report import Bar
     from backend.paper.terminal import print_checks
     from ib_core.reproduction import check, draw, find_bundle
 
@@ -304,7 +305,7 @@ def verify(
             + (f" in {max_minutes:g} minutes." if drawn.too_long else "."),
             hint="--max-minutes gives them more time." if drawn.too_long else None,
         )
-    checks = check(drawn.results)
+    checks = check(drawn.results, watch=Bar)
     print_checks(checks, drawn)
     if any(one.verdict == "differs" for one in checks):
         raise typer.Exit(1)

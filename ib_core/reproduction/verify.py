@@ -10,14 +10,24 @@ roundings are not finite, it is held against those that are.
 import math
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from statistics import fmean
 
 from ib_core.datasets import DATASETS, Card, data_card
 from ib_core.reproduction.bundle import Bundle
-from ib_core.sweep import Outcome, TrialResult, TrialSpec, fingerprint, plan_shards, run_all
+from ib_core.sweep import (
+    SILENT,
+    Observer,
+    Outcome,
+    TrialResult,
+    TrialSpec,
+    fingerprint,
+    plan_shards,
+    run_all,
+)
 from ib_core.tasks import find_task
 
 #: Two numbers are the same up to rounding if they differ by no more than this share.
@@ -38,6 +48,8 @@ STEPPED = {
 }
 #: Gravest first.
 VERDICTS = ("differs", "chaotic", "agrees")
+#: Opens what hears how so many trials go.
+Watch = Callable[[int], AbstractContextManager[Observer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,24 +203,36 @@ def draw(bundle: Bundle, count: int, *, seed: int = 1, most_seconds: float = mat
     return Drawn(tuple(chosen), missing, too_long)
 
 
-def check(results: Sequence[TrialResult]) -> list[Check]:
-    """Train trials again; those that differ once more, a rounding error away."""
-    again = _train([result.spec for result in results])
+def _unwatched(count: int) -> AbstractContextManager[Observer]:
+    del count
+    return nullcontext(SILENT)
+
+
+def check(results: Sequence[TrialResult], *, watch: Watch = _unwatched) -> list[Check]:
+    """Train trials again; those that differ once more, a rounding error away.
+
+    Args:
+        results: What is held against today's.
+        watch: Asked for an observer of each of the two.
+    """
+    again = _train([result.spec for result in results], watch)
     checks = [
         Check(kept, new, (), data_card(find_task(kept.spec.task).dataset))
         for kept, new in zip(results, again, strict=True)
     ]
     twins = [nudged(one.kept.spec, ROUNDINGS) for one in checks if one.verdict != "agrees"]
-    moved = iter(_train([twin for row in twins for twin in row]))
+    moved = iter(_train([twin for row in twins for twin in row], watch))
     return [
         one if one.verdict == "agrees" else replace(one, nudged=tuple(islice(moved, ROUNDINGS)))
         for one in checks
     ]
 
 
-def _train(trials: Sequence[TrialSpec]) -> list[TrialResult]:
-    # Only an observer could drop a trial, and nobody observes.
-    return [result for result in run_all(trials) if result is not None]
+def _train(trials: Sequence[TrialSpec], watch: Watch) -> list[TrialResult]:
+    if not trials:
+        return []
+    with watch(len(trials)) as observer:  # who watches drops no trial
+        return [one for one in run_all(trials, observer=observer) if one is not None]
 
 
 def _in_turn(results: Iterable[TrialResult]) -> list[TrialResult]:

@@ -1,3 +1,4 @@
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -5,7 +6,7 @@ import pytest
 from ib_core.datasets import Card
 from ib_core.reproduction.bundle import Bundle
 from ib_core.reproduction.verify import Check, check, draw
-from ib_core.sweep import run_sweep
+from ib_core.sweep import Observer, run_sweep
 from ib_core.sweep.result import Outcome
 from ib_core.sweep.spec import SweepSpec
 
@@ -35,6 +36,21 @@ def test_what_was_trained_here_holds(bundle):
 def test_a_number_that_was_tampered_with_differs(results):
     (found,) = check([replace(results[0], train_loss=results[0].train_loss + 0.1)])
     assert found.verdict == "differs"
+
+
+def test_whoever_waits_is_told_how_far_it_is_of_the_second_training_too(results):
+    heard = []
+
+    class Ear(Observer):
+        def finished(self, index, result):
+            heard[-1][1] += 1
+
+    def watch(count):
+        heard.append([count, 0])
+        return nullcontext(Ear())
+
+    check([replace(results[0], train_loss=results[0].train_loss + 0.1)], watch=watch)
+    assert heard == [[1, 1], [7, 7]]
 
 
 def test_a_result_of_other_data_is_noticed(results):
