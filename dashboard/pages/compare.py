@@ -222,12 +222,13 @@ async def draw(*values: Any) -> tuple[Any, ...]:
         found = await ask(calls.compare(wanted, metric=metric, reducer=reducer, band=band))
     except Trouble as error:
         return _nothing_drawn(error_panel(error))
-    every, rows = renamed(found, LONGEST_NARROW if narrow else LONGEST_NAME)
-    words = answer_words(found.answers, None, found.across)
     family = family_of(arranged, view)
-    titles = await task_names([one.task for one in every])
-    series = with_titles(shown_only(every, family.only), titles)
-    rows = with_titles(shown_only(rows, family.only), titles)
+    words = answer_words(found.answers, None, found.across)
+    kept = {name: shown_only(getattr(found, name), family.only) for name in ("series", "rows")}
+    longest = LONGEST_NARROW if narrow else LONGEST_NAME
+    series, rows = renamed(found.model_copy(update=kept), longest)
+    titles = await task_names([one.task for one in found.series])
+    series, rows = with_titles(series, titles), with_titles(rows, titles)
     if len(series) > MOST_CURVES and view != "across":
         return _nothing_drawn(_too_many(len(series), across=found.across is not None), words)
     tasks = list(dict.fromkeys(line.task for line in series))
@@ -244,14 +245,17 @@ async def draw(*values: Any) -> tuple[Any, ...]:
         family=family,
     )
     if view == "across" and found.across is None:
-        return _nothing_drawn(_no_tasks(), words)
+        few = "Comparing over tasks needs three or more that two methods have in common."
+        return _nothing_drawn(empty_state("Too few tasks", few), words)
     drawn_over_time = needs_learning(view, picture)
     learning = await learning_of(series, metric, family.smooth) if drawn_over_time else {}
     figure = await asyncio.to_thread(_figure_of, view, found, series, rows, learning, picture)
     if isinstance(figure, str):
-        return *_nothing_drawn(html.P(figure, className="muted"), words)[:-1], choices_of(every)
+        return *_nothing_drawn(html.P(figure, className="muted"), words)[:-1], choices_of(
+            found.series
+        )
     below = [_links(found), *(_offer(await _others(wanted)) if len(wanted) == 1 else [])]
-    choices = choices_of(every)
+    choices = choices_of(found.series)
     if len(rows) > MOST_ROWS:
         return figure, {}, None, below, words, NOTHING, None, None, choices
     on_rates = view == "curves" and (figure.layout.meta or {}).get("rates") is not False
@@ -312,21 +316,29 @@ async def pick(_clicks: list[int], chosen: list[str] | None) -> Any:
 def renamed(
     found: CompareRead, longest: int = LONGEST_NAME
 ) -> tuple[list[SeriesRead], list[ScorecardRow]]:
-    """Name curves by method and study, and by what tells the curves of one study apart."""
+    """Name curves by method and study, and by what tells the curves of one study apart.
+
+    Among their settings the study has the short name, too: panels and legends say it.
+    """
     names = told_apart([study.name for study in found.studies], longest)
-    short = {study.id: name for study, name in zip(found.studies, names, strict=True)}
-    alike = Counter(short.values())
+    alike = Counter(names)
     labels: dict[str, str] = {}
-    for study in found.studies:
-        name = short[study.id] if alike[short[study.id]] == 1 else f"{short[study.id]} ({study.id})"
+    short: dict[str, dict[str, str]] = {}
+    for study, name in zip(found.studies, names, strict=True):
+        name = name if alike[name] == 1 else f"{name} ({study.id})"
         own = [line for line in found.series if line.study_id == study.id]
         plain = [line.label.replace(f", {study.name}", "", 1) for line in own]
         for line, label in zip(own, without_common(plain), strict=True):
             method, comma, rest = label.partition(", ")
             labels[line.id] = f"{method}, {name}{comma}{rest}"
-    series = [line.model_copy(update={"label": labels[line.id]}) for line in found.series]
-    rows = [row.model_copy(update={"label": labels.get(row.id, row.label)}) for row in found.rows]
-    return series, rows
+            short[line.id] = {"study": name} if "study" in line.settings else {}
+
+    def told(line: SeriesRead | ScorecardRow) -> dict[str, Any]:
+        settings = {**line.settings, **short.get(line.id, {})}
+        return {"label": labels.get(line.id, line.label), "settings": settings}
+
+    series = [line.model_copy(update=told(line)) for line in found.series]
+    return series, [row.model_copy(update=told(row)) for row in found.rows]
 
 
 def _nothing(studies: Sequence[StudyRead]) -> Component:
@@ -355,13 +367,9 @@ def _offer(studies: Sequence[StudyRead]) -> list[Component]:
     """Return a button for every study that could be added."""
     if not studies:
         return []
-    picks = [_pick(f"+ {study.name}", str(study.id)) for study in studies]
-    return [
-        html.Div(
-            [html.P("The latest studies:", className="history-meta"), html.Div(picks)],
-            className="picks",
-        )
-    ]
+    picks = html.Div([_pick(f"+ {study.name}", str(study.id)) for study in studies])
+    words = html.P("The latest studies:", className="history-meta")
+    return [html.Div([words, picks], className="picks")]
 
 
 def _pick(label: str, key: str, variant: str = "default") -> Component:
@@ -383,18 +391,10 @@ def _too_many(curves: int, *, across: bool) -> Component:
     )
 
 
-def _no_tasks() -> Component:
-    return empty_state(
-        "Too few tasks",
-        "Comparing over tasks needs three or more that two methods have in common.",
-    )
-
-
 def _links(found: CompareRead) -> Component:
     links = [link(study.name, f"/studies/{study.id}") for study in found.studies]
-    return html.P(
-        [part for one in links for part in (one, html.Span(" · "))][:-1], className="history-meta"
-    )
+    parts = [part for one in links for part in (one, html.Span(" · "))]
+    return html.P(parts[:-1], className="history-meta")
 
 
 PAGE = Page("/compare", "Compare", layout, navigation="Compare")

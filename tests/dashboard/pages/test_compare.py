@@ -104,6 +104,26 @@ def test_curves_are_named_by_study_and_by_what_tells_them_apart_in_it():
     ]
 
 
+def test_a_study_s_short_name_is_what_panels_and_legends_call_it_too():
+    studies = [
+        CompareStudy(id=1, name="A study whose name is long"),
+        CompareStudy(id=2, name="Two"),
+    ]
+    lines = [line(1, "eb, A study whose name is long"), line(2, "eb, Two")]
+    given = [
+        one.model_copy(update={"settings": {"study": study.name, "width": 8}})
+        for one, study in zip(lines, studies, strict=True)
+    ]
+    found = CompareRead(
+        studies=studies, metric="train_loss", reducer="final", band="std", rows=[], series=given
+    )
+    named, _ = compare.renamed(found, 12)
+    assert [one.settings for one in named] == [
+        {"study": "A study who…", "width": 8},
+        {"study": "Two", "width": 8},
+    ]
+
+
 def test_studies_of_one_name_are_told_apart_by_number():
     studies = [CompareStudy(id=number, name="Digits") for number in (1, 2)]
     found = CompareRead(
