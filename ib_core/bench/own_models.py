@@ -119,10 +119,11 @@ def _normed() -> nn.Module:
 
 
 _LOOPED = partial(_own, "looped", _normed)
-#: Whole sweeps in two processes beside the same in one; so many trials of so many epochs.
+#: Whole sweeps in two processes beside the same in one; so many trials of so many epochs. A
+#: hundred, as above: of fewer, two processes would be given smaller stacks than one.
 SIDE_BY_SIDE = (
-    (_Case("GPT, batch 2", lambda: find_task("gpt_bytes"), 2, 1.6), 64, 1),
-    (_Case("MLP with spectral norms", lambda: _LOOPED(_table(1000, 64, 10)), 50, 1.6), 24, 3),
+    (_Case("GPT, batch 2", lambda: find_task("gpt_bytes"), 2, 1.6), 100, 1),
+    (_Case("MLP with spectral norms", lambda: _LOOPED(_table(1000, 64, 10)), 50, 1.6), 100, 3),
 )
 
 
