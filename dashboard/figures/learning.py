@@ -27,6 +27,9 @@ from dashboard.theme import PALETTE, Scheme, SeriesStyle, counted, method_style,
 
 #: More panels than this no screen holds; the first ones are drawn.
 MOST_PANELS = 12
+#: Of series that are not all drawn so many curves, in so many panels at least: for twice as many a
+#: person would wait.
+MOST_CURVES, LEAST_PANELS = 120, 6
 #: Pixels: the overview on top, the room below it, a panel.
 OVERVIEW, BELOW, PANEL, NARROW_PANEL = 150, 64, 210, 180
 #: Room above the first loss, which all curves begin with.
@@ -49,7 +52,7 @@ def learning_figure(
         initial: The loss before training.
     """
     drawn = [line for line in series if line.points and line.id in learning]
-    shown = drawn[:MOST_PANELS]
+    shown = drawn[: _panels(drawn)]
     settings = varied(drawn)
     naming = Naming(settings)
     rates = sorted({rate.lr for line in shown for rate in learning[line.id].rates})
@@ -64,7 +67,7 @@ def learning_figure(
         above=OVERVIEW + BELOW,
     )
     scale = choose_scale(drawn, picture.metric, picture.scale, initial)
-    traces = list(_overview(drawn, picture, colours))
+    traces = list(_overview(drawn, len(shown), picture, colours))
     for place, line in enumerate(shown):
         axes = {"xaxis": f"x{grid.suffix(place)}", "yaxis": f"y{grid.suffix(place)}"}
         traces += [_rate(rate, colours[rate.lr], axes) for rate in learning[line.id].rates]
@@ -89,8 +92,16 @@ def learning_figure(
     return figure
 
 
+def _panels(series: Sequence[SeriesRead]) -> int:
+    """Return how many series have a panel."""
+    if len(series) <= MOST_PANELS:
+        return len(series)
+    rates = max(len(line.points) for line in series)
+    return min(MOST_PANELS, max(LEAST_PANELS, MOST_CURVES // rates))
+
+
 def _overview(
-    series: Sequence[SeriesRead], picture: Picture, colours: Mapping[float, str]
+    series: Sequence[SeriesRead], panels: int, picture: Picture, colours: Mapping[float, str]
 ) -> Iterator[Trace]:
     """Yield loss against rate; its dots have the rates' colours, and so are their legend."""
     palette = PALETTE[picture.scheme]
@@ -100,7 +111,7 @@ def _overview(
     alike: dict[tuple[str, str, bool], list[SeriesRead]] = {}
     for place, line in enumerate(series):
         look = looks[line.id]
-        marked = place < MOST_PANELS or len(line.points) == 1
+        marked = place < panels or len(line.points) == 1
         alike.setdefault((look.dash, look.marker, marked), []).append(line)
     for (dash, marker, marked), lines in alike.items():
         points = [point for line in lines for point in [*line.points, None]][:-1]

@@ -97,6 +97,22 @@ def test_panels_that_no_screen_holds_are_counted(view, over, most):
         assert told == words
 
 
+def test_many_series_of_many_rates_have_fewer_panels_so_that_nobody_waits():
+    more = [line("eb", depth=depth) for depth in range(13)]
+    rates = [0.001 * 1.3**place for place in range(20)]
+    many = [
+        one.model_copy(
+            update={"points": [one.points[0].model_copy(update={"lr": rate}) for rate in rates]}
+        )
+        for one in more
+    ]
+    learning = {one.id: learnt(one) for one in more}
+    for series, words in ((many, "7 more panels"), (more, "1 more panel")):
+        figure = view_figure("learning", Answers(series, learning=learning), Picture())
+        told = [one.text for one in figure.layout.annotations if "Show only" in one.text]
+        assert [one.partition(" not")[0] for one in told] == [words]
+
+
 def test_numbers_are_drawn_against_the_setting_as_they_were_scored(answers):
     figure = view_figure("against", answers, Picture())
     for name in ("best_rate", "edge", "best_mean", "lr_sensitivity"):
