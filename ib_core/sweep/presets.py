@@ -209,6 +209,15 @@ PRESETS: dict[str, Preset] = {
             ),
         ),
         Preset(
+            name="compare/uci",
+            title="Which method? All UCI tables",
+            summary="Every method on every UCI table: rates over six decades, 5 seeds, a fifth of "
+            "the training rows held out to choose rates on.",
+            text=_bodies(
+                "text", *(_compared(f"uci/{name}", _UCI_COMPARED_RATES, 10) for name in UCI_NAMES)
+            ),
+        ),
+        Preset(
             name="paper/01_mnist_classification",
             title="MNIST classification",
             summary="A convolutional classifier: EB and IB at 10 rates, 20 seeds; exact ISGD once.",
