@@ -289,7 +289,8 @@ def import_bundle(
         typer.Argument(
             metavar="[BUNDLE]...",
             help="Folders of bundles, or of those that come with Etascope: paper, methods, "
-            "studies; without any: all of these. Also seeds: further seeds of UCI.",
+            "studies; without any: all of these. Also seeds: further seeds of UCI; and tables: "
+            "every method on every UCI table.",
         ),
     ] = None,
 ) -> None:
@@ -297,13 +298,13 @@ def import_bundle(
     from backend.db import transaction
     from backend.operations import database
     from backend.services.reproduction import store_bundle
-    from ib_core.reproduction import SHIPPED_NAMES, SHIPPED_SEEDS, find_bundle
+    from ib_core.reproduction import SHIPPED_ALL, SHIPPED_NAMES, find_bundle
 
     named = bundles or SHIPPED_NAMES
     found = {name: find_bundle(name) for name in named}
     database.upgrade(read_settings())
     for name, bundle in found.items():
-        ours = name in (*SHIPPED_NAMES, SHIPPED_SEEDS)
+        ours = name in SHIPPED_ALL
         source = "the bundle that comes with Etascope" if ours else f"the bundle {name}"
         with transaction() as session:
             stored = store_bundle(session, bundle=bundle, source=source)

@@ -146,7 +146,7 @@ def _insert_trials(session: Session, held: dict[str, TrialResult]) -> int:
     insert_many(
         session,
         insert_for(session, CurveRow).on_conflict_do_nothing(),
-        [curve_row(ids[result.fingerprint], result.curve) for result in fresh],
+        [curve_row(ids[result.fingerprint], result.curve) for result in fresh if result.curve],
     )
     return len(fresh)
 

@@ -5,7 +5,8 @@
 | `studies` | `Study`, `Portion`; lists of studies as files; the questions beyond the paper |
 | `plan` | `PLAN`: every study there is and when it is trained; the start page's race |
 | `training` | the plan trained stage by stage into a bundle; IB's steps timed against EB's |
-| `bundle` | `Bundle`: results as files, the shipped one among them |
+| `bundle` | `Bundle`: results as files, the shipped ones among them |
+| `lines` | how a result is written: on a line, or many as columns |
 | `verify` | some of a bundle trained again and compared |
 | `published` | what the paper says and prints; the numbers, with intervals, that verdicts rest on |
 | `evidence` | `Evidence`: runs by the paper's experiments, whoever made them |
@@ -27,8 +28,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ib_core.reproduction.bundle import (
         SHIPPED,
+        SHIPPED_ALL,
         SHIPPED_NAMES,
         SHIPPED_SEEDS,
+        SHIPPED_TABLES,
         Bundle,
         find_bundle,
         shipped_folder,
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
         FIELD,
         PLAN,
         RACE,
+        TABLES,
         THEORY,
         experiments,
         race_folder,
@@ -98,9 +102,12 @@ __all__ = [
     "RULES",
     "SETTINGS",
     "SHIPPED",
+    "SHIPPED_ALL",
     "SHIPPED_NAMES",
     "SHIPPED_SEEDS",
+    "SHIPPED_TABLES",
     "SOURCE",
+    "TABLES",
     "THEORY",
     "Accuracies",
     "Body",
@@ -153,7 +160,8 @@ __all__ = [
 
 _HOMES = {
     "bundle": (
-        "SHIPPED SHIPPED_NAMES SHIPPED_SEEDS Bundle find_bundle shipped_folder shipped_run_times"
+        "SHIPPED SHIPPED_ALL SHIPPED_NAMES SHIPPED_SEEDS SHIPPED_TABLES Bundle find_bundle "
+        "shipped_folder shipped_run_times"
     ),
     "clipping": "ClipDifferences",
     "evidence": "SETTINGS Evidence LossFacts RateFacts Run experiment_of runs_of",
@@ -161,7 +169,7 @@ _HOMES = {
         "RULES ClaimFindings Coverage ExperimentFindings Findings ProfileFindings RunTimeFindings "
         "find headlines"
     ),
-    "plan": "COMPARISON FIELD PLAN RACE THEORY experiments race_folder shipped_in",
+    "plan": "COMPARISON FIELD PLAN RACE TABLES THEORY experiments race_folder shipped_in",
     "published": "published_words",
     "recorded": "SOURCE recorded_evidence",
     "studies": "Body Portion Study",

@@ -278,7 +278,7 @@ def _ship(trained: Path, into: Path | None = None) -> int:
         fresh = [one for one in own if one.spec not in bundle.results]
         for result in fresh:
             bundle.append(result)
-        bundle.pack(PLAN.values(), dense=name == SHIPPED_SEEDS)
+        bundle.pack(PLAN.values(), form=DENSE if name == SHIPPED_SEEDS else PACKED)
         size = sum(file.stat().st_size for file in bundle.folder.glob("*.*"))
         sys.stderr.write(f"{len(fresh)} new trials in {bundle.folder} ({size:,} bytes)\n")
     if recorded_file() is None:

@@ -228,6 +228,8 @@ def _of_preset(name: str) -> Study:
 #: Every method on one grid; the paper's appendix C; what the field studies. Stored in small bundles
 #: beside the paper's.
 COMPARISON, THEORY = _of_preset("compare/methods"), _of_preset("theory/level_set")
+#: The first of these on every UCI table.
+TABLES = _of_preset("compare/uci")
 FIELD = tuple(_of_preset(name) for name in PRESETS if name.startswith("study/"))
 
 

@@ -17,7 +17,8 @@ from filelock import FileLock
 from ib_core.datasets import DATASETS, UCI_NAMES, data_hash, load_dataset
 from ib_core.errors import InvalidSpec
 from ib_core.methods import Member, build_optimizer
-from ib_core.reproduction.bundle import RECORDED_SEED, Bundle
+from ib_core.reproduction.bundle import PACKED, Bundle
+from ib_core.reproduction.lines import RECORDED_SEED
 from ib_core.reproduction.published import TIMED_TASKS
 from ib_core.reproduction.studies import Study
 from ib_core.sweep import (
@@ -279,13 +280,13 @@ def train(
     return left
 
 
-def train_alone(folder: Path, *studies: Study) -> Bundle:
+def train_alone(folder: Path, *studies: Study, form: str = PACKED) -> Bundle:
     """Train what a folder lacks of studies outside the plan, and pack it."""
     bundle = Bundle(folder)
     trials = [trial for study in studies for _, trial in study.trials()]
     wanted = tuple(trial for trial in dict.fromkeys(trials) if _lacks(bundle, trial))
     train([Unit(studies[0].name, 0, wanted, seconds=0.0)], bundle, progress=Progress())
-    bundle.pack(studies)
+    bundle.pack(studies, form=form)
     return bundle
 
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from backend.cli import app
 from ib_core.errors import InvalidSpec
 from ib_core.reproduction import plan
-from ib_core.reproduction.bundle import Bundle
+from ib_core.reproduction.bundle import DENSE, Bundle
 from ib_core.reproduction.studies import Portion, Study
 from ib_core.reproduction.training import locked
 from ib_core.sweep.runner import run_all
@@ -100,7 +100,7 @@ def test_what_is_apart_among_the_shipped_is_known_and_reported_as_well(
     for result in list(shipped.results.values()):
         if result.spec.seed > 1:
             further.append(shipped.results.pop(result.spec))
-    further.pack([STUDY], dense=True)
+    further.pack([STUDY], form=DENSE)
     (shipped.folder / "toy.quadratic.jsonl.gz").unlink()
     shipped.pack([STUDY])
     folders = {"paper": shipped.folder, "seeds": further.folder}

@@ -11,7 +11,7 @@ from backend.services import analysis, studies
 from backend.services.reproduction import get, store_bundle, version
 from backend.services.trials import recording, stored_results
 from ib_core.errors import CorruptData
-from ib_core.reproduction.bundle import Bundle
+from ib_core.reproduction.bundle import DENSE, PACKED, Bundle
 from ib_core.sweep.recording import Recording
 from ib_core.sweep.result import Outcome
 from tests.backend.paper.bundles import good_ib, make_bundle, result_of
@@ -85,8 +85,8 @@ def test_a_bundle_of_further_seeds_joins_the_sweeps_that_another_has_brought(
     parts = Bundle(tmp_path / "first"), Bundle(tmp_path / "further")
     for result in whole.results.values():
         parts[result.spec.seed > 1].append(result)
-    for part, dense in zip(parts, (False, True), strict=True):
-        part.pack(whole.studies(), dense=dense)
+    for part, form in zip(parts, (PACKED, DENSE), strict=True):
+        part.pack(whole.studies(), form=form)
     for part in (*parts, parts[0]):  # and whoever then loads the first one again loses nothing
         put(Bundle(part.folder))
     with reading() as session:

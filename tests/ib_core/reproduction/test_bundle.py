@@ -8,7 +8,8 @@ from threading import Event, Thread
 import pytest
 
 from ib_core.errors import CorruptData, InvalidSpec
-from ib_core.reproduction.bundle import Bundle, decode, encode, find_bundle
+from ib_core.reproduction.bundle import DENSE, PACKED, Bundle, find_bundle
+from ib_core.reproduction.lines import decode, encode
 from ib_core.reproduction.training import locked
 from ib_core.sweep import PRESETS, specs_of
 from ib_core.sweep.runner import run_all
@@ -161,11 +162,11 @@ def test_packing_the_same_results_gives_the_same_bytes(tmp_path, results):
 def test_a_dense_bundle_holds_the_same_in_fewer_bytes_and_without_addresses(tmp_path, results):
     strange = replace(results[3], record={**results[3].record, "engine": "0"})
     sizes = {}
-    for name, dense in (("plain", False), ("dense", True)):
+    for name, form in (("plain", PACKED), ("dense", DENSE)):
         bundle = Bundle(tmp_path / name)
         for result in (*results[:3], strange):
             bundle.append(result)
-        bundle.pack([STUDY], dense=dense)
+        bundle.pack([STUDY], form=form)
         (packed,) = (tmp_path / name).glob("toy.quadratic.jsonl.*")
         sizes[name] = packed.stat().st_size
     text = lzma.decompress(packed.read_bytes()).decode()
@@ -183,7 +184,7 @@ def test_a_dense_bundle_that_grows_stays_dense_and_a_cut_one_is_named(tmp_path, 
     for result in results[:2]:
         bundle = Bundle(tmp_path)
         bundle.append(result)
-        bundle.pack([STUDY], dense=True)
+        bundle.pack([STUDY], form=DENSE)
     (packed,) = tmp_path.glob("toy*")
     assert packed.name == "toy.quadratic.jsonl.xz"
     assert set(find_bundle(tmp_path).results) == {result.spec for result in results[:2]}

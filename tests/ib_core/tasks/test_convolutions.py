@@ -3,7 +3,7 @@
 import pytest
 
 from ib_core.errors import IBError
-from ib_core.reproduction.bundle import decode, encode
+from ib_core.reproduction.lines import decode, encode
 from ib_core.sweep import (
     SweepSpec,
     TrialSpec,
