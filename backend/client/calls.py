@@ -40,6 +40,7 @@ from backend.schemas import (
     SweepCreate,
     SweepRead,
     SweepSubmitted,
+    TablesRead,
     TheoremRead,
     TimingsRead,
     TrialRead,
@@ -81,6 +82,11 @@ def bundle() -> Call[BundleRead]:
 def load_bundle() -> Call[BundleRead]:
     """Load the paper's reproduction."""
     return Call("POST", "/api/bundle", BundleRead)
+
+
+def tables() -> Call[TablesRead]:
+    """What every method does on every UCI table."""
+    return Call("GET", "/api/bundle/tables", TablesRead)
 
 
 def studies(**filters: Any) -> Call[Page[StudyRead]]:
@@ -201,17 +207,22 @@ def sensitivity(
     metric: Metric = "train_loss",
     reducer: Reducer = "final",
     band: Band = "std",
+    task: str | None = None,
 ) -> Call[SensitivityRead]:
-    """A study's curves."""
-    query = {"metric": metric, "reducer": reducer, "band": band}
+    """A study's curves, or those of one task."""
+    query = {"metric": metric, "reducer": reducer, "band": band, "task": task}
     return Call("GET", f"/api/studies/{study_id}/sensitivity", SensitivityRead, query=query)
 
 
 def scorecard(
-    study_id: int, *, metric: Metric = "train_loss", reducer: Reducer = "final"
+    study_id: int,
+    *,
+    metric: Metric = "train_loss",
+    reducer: Reducer = "final",
+    task: str | None = None,
 ) -> Call[ScorecardRead]:
-    """A study's robustness numbers."""
-    query = {"metric": metric, "reducer": reducer}
+    """A study's robustness numbers, or those of one task."""
+    query = {"metric": metric, "reducer": reducer, "task": task}
     return Call("GET", f"/api/studies/{study_id}/scorecard", ScorecardRead, query=query)
 
 
@@ -249,9 +260,10 @@ def differences(
     kind: DifferenceKind = "method",
     metric: Metric = "train_loss",
     reducer: Reducer = "final",
+    task: str | None = None,
 ) -> Call[DifferencesRead]:
     """Paired differences: methods minus EB, clipped minus unclipped, or engine by engine."""
-    query = {"kind": kind, "metric": metric, "reducer": reducer}
+    query = {"kind": kind, "metric": metric, "reducer": reducer, "task": task}
     return Call("GET", f"/api/studies/{study_id}/differences", DifferencesRead, query=query)
 
 
@@ -307,6 +319,7 @@ class StudyCalls(Sender):
     begin_first_study = sends(begin_first_study)
     bundle = sends(bundle)
     load_bundle = sends(load_bundle)
+    tables = sends(tables)
     study = sends(study)
     update_study = sends(update_study)
     delete_study = sends(delete_study)

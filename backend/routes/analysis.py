@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi import Query as QueryParameters
 from pydantic import Field
 
-from backend.deps import CallerDep, Query, ReadDep, StudyId, errors
+from backend.deps import CallerDep, Query, ReadDep, StudyId, Word, errors
 from backend.schemas import (
     Band,
     CompareRead,
@@ -34,12 +34,22 @@ UNCHANGED: dict[int | str, dict[str, Any]] = {
 BEST = "The last value, or the best at any evaluation, chosen on validation where there is one."
 
 
+#: Of many series the first are told, and those of one task are few.
+TASK = "Only this task's series."
+
+
 class SensitivityQuery(Query):
     """Which curves to draw."""
 
     metric: Metric = "train_loss"
     reducer: Reducer = Field("final", description=BEST)
     band: Band = Field("std", description="What is drawn around the mean.")
+
+
+class OneSensitivityQuery(SensitivityQuery):
+    """Of which task, besides."""
+
+    task: Word | None = Field(None, description=TASK)
 
 
 class ScoreQuery(Query):
@@ -62,7 +72,13 @@ class LearningQuery(Query):
     )
 
 
-class DifferencesQuery(ScoreQuery):
+class OneScoreQuery(ScoreQuery):
+    """Of which task, besides."""
+
+    task: Word | None = Field(None, description=TASK)
+
+
+class DifferencesQuery(OneScoreQuery):
     """What to compare seed by seed."""
 
     kind: DifferenceKind = Field(
@@ -85,7 +101,7 @@ class CompareQuery(SensitivityQuery):
 )
 def get_sensitivity(
     study_id: StudyId,
-    query: Annotated[SensitivityQuery, QueryParameters()],
+    query: Annotated[OneSensitivityQuery, QueryParameters()],
     request: Request,
     session: ReadDep,
     _: CallerDep,
@@ -106,6 +122,7 @@ def get_sensitivity(
             metric=query.metric,
             reducer=query.reducer,
             band=query.band,
+            task=query.task,
         ),
     )
 
@@ -117,7 +134,7 @@ def get_sensitivity(
 )
 def get_scorecard(
     study_id: StudyId,
-    query: Annotated[ScoreQuery, QueryParameters()],
+    query: Annotated[OneScoreQuery, QueryParameters()],
     request: Request,
     session: ReadDep,
     _: CallerDep,
@@ -129,7 +146,11 @@ def get_scorecard(
         request,
         version,
         lambda: analysis.scorecard(
-            session, study_id=study_id, metric=query.metric, reducer=query.reducer
+            session,
+            study_id=study_id,
+            metric=query.metric,
+            reducer=query.reducer,
+            task=query.task,
         ),
     )
 
@@ -201,6 +222,7 @@ def get_differences(
             kind=query.kind,
             metric=query.metric,
             reducer=query.reducer,
+            task=query.task,
         ),
     )
 

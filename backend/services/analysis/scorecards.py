@@ -47,7 +47,7 @@ from ib_core.metrics import (
     score_table,
 )
 from ib_core.sweep import ENGINE_VERSION
-from ib_core.sweep.request import body_of
+from ib_core.sweep.request import PROFILES, body_of
 from ib_core.written import inert
 
 if TYPE_CHECKING:  # a sweep on the terminal is scored here, and has no database
@@ -55,6 +55,8 @@ if TYPE_CHECKING:  # a sweep on the terminal is scored here, and has no database
 
 #: Rates that a sweep into the gap between sound and broken tries.
 GAP_RATES = 3
+#: How the names of the paper's presets begin.
+PAPER_PRESET = "paper/"
 ERRORS = "Losses here are errors, 1 - accuracy."
 StepCosts = Mapping[Key, Number]
 
@@ -297,6 +299,39 @@ def rates_between(low: float, high: float) -> list[float]:
     inside = [rate for rate in short if low < rate < high]
     middle = math.sqrt(low) * math.sqrt(high)
     return inside or ([middle] if low < middle < high else [])
+
+
+def paper_studies(session: "Session", *, study_ids: Sequence[int]) -> set[int]:
+    """Return the studies of the paper's experiments, to which its own rule belongs.
+
+    Those that came with the reproduction, that were submitted as one of its presets, or that hold
+    its authors' recorded runs.
+    """
+    from sqlalchemy import and_, exists, or_, select
+
+    from backend.models import BUNDLE_KEY, SweepRow, SweepTrialRow, TrialRow
+
+    preset = SweepRow.body["preset"].as_string()
+    shipped = (
+        SweepRow.idempotency_key.startswith(f"{BUNDLE_KEY}{profile}/", autoescape=True)
+        for profile in PROFILES
+    )
+    recorded = exists(
+        select(1)
+        .select_from(SweepTrialRow)
+        .join(TrialRow, TrialRow.id == SweepTrialRow.trial_id)
+        .where(SweepTrialRow.sweep_id == SweepRow.id, TrialRow.imported)
+        .where(TrialRow.options["experiment"].as_string().is_not(None))
+    )
+    query = select(SweepRow.study_id).where(
+        SweepRow.study_id.in_(study_ids),
+        or_(
+            preset.startswith(PAPER_PRESET, autoescape=True),
+            and_(SweepRow.owner_id.is_(None), or_(*shipped)),
+            and_(SweepRow.imported, recorded),
+        ),
+    )
+    return set(session.scalars(query.distinct()))
 
 
 def network_of(key: Key) -> dict[str, Any]:

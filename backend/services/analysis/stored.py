@@ -13,11 +13,10 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from sqlalchemy import Select, Text, and_, cast, exists, func, null, or_, select, type_coerce
+from sqlalchemy import Select, Text, cast, func, null, select, type_coerce
 from sqlalchemy.orm import Session
 
 from backend.models import (
-    BUNDLE_KEY,
     CurveRow,
     ShardState,
     StudyRow,
@@ -39,7 +38,7 @@ from backend.schemas import (
 )
 from backend.services.analysis import pair_to_read, pairs_of, to_across
 from backend.services.analysis.rate_curves import Measure, stored_training, to_plots, to_series
-from backend.services.analysis.scorecards import score_plots, step_costs, to_rows
+from backend.services.analysis.scorecards import paper_studies, score_plots, step_costs, to_rows
 from backend.services.analysis.series import (
     Finished,
     Key,
@@ -51,11 +50,8 @@ from backend.services.analysis.series import (
 from backend.services.analysis.task_answers import difference_studies, to_answers, with_partners
 from backend.services.trials import COUNTED, UNFINISHED
 from ib_core.metrics import BAND_DEFINITIONS, DIFFERENCE, KINDS, paired_differences
-from ib_core.sweep.request import PROFILES
 
 T = TypeVar("T")
-#: How the names of the paper's presets begin.
-PAPER_PRESET = "paper/"
 #: More series than this no screen has room for, and reading their answer would stop the process.
 MOST_SERIES = 1000
 #: The wide rows of ten thousand trials are not all held at once.
@@ -85,6 +81,7 @@ def load_series(
     value: Any,
     validation: Any = TrialRow.validation_loss,
     with_curves: bool = False,
+    task: str | None = None,
 ) -> tuple[list[Series], int]:
     """Return the first series of some studies and how many are left out, by one query a study.
 
@@ -94,11 +91,14 @@ def load_series(
         value: A column of `TrialRow`, the trials' `final` number.
         validation: Another, by which rates are chosen.
         with_curves: Whether trials carry their packed curve too.
+        task: Only this task's; None: all.
     """
     queries = {
         study_id: _query(study_id, value, validation, with_curves=with_curves)
         for study_id in study_ids
     }
+    if task is not None:
+        queries = {name: query.where(TrialRow.task == task) for name, query in queries.items()}
     alike = _grouped(session, queries)
     left_out = max(0, len(alike) - MOST_SERIES)
     if left_out:
@@ -190,7 +190,12 @@ def key_of(study_id: int, settings: Sequence[Any]) -> Key:
 
 
 def _measured(
-    session: Session, study_ids: Sequence[int], measure: Measure, *, initial: bool = False
+    session: Session,
+    study_ids: Sequence[int],
+    measure: Measure,
+    *,
+    initial: bool = False,
+    task: str | None = None,
 ) -> tuple[list[Series], int]:
     """Return the series of some studies with what a measure needs, and how many are left out."""
     return load_series(
@@ -199,6 +204,7 @@ def _measured(
         value=getattr(TrialRow, measure.metric).label("final"),
         validation=getattr(TrialRow, measure.judge),
         with_curves=measure.needs_curves(initial=initial),
+        task=task,
     )
 
 
@@ -209,11 +215,12 @@ def sensitivity(
     metric: Metric = "train_loss",
     reducer: Reducer = "final",
     band: Band = "std",
+    task: str | None = None,
 ) -> SensitivityRead:
-    """Return a study's curves; the caller has checked that the study exists."""
+    """Return a study's curves, perhaps one task's; the caller has checked the study."""
     measure = Measure(metric, reducer)
     paper = paper_studies(session, study_ids=[study_id])
-    found, left_out = _measured(session, [study_id], measure, initial=bool(paper))
+    found, left_out = _measured(session, [study_id], measure, initial=bool(paper), task=task)
     plots = to_plots(found, measure, initial=bool(paper))
     series = to_series(plots, measure, band, paper=paper)
     thresholds = [line.threshold for line in series if line.threshold is not None]
@@ -236,10 +243,11 @@ def scorecard(
     study_id: int,
     metric: Metric = "train_loss",
     reducer: Reducer = "final",
+    task: str | None = None,
 ) -> ScorecardRead:
-    """Return a study's robustness numbers; the caller has checked that the study exists."""
+    """Return a study's robustness numbers, perhaps one task's; the caller has checked it."""
     measure = Measure(metric, reducer)
-    found, left_out = _measured(session, [study_id], measure, initial=True)
+    found, left_out = _measured(session, [study_id], measure, initial=True, task=task)
     paper = paper_studies(session, study_ids=[study_id])
     costs = step_costs(session, [series.key for series in found])
     plots = to_plots(found, measure, initial=True)
@@ -256,35 +264,6 @@ def scorecard(
     )
 
 
-def paper_studies(session: Session, *, study_ids: Sequence[int]) -> set[int]:
-    """Return the studies of the paper's experiments, to which its own rule belongs.
-
-    Those that came with the reproduction, that were submitted as one of its presets, or that hold
-    its authors' recorded runs.
-    """
-    preset = SweepRow.body["preset"].as_string()
-    shipped = (
-        SweepRow.idempotency_key.startswith(f"{BUNDLE_KEY}{profile}/", autoescape=True)
-        for profile in PROFILES
-    )
-    recorded = exists(
-        select(1)
-        .select_from(SweepTrialRow)
-        .join(TrialRow, TrialRow.id == SweepTrialRow.trial_id)
-        .where(SweepTrialRow.sweep_id == SweepRow.id, TrialRow.imported)
-        .where(TrialRow.options["experiment"].as_string().is_not(None))
-    )
-    query = select(SweepRow.study_id).where(
-        SweepRow.study_id.in_(study_ids),
-        or_(
-            preset.startswith(PAPER_PRESET, autoescape=True),
-            and_(SweepRow.owner_id.is_(None), or_(*shipped)),
-            and_(SweepRow.imported, recorded),
-        ),
-    )
-    return set(session.scalars(query.distinct()))
-
-
 def differences(
     session: Session,
     *,
@@ -292,8 +271,9 @@ def differences(
     kind: DifferenceKind,
     metric: Metric = "train_loss",
     reducer: Reducer = "final",
+    task: str | None = None,
 ) -> DifferencesRead:
-    """Return a study's paired differences; the caller has checked that the study exists.
+    """Return a study's paired differences, perhaps one task's; the caller has checked the study.
 
     An accuracy is compared as an error, 1 - accuracy, so that negative always means better. Losses
     are capped, so that no pair is dropped because one of the two exploded. A clipped series whose
@@ -302,9 +282,9 @@ def differences(
     measure = Measure(metric, reducer)
     _, *others = difference_studies(session, study_id=study_id, kind=kind)
     found = with_partners(
-        _measured(session, [study_id], measure, initial=True)[0],
+        _measured(session, [study_id], measure, initial=True, task=task)[0],
         others,
-        lambda other: _measured(session, [other], measure, initial=True)[0],
+        lambda other: _measured(session, [other], measure, initial=True, task=task)[0],
     )
     keys = [series.key for series in found]
     named = dict(zip(keys, labels(keys), strict=True))

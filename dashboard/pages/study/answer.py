@@ -66,10 +66,12 @@ fill_from(ids.LANES, ids.STRIP)
 show_more_from(ids.MORE, ids.NUMBERS, ids.SCORECARD)
 
 
-async def scores_of(study_id: int, version: str, metric: Metric, reducer: Reducer) -> ScorecardRead:
-    """Return a study's scorecard, asked for once a version."""
-    call = calls.scorecard(study_id, metric=metric, reducer=reducer)
-    return await SCORES.get((study_id, metric, reducer), version, lambda: ask(call))
+async def scores_of(
+    study_id: int, version: str, metric: Metric, reducer: Reducer, alone: str | None = None
+) -> ScorecardRead:
+    """Return a study's scorecard, or that of one task, asked for once a version."""
+    call = calls.scorecard(study_id, metric=metric, reducer=reducer, task=alone)
+    return await SCORES.get((study_id, metric, reducer, alone), version, lambda: ask(call))
 
 
 @callback(
@@ -86,10 +88,10 @@ async def score(scored: list[Any], measured: Any, study_id: int) -> tuple[Any, .
     """Fetch the robustness numbers, after the picture: that is what one looks at first."""
     if not scored:
         raise PreventUpdate
-    version, metric, reducer, task = scored
+    version, metric, reducer, task, *alone = scored
     known = f"{version} {measured}" if measured else version
     try:
-        found = await scores_of(study_id, known, metric, reducer)
+        found = await scores_of(study_id, known, metric, reducer, *alone)
     except ApiError as error:
         return html.P(error.message, className="muted"), NOTHING, NOTHING, []
     rows = of_task(found.rows, task)

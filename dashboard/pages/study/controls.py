@@ -15,6 +15,7 @@ from backend.schemas import (
     Reducer,
     ScorecardRow,
     SeriesRead,
+    StudyRead,
     SweepRead,
 )
 from dashboard import ids as shared
@@ -46,6 +47,8 @@ from dashboard.ids import Study as ids
 
 #: So many tasks are drawn together unless one is chosen.
 MOST_TOGETHER = 4
+#: So many series the API tells at once.
+MOST_AT_ONCE = 1000
 #: Fewer tasks are not compared as a whole.
 LEAST_TASKS = 3
 #: What the control says while nobody has chosen.
@@ -325,6 +328,14 @@ def task_shown(wanted: str, tasks: Sequence[str]) -> str | None:
     if wanted in tasks:
         return wanted
     return tasks[0] if len(tasks) > MOST_TOGETHER else None
+
+
+def asked_alone(study: StudyRead, task: str | None) -> str | None:
+    """Return the task to ask for alone; None: all at once, so that another is shown at once.
+
+    Of very many series the API tells the first only, and those of most tasks would be missing.
+    """
+    return task if len(study.tasks) * len(study.methods) > MOST_AT_ONCE else None
 
 
 def of_task(lines: Sequence[Line], task: str | None) -> list[Line]:

@@ -13,7 +13,13 @@ from dash import Output, State, no_update
 from pydantic import BaseModel
 
 from backend.client import calls
-from backend.schemas import DifferenceKind, DifferencesRead, SensitivityRead, StudyRead
+from backend.schemas import (
+    DifferenceKind,
+    DifferencesRead,
+    ScorecardRead,
+    SensitivityRead,
+    StudyRead,
+)
 from dashboard.api_client import (
     Cache,
     Trouble,
@@ -50,6 +56,7 @@ from dashboard.pages.study.answer import scores_of
 from dashboard.pages.study.controls import (
     ASKED,
     StudyView,
+    asked_alone,
     named_apart,
     of_task,
     one_control_away,
@@ -144,14 +151,15 @@ def _mark(told: Sequence[Any]) -> str:
 
 async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     """Draw what is made of series, and perhaps of their numbers and losses over training."""
-    found, initial, scored = await asyncio.gather(
-        ask(calls.sensitivity(study.id, metric=view.metric, reducer=view.reducer, band=view.band)),
-        _initial_loss(study) if view.metric == "train_loss" else _none(),
-        scores_of(study.id, progress.version(study), view.scored, view.reducer)
-        if needs_rows(view.picture)
-        else _none(),
-    )
     task, only = task_shown(view.task, study.tasks), view.family.only
+    alone = asked_alone(study, task)
+    metric, reducer = view.metric, view.reducer
+    curves = calls.sensitivity(study.id, metric=metric, reducer=reducer, band=view.band, task=alone)
+    found, initial, scored = await asyncio.gather(
+        ask(curves),
+        _initial_loss(study) if view.metric == "train_loss" else _none(),
+        _scores(study, progress.version(study), view) if needs_rows(view.picture) else _none(),
+    )
     every = [line for line in of_task(found.series, task) if view.shows(line)]
     titles = await task_names(study.tasks)
     series = with_titles(named_apart(shown_only(every, only)), titles)
@@ -217,6 +225,11 @@ def _caption(found: SensitivityRead, view: str) -> Component:
     return html.P(" ".join(part for part in parts if part), className="history-meta")
 
 
+async def _scores(study: StudyRead, version: str, view: StudyView) -> ScorecardRead:
+    alone = asked_alone(study, task_shown(view.task, study.tasks))
+    return await scores_of(study.id, version, view.scored, view.reducer, alone)
+
+
 async def _none() -> None:
     """Return nothing, as an answer that is awaited."""
 
@@ -249,8 +262,8 @@ async def _initial_loss(study: StudyRead) -> float | None:
 async def _scored(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     """Draw what the scorecard has more of than a table can show."""
     version = progress.version(study)
-    found = await scores_of(study.id, version, view.scored, view.reducer)
     if view.view == "across":
+        found = await scores_of(study.id, version, view.scored, view.reducer)
         if found.across is None:
             words = "This needs three tasks or more with two methods in common."
             draw = partial(blank, words, picture.scheme)
@@ -260,7 +273,7 @@ async def _scored(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
         return await _beside(
             draw, html.P(told, className="history-meta"), found.across, picture, view
         )
-    task = task_shown(view.task, study.tasks)
+    found, task = await _scores(study, version, view), task_shown(view.task, study.tasks)
     every = [row for row in of_task(found.rows, task) if view.shows(row)]
     rows = named_apart(shown_only(every, view.family.only))
     rows = with_titles(rows, await task_names(study.tasks))
@@ -275,16 +288,12 @@ async def _scored(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
 
 async def _differences(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     kind: DifferenceKind = view.view if view.view in COMPARED else "method"
-    scored, found = await asyncio.gather(
-        scores_of(study.id, progress.version(study), view.scored, view.reducer),
-        asyncio.gather(
-            *(
-                ask(calls.differences(study.id, kind=kind, metric=metric, reducer=view.reducer))
-                for metric in view.both_splits
-            )
-        ),
-    )
     task = task_shown(view.task, study.tasks)
+    of = partial(calls.differences, kind=kind, reducer=view.reducer, task=asked_alone(study, task))
+    scored, found = await asyncio.gather(
+        _scores(study, progress.version(study), view),
+        asyncio.gather(*(ask(of(study.id, metric=metric)) for metric in view.both_splits)),
+    )
     if task is None and (paired := _tasks_of(found, study.tasks)):
         picture = replace(picture, title=await task_title(paired))
     every = [one.model_copy(update={"items": pairs_of_task(one.items, task)}) for one in found]
@@ -335,6 +344,8 @@ async def draw(*values: Any) -> tuple[Any, ...]:
 
     found = await shown(view)
     to_score = [version, view.scored, view.reducer, task]
+    if alone := asked_alone(study, task):
+        to_score.append(alone)
     scoring = no_update if scored == to_score else to_score
     choices = no_update if found.choices in (None, offered) else found.choices
     rest = (found.caption, found.mark, scoring, choices)
@@ -375,14 +386,14 @@ def prefetch(study: StudyRead, version: str, views: Iterable[StudyView], draw: D
     for task in _running:
         task.cancel()
     if study.total >= LARGE and not unfinished(study.progress):
-        task = asyncio.create_task(_draw_all(study.id, version, views, draw))
+        task = asyncio.create_task(_draw_all(study, version, views, draw))
         _running.add(task)
         task.add_done_callback(_running.discard)
 
 
-async def _draw_all(study_id: int, version: str, views: Iterable[StudyView], draw: Draw) -> None:
+async def _draw_all(study: StudyRead, version: str, views: Iterable[StudyView], draw: Draw) -> None:
     await asyncio.sleep(PAUSE_SECONDS)
     for other in views:
         with suppress(*Trouble):
             await draw(other)
-            await scores_of(study_id, version, other.scored, other.reducer)
+            await _scores(study, version, other)

@@ -5,7 +5,7 @@ import pytest
 from dashboard.components import family_controls
 from dashboard.ids import Study as ids
 from dashboard.pages import study
-from dashboard.pages.study import curves
+from dashboard.pages.study import answer, controls, curves
 from dashboard.pages.study.controls import StudyView, pairs_of_task
 from tests.coroutines import run
 from tests.dashboard import fake_api
@@ -126,3 +126,22 @@ def test_the_coordinate_check_asks_for_one_rate_a_series_of_its_first_seed(api, 
     assert list(line.x) == [32, 128]
     assert "Band" not in text_of(caption)
     assert figure.layout.meta["scrub"]["chosen"] in figure.layout.meta["scrub"]["rates"]
+
+
+@pytest.mark.parametrize("view", ["curves", "method", "best_of"])
+@pytest.mark.parametrize("most", [1000, 4])
+def test_of_more_series_than_are_told_at_once_those_of_the_task_are_asked_for(
+    api, monkeypatch, view, most
+):
+    tasks = [f"uci/{name}" for name in ("iris", "wine", "car", "zoo", "adult")]
+    api.studies[1] = api.studies[1].model_copy(update={"tasks": tasks})
+    monkeypatch.setattr(controls, "MOST_AT_ONCE", most)
+    alone = [] if most == 1000 else ["uci/zoo"]
+    chosen = (*CHOSEN[:4], view, *CHOSEN[5:-1], "uci/zoo", *FAMILY)
+    *_, to_score, _ = run(curves.draw("v", *chosen, "light", False, 1, None, None, None))
+    assert to_score[3:] == ["uci/zoo", *alone]
+    run(answer.score(to_score, None, 1))
+    ends = ("sensitivity", "scorecard", "differences")
+    told = [call for call in api.sent if call.path.endswith(ends)]
+    assert told
+    assert {call.parameters.get("task") for call in told} == set(alone or [None])
