@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help up test full screenshots picture docs race methods studies pin
+.PHONY: help up test full screenshots picture docs race methods studies tables pin
 
 help:  ## print this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
@@ -31,6 +31,10 @@ studies:  ## train what is missing of the stored studies of the field
 methods:  ## train what is missing of the stored comparison of all methods, and time their steps
 	.venv/bin/python -m ib_core.reproduction methods
 	.venv/bin/etascope bench methods --into docs/benchmarks.md --json ib_core/reproduction/methods_bundle/step_costs.json
+
+tables:  ## train what is missing of all methods on every UCI table, and judge it anew
+	.venv/bin/python -m ib_core.reproduction tables
+	.venv/bin/python -m backend.services.analysis.unstored
 
 pin:  ## fetch the images that a team's installation is made of, and name them by digest in .env
 	@set -e; umask 077; for line in $$(grep -E '^ETASCOPE_[A-Z]+_IMAGE=' .env.example); do \

@@ -260,6 +260,7 @@ async def learning_of(
     for line in series:
         wanted.setdefault(line.study_id, []).append(line.id)
     loss: LossMetric = "train_loss" if metric == "seconds" else metric
+    tasks = {line.task for line in series}
     answers = await asyncio.gather(
         *(
             ask(
@@ -268,6 +269,7 @@ async def learning_of(
                     metric=loss,
                     smooth=smooth,
                     series=names if len(names) <= MOST_NAMED else (),
+                    task=tasks.copy().pop() if len(tasks) == 1 else None,
                 )
             )
             for study_id, names in wanted.items()

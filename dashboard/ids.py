@@ -283,7 +283,7 @@ class WhichMethod:
     """All methods compared."""
 
     STUDY, OFFER, GRAPH = "which-method-study", "which-method-offer", "which-method-graph"
-    TABLES_STUDY, TABLES = "which-method-tables-study", "which-method-tables"
+    TABLES = "which-method-tables"
 
 
 LOGOUT = "logout"

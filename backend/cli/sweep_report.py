@@ -6,7 +6,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import IO, Any, Self
 
-import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -14,22 +13,18 @@ from rich.table import Table
 
 from backend.schemas import NumberRead, RatePointRead, ScorecardRow, SeriesRead
 from backend.services.analysis import (
-    Finished,
-    Key,
     Measure,
-    Series,
-    Training,
-    key_of_spec,
     score_plots,
     scorecard_csv,
-    seed_curve,
+    series_of,
     to_answers,
     to_plots,
     to_rows,
     to_series,
+    training_of,
 )
 from ib_core.errors import InvalidSpec
-from ib_core.metrics import KINDS, SeedCurve
+from ib_core.metrics import KINDS
 from ib_core.sweep import (
     Book,
     Observer,
@@ -37,7 +32,6 @@ from ib_core.sweep import (
     SeedEdge,
     SeriesFound,
     TrialResult,
-    finite_or_none,
     in_words,
     series_found,
 )
@@ -97,48 +91,6 @@ class Bar(Observer):
     def results(self) -> list[TrialResult]:
         """Return what is finished, in the order of the grid."""
         return [self.found[index] for index in sorted(self.found)]
-
-
-def series_of(results: Sequence[TrialResult]) -> list[Series]:
-    """Group results as the server groups a study's trials."""
-    found: dict[Key, Series] = {}
-    for number, result in enumerate(results):
-        spec = result.spec
-        key = key_of_spec(spec, result.record.get("data"))
-        series = found.setdefault(key, Series(key))
-        if result.outcome is Outcome.FAILED:
-            series.failed += 1
-            continue
-        trial = Finished(
-            id=number,
-            lr=spec.lr,
-            seed=spec.seed,
-            state=result.outcome.value,
-            initial_loss=finite_or_none(result.initial_loss),
-            train_loss=finite_or_none(result.train_loss),
-            at_zero=result.at_zero,
-            final=finite_or_none(result.train_loss),
-            curve=None,
-            validation=finite_or_none(result.validation_loss),
-        )
-        series.rows.append(trial)
-    return [series for series in found.values() if series.rows]
-
-
-def training_of(results: Sequence[TrialResult]) -> Training:
-    """Return what reads the training losses of the trials that `series_of` numbered."""
-
-    def read(ids: Collection[int]) -> dict[int, SeedCurve]:
-        found: dict[int, SeedCurve] = {}
-        for number in ids:
-            points = results[number].curve
-            names = ("step", "epoch", "train_loss")
-            columns = {name: np.array([getattr(one, name) for one in points]) for name in names}
-            one = seed_curve(columns, Measure("train_loss"), results[number].outcome.value)
-            found |= {number: one} if one else {}
-        return found
-
-    return read
 
 
 def print_searches(books: Sequence[Book]) -> None:

@@ -233,10 +233,12 @@ def learning(
     smooth: int = 1,
     points: int | None = None,
     series: Iterable[str] = (),
+    task: str | None = None,
 ) -> Call[LearningRead]:
     """A study's losses over training; of the series named, or of all."""
-    query = {"metric": metric, "smooth": smooth, "points": points, "series": list(series)}
-    return Call("GET", f"/api/studies/{study_id}/learning", LearningRead, query=query)
+    query = {"metric": metric, "smooth": smooth, "points": points, "task": task}
+    asked = {**query, "series": list(series)}
+    return Call("GET", f"/api/studies/{study_id}/learning", LearningRead, query=asked)
 
 
 def measure_steps(study_id: int, *, device: str = "auto") -> Call[TimingsRead]:

@@ -62,6 +62,7 @@ class ScoreQuery(Query):
 class LearningQuery(Query):
     """Which losses over training to draw."""
 
+    task: Word | None = Field(None, description=TASK)
     metric: LossMetric = "train_loss"
     smooth: int = Field(
         1, ge=1, le=100, description="Each value is the mean of so many evaluations up to it."
@@ -190,6 +191,7 @@ def get_learning(
             smooth=query.smooth,
             points=query.points,
             only=query.series,
+            task=query.task,
         ),
     )
 

@@ -38,6 +38,7 @@ from backend.schemas import (
     RaceRead,
     ReadyRead,
     StorageRead,
+    TablesRead,
     UpdateRead,
     WorkerRead,
 )
@@ -51,12 +52,15 @@ from backend.services import (
     start,
     workers,
 )
+from backend.services.analysis import stored_tables
 from backend.services.start import BundleLoading
 from backend.settings import VERSION
 from ib_core.datasets import data_dir
 
 router = APIRouter(tags=["system"])
 catalog_router = APIRouter(prefix="/api/catalog", tags=["catalog"])
+#: Of what follows from its parameters alone, or from the program.
+CACHE = "private, max-age=86400"
 NO_WORKER = "No worker is alive. Start one with: etascope worker"
 UNKNOWN_WORKERS = "Whether a worker is alive cannot be known without the database."
 #: How long a probe waits for somebody else's write.
@@ -219,13 +223,17 @@ def load_bundle(
         return loading.read(session)
 
 
+@start_router.get("/bundle/tables", responses=errors())
+def get_tables(_: CallerDep, response: Response) -> TablesRead:
+    """What every method does on every UCI table, from the comparison that comes along."""
+    response.headers["Cache-Control"] = CACHE
+    return stored_tables()
+
+
 # --- Numbers behind the toy pictures
 
 
 illustration_router = APIRouter(prefix="/api/illustrations", tags=["illustrations"])
-
-#: Pure functions of their parameters.
-CACHE = "private, max-age=86400"
 
 
 class DescentQuery(Query):

@@ -8,7 +8,6 @@ from backend.schemas.analysis import SeriesRead
 from backend.schemas.base import Number, Output
 
 __all__ = [
-    "BundleRead",
     "ClaimRead",
     "ClipPointRead",
     "ClipRead",
@@ -223,14 +222,6 @@ class PaperRead(Output):
     uci_accuracies: list[UciAccuracyRead]
     claims: list[ClaimRead]
     run_times: list[RunTimeRead]
-
-
-class BundleRead(Output):
-    """The paper's reproduction, which comes with the program, and whether it is loaded."""
-
-    state: Literal["absent", "loading", "loaded", "failed"]
-    studies: int = Field(description="How many of its studies are in the history.")
-    message: str = Field("", description="What went wrong.")
 
 
 class TheoremLine(Output):

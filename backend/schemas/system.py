@@ -1,14 +1,16 @@
-"""The service itself: health, workers, queue, the caller, imports; and what can be run."""
+"""The service itself: health, workers, queue, the caller, imports; what comes along, can be run."""
 
 from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import Field
 
+from backend.schemas.analysis import AcrossRead, Censored, Metric
 from backend.schemas.base import Output
 
 __all__ = [
     "ActivationRead",
+    "BundleRead",
     "CatalogRead",
     "CheckRead",
     "DefaultsRead",
@@ -21,12 +23,15 @@ __all__ = [
     "MethodRead",
     "MetricDefinitionRead",
     "OfferRead",
+    "OnTableNumber",
+    "OnTableRead",
     "PlaceRead",
     "PresetRead",
     "QueueRead",
     "ReadyRead",
     "Role",
     "StorageRead",
+    "TablesRead",
     "TaskRead",
     "WorkerRead",
 ]
@@ -278,3 +283,40 @@ class CatalogRead(Output):
     presets: list[PresetRead]
     metrics: list[MetricDefinitionRead]
     limits: dict[str, int]
+
+
+class BundleRead(Output):
+    """The paper's reproduction, which comes with the program, and whether it is loaded."""
+
+    state: Literal["absent", "loading", "loaded", "failed"]
+    studies: int = Field(description="How many of its studies are in the history.")
+    message: str = Field("", description="What went wrong.")
+
+
+class OnTableNumber(Output):
+    """A number of a scorecard, as its definition in the catalog says."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    censored: Censored = Field(description="above: at least `value`; below: at most.")
+    n: int = Field(description="Seeds behind it.")
+
+
+class OnTableRead(Output):
+    """One method on one UCI table."""
+
+    table: str
+    method: str
+    metrics: dict[str, OnTableNumber]
+
+
+class TablesRead(Output):
+    """What the comparison of all methods on every UCI table says, which comes with the program."""
+
+    metric: Metric
+    trials: int
+    seeds: int
+    rates: list[float] = Field(description="Those that every method was tried with.")
+    rows: list[OnTableRead]
+    across: AcrossRead | None = Field(description="Null below three tables.")

@@ -1,7 +1,8 @@
 """Which method? All of them on a few tasks with equal care, told from stored trials.
 
 Nothing here is a conclusion that somebody wrote down: words, ranks and table follow from the study
-that the preset `compare/methods` makes, whoever trained it.
+that the preset `compare/methods` makes, whoever trained it. What all methods do on every UCI table
+is read from trials that come along: a hundred thousand, too many for everybody's history.
 """
 
 import asyncio
@@ -11,7 +12,17 @@ from typing import Any
 from dash import Input, Output, State
 
 from backend.client import calls
-from backend.schemas import BundleRead, Metric, NumberRead, RanksRead, ScorecardRead, StudyRead
+from backend.schemas import (
+    AcrossRead,
+    BundleRead,
+    Metric,
+    NumberRead,
+    OnTableNumber,
+    RanksRead,
+    ScorecardRead,
+    StudyRead,
+    TablesRead,
+)
 from dashboard import ids as shared
 from dashboard.api_client import ask, get_visitor, may_write, task_names
 from dashboard.components import (
@@ -36,12 +47,10 @@ from ib_core.metrics import Said, counts_told, ranks_told, which_method
 #: How the study is found: by the tags that its import gives it, and anybody may.
 TAGS = ("compare", "methods")
 PRESET = "compare/methods"
-#: A study beyond the paper's that ranks some of the methods on every UCI table, by its tag.
-UCI_TAG = "uci_methods"
+#: The same on every UCI table: what it says comes along, its trials once somebody loads them.
+TABLES_TAGS = ("compare", "uci")
 #: Losses on rows that no method has seen; rates are chosen on others.
 METRIC: Metric = "test_loss"
-#: Where no rows are held out, to choose a rate by a test loss would be to choose on test.
-TABLES_METRIC: Metric = "train_loss"
 #: Who competes: IB, those that cut their rate by the loss, those with a rate a weight, the rest.
 FAMILIES = {
     "IB": ("ib", "ib_plus", "ib_momentum", "ib_conv"),
@@ -55,7 +64,7 @@ FAMILIES = {
 #: What the methods are called in sentences.
 SHORT = {name: method.short for name, method in METHODS.items()}
 #: A scorecard's numbers by task, method and name.
-Tasks = dict[str, dict[str, Mapping[str, NumberRead]]]
+Tasks = dict[str, dict[str, Mapping[str, NumberRead | OnTableNumber]]]
 #: By what methods are ranked, as the sentences say it.
 RANKED = {"best_mean": "each at its best rate", "lr_sensitivity": "by what any rate gives up"}
 #: Who competes, in words.
@@ -68,16 +77,19 @@ HEADINGS = ("Method", "Rank, tuned", "Rank, untuned", "Step", "Memory", "What it
 
 async def layout(**_: str) -> Component:
     """Return the page."""
-    page, tables, bundle, visitor = await asyncio.gather(
-        ask(calls.studies(tag=TAGS[1], limit=50)),
-        ask(calls.studies(tag=UCI_TAG, limit=1)),
+    page, found_tables, bundle, visitor = await asyncio.gather(
+        ask(calls.studies(tag=TAGS[0], limit=50)),
+        ask(calls.tables()),
         ask(calls.bundle()),
         get_visitor(),
     )
-    study = next((one for one in page.items if set(TAGS) <= set(one.tags)), None)
-    every_table = next(iter(tables.items), None)
+    study, on_tables = (
+        next((one for one in page.items if set(tags) <= set(one.tags)), None)
+        for tags in (TAGS, TABLES_TAGS)
+    )
+    tables = _on_every_table(found_tables, on_tables)
     if study is None:
-        return html.Div([_head(None, None), _offer(bundle, writes=may_write(visitor))])
+        return html.Div([_head(None, None), _offer(bundle, writes=may_write(visitor)), tables])
     found = await ask(calls.scorecard(study.id, metric=METRIC))
     titles = await task_names(list(dict.fromkeys(row.task for row in found.rows)))
     return html.Div(
@@ -97,50 +109,62 @@ async def layout(**_: str) -> Component:
                 title="What the trials say",
                 mb=16,
             ),
-            *([] if every_table is None else [_on_every_table(every_table)]),
             card(_graph(), className="figure-card", mb=16),
+            tables,
             card(_table(found), title="Method by method"),
         ]
     )
 
 
-def _on_every_table(study: StudyRead) -> Component:
-    """Return the card of what some of the methods do on all tables, not on some chosen by size."""
-    methods = ", ".join(METHODS[name].short for name in study.methods if name in METHODS)
+def _on_every_table(found: TablesRead, study: StudyRead | None) -> Component:
+    """Return the card of what all methods do on all tables, not on some chosen by size."""
+    tasks: Tasks = {}
+    for row in found.rows:
+        tasks.setdefault(row.table, {})[row.method] = row.metrics
+    methods = len({row.method for row in found.rows})
+    words = (
+        f"{counted(methods, 'method')}, {counted(len(tasks), 'table')}, "
+        f"{counted(len(found.rates), 'rate')} from {number(found.rates[0])} to "
+        f"{number(found.rates[-1])}, {counted(found.seeds, 'seed')} each: "
+        f"{counted(found.trials, 'trial')}; the rate chosen on a fifth of the training rows, test "
+        "losses. On a table alone so few seeds show little; the ranks say what can be told apart."
+    )
+    said = counts_told(tasks, FAMILIES, SHORT, noun="table")
+    said += _ranks_of(found.across, tasks, "tables")
     return card(
-        dcc.Store(id=ids.TABLES_STUDY, data=study.id),
-        html.P(
-            [f"{methods}: ", link(study.name, f"/studies/{study.id}"), "."],
-            className="history-meta",
+        html.P(words, className="history-meta"),
+        html.Ul([_line(one) for one in said], className="headline"),
+        html.P(_trials_of_tables(study), className="history-meta"),
+        dcc.Graph(
+            id=ids.TABLES,
+            figure=NOTHING_YET,
+            config=graph_config("etascope-methods-on-tables"),
+            responsive=True,
         ),
-        # Filled by `tell_of_tables`: a hundred scorecards take longer than the rest of the page.
-        html.Div("Counting …", id=ids.TABLES, **{"aria-live": "polite"}),
         title="On every UCI table",
         mb=16,
     )
 
 
-@callback(Output(ids.TABLES, "children"), Input(ids.TABLES_STUDY, "data"))
-async def tell_of_tables(study_id: int) -> list[Component]:
-    """Say on how many tables who does better, and what their ranks say."""
-    found = await ask(calls.scorecard(study_id, metric=TABLES_METRIC))
-    tasks = _by_task(found, {})
-    said = counts_told(tasks, FAMILIES, SHORT, noun="table") + _ranks_of(found, tasks, "tables")
-    if not said:
-        return [html.P("Too little has been trained yet.")]
-    seeds = sorted({row.metrics["best_mean"].n for row in found.rows})
-    each = counted(seeds[-1], "seed")
-    if seeds[0] < seeds[-1]:
-        each = f"{seeds[0]} {'or' if seeds[0] + 1 == seeds[-1] else 'to'} {each}"
-    words = (
-        f"{counted(len(tasks), 'table')}, {each} each. Nothing is held out there to choose rates "
-        "on, so these are training losses. On a table alone so few seeds show little; the ranks "
-        "say what can be told apart."
-    )
-    return [
-        html.P(words, className="history-meta"),
-        html.Ul([_line(one) for one in said], className="headline"),
-    ]
+def _trials_of_tables(study: StudyRead | None) -> list[Component | str]:
+    """Return where every trial of it is, or how they come here."""
+    if study is not None:
+        return ["Every curve and trial: ", link(study.name, f"/studies/{study.id}"), "."]
+    command = html.Code("etascope import-bundle tables")
+    return ["Its trials come with Etascope; ", command, " puts them into the history."]
+
+
+@callback(
+    Output(ids.TABLES, "figure"),
+    Output(ids.TABLES, "style"),
+    Input(shared.SCHEME, "data"),
+    Input(shared.NARROW, "data"),
+)
+async def draw_tables(scheme: str, narrow: bool) -> tuple[Any, Any]:
+    """Draw the ranks over all tables; of so many methods the rest fills a page of its own."""
+    across = (await ask(calls.tables())).across
+    rest: dict[str, Any] = {name: [] for name in ("profiles", "times", "chances", "iqm")}
+    return await _drawn(across and across.model_copy(update=rest), scheme, narrow)
 
 
 def _head(study: StudyRead | None, found: ScorecardRead | None) -> Component:
@@ -211,7 +235,7 @@ def sentences(found: ScorecardRead, titles: Mapping[str, str]) -> list[Said]:
     tasks = _by_task(found, titles)
     told = which_method(tasks, FAMILIES, SHORT)
     if told:
-        told += _ranks_of(found, tasks, "tasks")
+        told += _ranks_of(found.across, tasks, "tasks")
     return told or [Said("", "Too little has been trained yet.")]
 
 
@@ -222,9 +246,9 @@ def _by_task(found: ScorecardRead, titles: Mapping[str, str]) -> Tasks:
     return tasks
 
 
-def _ranks_of(found: ScorecardRead, tasks: Tasks, noun: str) -> list[Said]:
+def _ranks_of(across: AcrossRead | None, tasks: Tasks, noun: str) -> list[Said]:
     told = []
-    for one in [] if found.across is None else found.across.ranks:
+    for one in [] if across is None else across.ranks:
         part = "" if one.tasks == len(tasks) else f" of {len(tasks)}"
         over = f"{one.tasks}{part} {noun}, {RANKED[one.number]}"
         said = ranks_told(one.mean_ranks, one.critical_difference, over, SHORT)
@@ -271,10 +295,14 @@ def _graph() -> Component:
 async def draw(scheme: str, narrow: bool, study_id: int) -> tuple[Any, Any]:
     """Draw ranks, profiles and chances over the tasks."""
     found = await ask(calls.scorecard(study_id, metric=METRIC))
-    if found.across is None:
+    return await _drawn(found.across, scheme, narrow)
+
+
+async def _drawn(across: AcrossRead | None, scheme: str, narrow: bool) -> tuple[Any, Any]:
+    if across is None:
         return NOTHING_YET, {"display": "none"}
     picture = Picture(title="", metric=METRIC, scheme=scheme_of(scheme), narrow=bool(narrow))
-    figure = await asyncio.to_thread(across_figure, found.across, picture)
+    figure = await asyncio.to_thread(across_figure, across, picture)
     return figure, {"height": f"{figure.layout.height}px"}
 
 

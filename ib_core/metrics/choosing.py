@@ -139,6 +139,8 @@ def counts_told(
                 for place, (family, wins) in enumerate(won)
             ]
             found.append(Said(words, f"{_and(parts)}."))
+    if said := _given_up(tasks, here, noun):
+        found.append(said)
     return found
 
 
@@ -260,7 +262,9 @@ def _winners(
     return Said(words, f"{'; '.join(parts)}{rest}.", behind)
 
 
-def _given_up(tasks: ByTask, families: Mapping[str, Sequence[str]]) -> Said | None:
+def _given_up(
+    tasks: ByTask, families: Mapping[str, Sequence[str]], noun: str = "task"
+) -> Said | None:
     told = []
     for family, kin in families.items():
         prices = [
@@ -273,7 +277,7 @@ def _given_up(tasks: ByTask, families: Mapping[str, Sequence[str]]) -> Said | No
     if not told:
         return None
     words = "at its best rate a family's best method ends above the lowest by"
-    return Said("Price of robustness", f"{words} {_and(told)}, the median over the tasks.")
+    return Said("Price of robustness", f"{words} {_and(told)}, the median over the {noun}s.")
 
 
 def _costs(tasks: ByTask, families: Mapping[str, Sequence[str]], names: Mapping[str, str]) -> Said:

@@ -2,8 +2,8 @@
 
 UCI's printed tables, music's recorded epochs, the classifier's divergence rates. `race [FOLDER]`
 trains the start page's race anew instead, into the package or into the folder that is named,
-`methods [FOLDER]` what is missing of the comparison of all methods, `studies [FOLDER]` of the ten
-studies of the field;
+`methods [FOLDER]` what is missing of the comparison of all methods, `tables [FOLDER]` of the same
+on every UCI table, `studies [FOLDER]` of the ten studies of the field;
 `facts [FOLDER]` makes the tables of the recorded runs anew, from those of the data folder;
 `ship FOLDER [INTO]` puts what a run of the plan has trained into the shipped bundles, and makes
 those tables anew, for they rest on our initial losses too; `make docs` then writes what is said.
@@ -22,10 +22,14 @@ from ib_core.datasets import DATASETS, UCI_NAMES
 from ib_core.errors import IBError, lookup
 from ib_core.metrics import RateCurve, SeedResult, paper_threshold
 from ib_core.reproduction.bundle import (
+    COLUMNS,
+    DENSE,
+    PACKED,
     SHIPPED,
     SHIPPED_METHODS,
     SHIPPED_SEEDS,
     SHIPPED_STUDIES,
+    SHIPPED_TABLES,
     Bundle,
     shipped_folder,
 )
@@ -35,6 +39,7 @@ from ib_core.reproduction.plan import (
     FIELD,
     PLAN,
     RACE,
+    TABLES,
     THEORY,
     race_folder,
     shipped_in,
@@ -211,6 +216,14 @@ CHECKS: dict[str, Callable[..., tuple[str, list[Comparison]]]] = {
 }
 
 
+#: Bundles of studies outside the plan: which, and in which form.
+ALONE: dict[str, tuple[Sequence[Study], str]] = {
+    SHIPPED_METHODS: ((COMPARISON, THEORY), PACKED),
+    SHIPPED_STUDIES: (FIELD, PACKED),
+    SHIPPED_TABLES: ((TABLES,), COLUMNS),
+}
+
+
 class _Dots(Observer):
     """A percentage on stderr, once a second."""
 
@@ -230,9 +243,9 @@ def main(words: list[str]) -> int:
     """Run the named checks, all of them without a name; 2 if the data is missing."""
     if words[:1] == ["race"]:
         return _race(*map(Path, words[1:2]))
-    if words[:1] in ([SHIPPED_METHODS], [SHIPPED_STUDIES]):
+    if words and words[0] in ALONE:
         folder = Path(words[1]) if words[1:] else shipped_folder(words[0])
-        return _missing(folder, (COMPARISON, THEORY) if words[0] == SHIPPED_METHODS else FIELD)
+        return _missing(folder, *ALONE[words[0]])
     try:
         if words[:1] == ["facts"]:
             return _facts(shipped_folder(), *map(Path, words[1:2]))
@@ -301,9 +314,9 @@ def _whole(results: Mapping[TrialSpec, TrialResult]) -> dict[TrialSpec, TrialRes
     return {trial: results[trial] for trials in through for trial in trials}
 
 
-def _missing(folder: Path, studies: Sequence[Study]) -> int:
+def _missing(folder: Path, studies: Sequence[Study], form: str) -> int:
     """Train what is missing of some studies."""
-    bundle = train_alone(folder, *studies)
+    bundle = train_alone(folder, *studies, form=form)
     sys.stderr.write(f"{len(bundle.results)} trials in {folder}\n")
     return 0
 

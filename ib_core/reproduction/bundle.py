@@ -8,7 +8,7 @@ folds these journals into the compressed files.
 Where trials are many, `<task>.jsonl.xz` holds the same lines in half the bytes: without addresses,
 which follow from the rest of a line and are a sixth of it that nothing can compress, and sorted so
 that neighbours are alike. Where they are very many, `<task>.columns.xz` holds a trial in twenty
-bytes, without its losses over training: see `lines`.
+bytes, without the way from its first losses to its last: see `lines`.
 """
 
 import gzip
@@ -31,7 +31,7 @@ from ib_core.sweep import ENGINE_VERSION, TrialResult, TrialSpec
 SHIPPED, SHIPPED_METHODS, SHIPPED_STUDIES = SHIPPED_NAMES = ("paper", "methods", "studies")
 #: Comes with it as well: further seeds of the study of every UCI table, for whoever wants them.
 SHIPPED_SEEDS = "seeds"
-#: And every method on every UCI table, 118,800 trials of which only the ends are kept.
+#: And every method on every UCI table, 118,800 trials of which only start and end are kept.
 SHIPPED_TABLES = "tables"
 #: All that come with it.
 SHIPPED_ALL = (*SHIPPED_NAMES, SHIPPED_SEEDS, SHIPPED_TABLES)

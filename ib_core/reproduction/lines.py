@@ -2,14 +2,15 @@
 
 A line is whole in itself: it can be appended to a journal while a run goes on, and read by eye.
 Where trials are a hundred thousand, most of a line is what its neighbours have as well, and the
-losses over training: `fold` writes what is shared once, the rest in columns, and leaves these
-losses out. A trial takes a tenth of the bytes then; every number of its end is kept to the same
-digits.
+losses over training: `fold` writes what is shared once, the rest in columns, and of these losses
+the first alone. A trial takes a tenth of the bytes then; every number of its end is kept to the
+same digits.
 """
 
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import repeat
 from types import UnionType
 from typing import Any
@@ -89,12 +90,12 @@ def decode(line: str) -> TrialResult:
 
 
 def fold(results: Sequence[TrialResult]) -> list[str]:
-    """Return many results as few lines of columns, without losses over training."""
+    """Return many results as few lines of columns; of losses over training the start alone."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for result in sorted(results, key=_order):
-        content = _content(result, addressed=False)
-        # Empty, not unknown: whether a task has accuracies is read from here.
-        content["curve"] = {name: None if v is None else [] for name, v in content["curve"].items()}
+        # The start stays: a loss that ends above it has broken. A trial without it has none here.
+        start = tuple(point for point in result.curve[:1] if point.step == 0)
+        content = _content(replace(result, curve=start), addressed=False)
         groups.setdefault(_written(_names(content)), []).append(content)
     return [
         _written({"trials": len(group), "columns": _columns_of(group)}) for group in groups.values()

@@ -13,8 +13,10 @@ from backend.schemas import (
     RaceRead,
     ReadyRead,
     StorageRead,
+    TablesRead,
     WorkerRead,
 )
+from backend.services.analysis.unstored import stored_tables
 from backend.services.start import race
 from tests.dashboard.answers import NOW
 
@@ -31,8 +33,8 @@ class ServiceAnswers:
     def _post_first_study(self, _call: Any, _rest: list[str]) -> FirstStudyRead:
         return FirstStudyRead(study_id=None)
 
-    def _get_bundle(self, _call: Any, _rest: list[str]) -> BundleRead:
-        return self.bundle
+    def _get_bundle(self, _call: Any, rest: list[str]) -> BundleRead | TablesRead:
+        return stored_tables() if rest == ["tables"] else self.bundle
 
     def _post_bundle(self, _call: Any, _rest: list[str]) -> BundleRead:
         self.bundle = BundleRead(state="loading", studies=0)

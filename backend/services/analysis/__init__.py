@@ -11,6 +11,7 @@ which owns every definition.
 | `task_answers` | what they say about every task, in words; unclipped partners of clipped series |
 | `learning` | losses over training, by series and rate; App. C's average |
 | `stored` | what the database holds, as series, and the answers made of it |
+| `unstored` | results that no database holds; what every method does on every UCI table |
 
 What needs the database is imported when first used: `etascope sweep` groups and judges its trials
 here as well, and needs none.
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
         sensitivity,
         studies_version,
     )
+    from backend.services.analysis.unstored import series_of, stored_tables, training_of
 
 __all__ = [
     "ACROSS",
@@ -121,8 +123,10 @@ __all__ = [
     "scorecard_csv",
     "seed_curve",
     "sensitivity",
+    "series_of",
     "series_order",
     "settings_of",
+    "stored_tables",
     "studies_version",
     "theorem",
     "to_across",
@@ -130,14 +134,16 @@ __all__ = [
     "to_plots",
     "to_rows",
     "to_series",
+    "training_of",
     "varied",
     "ways",
 ]
 
-#: What needs the database, by module: imported when first used.
+#: What needs the database or what is made here, by module: imported when first used.
 _HOMES = {
     "stored": "KEY_COLUMNS compare differences key_of scorecard sensitivity studies_version",
     "learning": "learning_curves settings_of theorem ways",
+    "unstored": "series_of stored_tables training_of",
 }
 
 

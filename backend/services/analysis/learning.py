@@ -18,6 +18,7 @@ from backend.schemas import (
     LossMetric,
     TheoremLine,
     TheoremRead,
+    TrialState,
     WayRead,
 )
 from backend.services.analysis.rate_curves import Measure, seed_curve
@@ -47,6 +48,7 @@ def learning_curves(
     smooth: int = 1,
     points: int = 40,
     only: Collection[str] = (),
+    task: str | None = None,
 ) -> LearningRead:
     """Return a study's losses over training; the caller has checked that the study exists.
 
@@ -57,10 +59,11 @@ def learning_curves(
         smooth: Each value is the mean of so many evaluations up to it.
         points: At most so many evaluations.
         only: Ids of the series wanted; all of them if there are none.
+        task: Only this task's.
     """
     measure = Measure(metric)
     value = TrialRow.train_loss.label("final")
-    found, _ = load_series(session, study_ids=[study_id], value=value, with_curves=True)
+    found, _ = load_series(session, study_ids=[study_id], value=value, with_curves=True, task=task)
     wanted = [one for one in found if not only or series_id(one.key) in only]
     whole = sum(len(one.rows) for one in wanted) <= MOST_TRIALS
     series = [
@@ -84,6 +87,11 @@ def _rates(
     rows: Sequence[Finished], measure: Measure, *, smooth: int, points: int, whole: bool
 ) -> list[LearningRateRead]:
     curves = [(row, own) for row in rows if (own := _seed_curve(row, measure))]
+    unknown = {row.lr for row in rows if row.state == TrialState.COMPLETED} - {
+        row.lr for row, _ in curves if row.state == TrialState.COMPLETED
+    }
+    # Those that broke would stand for all, where of the others nothing is known.
+    curves = [(row, own) for row, own in curves if row.lr not in unknown]
     # As for final values: nobody's may mean that the task has no such number.
     known = any(np.isfinite(own.losses).any() for _, own in curves)
     if not known and not all(own.diverged for _, own in curves):

@@ -340,7 +340,8 @@ Training = Callable[[Collection[int]], Mapping[int, SeedCurve]]
 def seed_curve(columns: Mapping[str, Any], measure: Measure, state: str) -> SeedCurve | None:
     """Return a trial's losses, an accuracy as an error; None if it never recorded the metric.
 
-    One that diverged before its first evaluation lost it, and that must show.
+    One that diverged before its first evaluation lost it, and that must show. None, too, for one
+    that came with a bundle which keeps of a curve the start alone: its way is not known.
 
     Args:
         columns: Arrays by the name of a curve's column.
@@ -349,6 +350,8 @@ def seed_curve(columns: Mapping[str, Any], measure: Measure, state: str) -> Seed
     """
     values, diverged = columns.get(measure.metric), state == TrialState.DIVERGED
     if values is None or not (diverged or np.isfinite(values).any()):
+        return None
+    if not diverged and columns["step"].size == 1 and columns["step"][0] == 0:
         return None
     losses = 1.0 - values if measure.higher_is_better else values
     return SeedCurve(columns["step"], columns["epoch"], losses, diverged)

@@ -137,7 +137,9 @@ def _at_best(
         for name, rate in table.best_rates.items()
     }
     read = training({one for some in ids.values() for one in some}) if training else {}
-    return {name: [read[one] for one in some if one in read] for name, some in ids.items()}
+    known = {name: [read[one] for one in some if one in read] for name, some in ids.items()}
+    # Of the seeds that broke alone one would not see when the others got there.
+    return {name: [] if all(one.diverged for one in some) else some for name, some in known.items()}
 
 
 def _place(plot: Plotted) -> tuple[int, str]:

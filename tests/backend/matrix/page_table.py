@@ -222,7 +222,7 @@ READS: frozenset[str] = frozenset(
         "start.follow",
         "start.judge",
         "which_method.draw",
-        "which_method.tell_of_tables",
+        "which_method.draw_tables",
         "workers.refresh",
         "workers.refresh_offers",
     }

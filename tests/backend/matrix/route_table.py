@@ -70,6 +70,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("GET", "/api/illustrations/race"): READ,
     ("POST", "/api/first-study"): Rule(WRITERS),
     ("GET", "/api/bundle"): READ,
+    ("GET", "/api/bundle/tables"): READ,
     ("POST", "/api/bundle"): Rule(WRITERS, 202),
     # Oneself
     ("GET", "/api/me"): READ,

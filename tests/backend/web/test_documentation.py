@@ -32,6 +32,7 @@ CALLS = {
     "/api/illustrations/race": {"get"},
     "/api/first-study": {"post"},
     "/api/bundle": {"get", "post"},
+    "/api/bundle/tables": {"get"},
     "/api/me": {"get"},
     "/api/workers": {"get"},
     "/api/queue": {"get"},

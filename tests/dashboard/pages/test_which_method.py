@@ -1,8 +1,8 @@
 import pytest
 
 from backend.schemas import ScorecardRead
+from backend.services.analysis.unstored import stored_tables
 from dashboard.api_client import task_names
-from dashboard.dash_blocks import html
 from dashboard.ids import Bundle
 from dashboard.ids import WhichMethod as ids
 from dashboard.pages import which_method
@@ -47,60 +47,46 @@ def test_with_it_the_page_says_what_its_trials_say(compared):
     words = text_of(page)
     assert "With its rate chosen with care" in words
     assert "2 methods, 1 task" in words
-    assert METHODS["ib"].title in words
-    assert METHODS["muon"].title not in words  # nobody trained it there
+    (table,) = (one for one in names(page) if type(one).__name__ == "Table")
+    assert METHODS["ib"].title in text_of(table)
+    assert METHODS["muon"].title not in text_of(table)  # nobody trained it there
     labels = [getattr(one, "data-label", None) for one in names(page)]
     assert "Step" in labels
     assert "" not in labels  # a phone would write ": " before it
 
 
-def test_it_says_where_methods_are_compared_on_every_table(compared):
-    assert "On every UCI table" not in text_of(run(which_method.layout()))
-    tags = ["beyond", which_method.UCI_TAG]
-    compared.studies[2] = compared.studies[1].model_copy(
-        update={"id": 2, "name": "All tables", "tags": tags, "methods": ["eb", "sps"]}
-    )
-    page = run(which_method.layout())
-    words = text_of(page)
+def test_what_all_methods_do_on_every_table_is_there_whether_the_study_is_or_not(api):
+    words = text_of(run(which_method.layout()))
+    assert "not loaded" in words
     assert "On every UCI table" in words
-    assert "EB, SPS: " in words
-    assert "All tables" in words
-    assert by_id(page, ids.TABLES_STUDY).data == 2
+    assert "18 methods, 120 tables, 11 rates from 0.001 to 1000, 5 seeds each" in words
+    assert "Mean rank over 120 tables, each at its best rate" in words
+    assert "etascope import-bundle tables" in words
+    study = api.studies[1].model_copy(
+        update={"id": 2, "name": "All tables", "tags": list(which_method.TABLES_TAGS)}
+    )
+    api.studies[2] = study
+    words = text_of(run(which_method.layout()))
+    assert "Every curve and trial: All tables." in words
+    assert "import-bundle" not in words
+    assert "not loaded" in words  # the other comparison still is not
 
 
-def test_of_every_table_it_tells_counts_and_ranks_by_training_losses(compared, monkeypatch):
-    asked, ask = [], which_method.ask
-    rows = []
-    for table, best in (("uci/a", "ib"), ("uci/b", "sps"), ("uci/c", "sps")):
-        losses = {
-            method: {lr: [0.1 if method == best else 0.8] * (2 if table == "uci/a" else 1)}
-            for method in ("eb", "ib", "sps")
-            for lr in [1.0]
-        }
-        rows += rows_of(score_losses(losses), task=table)
-    over_all = across().model_copy()
-    over_all.ranks = [one.model_copy(update={"tasks": 3}) for one in over_all.ranks]
-
-    async def read(call):
-        asked.append(call.query["metric"])
-        found = await ask(call)
-        return found.model_copy(update={"rows": rows, "across": over_all})
-
-    monkeypatch.setattr(which_method, "ask", read)
-    words = text_of(html.Div(run(which_method.tell_of_tables(1))))
-    assert asked == ["train_loss"]
-    assert "3 tables, 1 or 2 seeds each" in words
-    assert "at its best rate it ends lower on 1 of 3 tables" in words
-    assert "SPS on 2 of 3, IB on 1 and EB on 0." in words
-    assert "Mean rank over 3 tables, each at its best rate" in words
+def test_tables_are_counted_as_their_numbers_are(compared):
+    words = text_of(run(which_method.layout()))
+    best = {(one.table, one.method): one.metrics["best_mean"].value for one in stored_tables().rows}
+    pairs = [(best[table, "ib"], best[table, "eb"]) for table, method in best if method == "ib"]
+    lower, higher = sum(ib < eb for ib, eb in pairs), sum(ib > eb for ib, eb in pairs)
+    assert lower + higher > 100
+    told = f"at its best rate it ends lower on {lower} of 120 tables, and ends higher on {higher};"
+    assert told in words
 
 
-def test_of_tables_that_are_not_trained_yet_it_tells_nothing(compared, monkeypatch):
-    async def read(_):
-        return scorecard("ib").model_copy(update={"rows": []})
-
-    monkeypatch.setattr(which_method, "ask", read)
-    assert "Too little" in text_of(html.Div(run(which_method.tell_of_tables(1))))
+def test_the_ranks_over_all_tables_are_drawn():
+    figure, style = run(which_method.draw_tables("dark", True))
+    assert style == {"height": f"{figure.layout.height}px"}
+    named = {one.text for one in figure.layout.annotations}
+    assert any("120 tasks" in name for name in named)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +130,8 @@ def test_tasks_on_the_same_data_stay_apart(compared, monkeypatch):
 
     async def read(asked):
         found = await ask(asked)
-        return found.model_copy(update={"rows": rows}) if hasattr(found, "rows") else found
+        is_scorecard = isinstance(found, ScorecardRead)
+        return found.model_copy(update={"rows": rows}) if is_scorecard else found
 
     ask = which_method.ask
     monkeypatch.setattr(which_method, "ask", read)

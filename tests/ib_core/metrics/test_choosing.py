@@ -102,11 +102,11 @@ def test_where_it_does_better_than_the_yardstick_is_said_whoever_else_wins():
 def test_of_very_many_tasks_wins_are_counted_and_ties_are_nobodys():
     tasks = {
         "A": {"eb": told(1.0, 0.5), "ib": told(0.5, 0.1), "ib_plus": told(0.4, 0.2)},
-        "B": {"eb": told(1.0, 0.5), "ib": told(2.0, 0.6), "sps": told(0.9, 0.2)},
+        "B": {"eb": told(1.0, 0.5), "ib": told(2.0, 0.6), "sps": told(0.9, 0.2, price=0.3)},
         "C": {"eb": told(1.0, 0.3), "ib": told(1.0, 0.4), "sps": told(1.0, 0.3)},
         "Alone": {"eb": told(1.0, 0.3)},
     }
-    against, tuned, untuned, blind = counts_told(tasks, FAMILIES, NAMES, noun="table")
+    against, tuned, untuned, blind, price = counts_told(tasks, FAMILIES, NAMES, noun="table")
     assert against == (
         "IB against EB",
         "at its best rate it ends lower on 1 of 3 tables, and ends higher on 1; with any rate of "
@@ -115,6 +115,9 @@ def test_of_very_many_tasks_wins_are_counted_and_ties_are_nobodys():
     )
     assert tuned.told == "IB (2 methods) on 1 of 3, SPS on 1 and EB on 0."
     assert untuned.told == blind.told == "IB (2 methods) on 1 of 3, SPS on 1 and EB on 0."
+    assert price.told.endswith(
+        "above the lowest by IB 0 %, SPS 15 % and EB 0 %, the median over the tables."
+    )
     assert counts_told({"Alone": tasks["Alone"]}, FAMILIES, NAMES) == []
     assert counts_told({}, FAMILIES, NAMES) == []
 

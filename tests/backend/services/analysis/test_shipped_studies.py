@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from backend.cli.sweep_report import series_of
 from backend.schemas import ScorecardRow
 from backend.services.analysis import Measure, score_plots, to_across, to_answers, to_plots, to_rows
 from backend.services.analysis.scorecards import ScoredTask
+from backend.services.analysis.unstored import series_of
 from ib_core.metrics.edge import NOT_MONOTONE
 from ib_core.reproduction.bundle import find_bundle
 from tests.ib_core.metrics.test_across import LATER, METHODS
