@@ -229,7 +229,7 @@ def _on_digits() -> Iterator[Study]:
 def _on_uci() -> Iterator[Study]:
     yield Study(
         "beyond/uci_methods",
-        "Every method on every UCI table",
+        "Seven methods on every UCI table, by training loss",
         "Headroom and robust range of EB, IB, IB+, momentum, Adam, SPS and NGN, rates to 1000.",
         tuple(
             Portion(
