@@ -1,9 +1,9 @@
 """Train K models at once: one optimizer for a stack, a rate and a method per member.
 
-Every method is a gradient-like quantity `g` with `theta' = theta - lr * g` (after clipping):
-`g = grad + mu * theta` for explicit methods, and `(theta - theta') / lr` of eq. (7), that is
-`sum_rows alpha z + mu * theta / (1 + lr*mu)`, for implicit ones. The number of torch calls in a
-step depends on the layers and on the methods present, never on the number of members.
+Every method is a gradient-like quantity `g` with `theta' = theta - lr * g` (after clipping): of the
+explicit `grad + mu * theta`, of the implicit `(theta - theta') / lr` of eq. (7), which is
+`sum_rows alpha z + mu * theta / (1 + lr*mu)`. How many calls to torch a step takes follows from
+layers and methods, never from the number of members.
 """
 
 from collections.abc import Callable, Sequence
@@ -201,7 +201,8 @@ class StackOptimizer:
                 record = merge(layer.records)
                 layer.records.clear()
                 alpha = self._alphas(layer, record, lr)
-                torch.bmm(alpha.mT, record.z, out=self.slots.fed(layer.weight).grad.flatten(2))
+                multiply = torch.mul if alpha.shape[-2] == 1 else torch.bmm  # one row is no sum
+                multiply(alpha.mT, record.z, out=self.slots.fed(layer.weight).grad.flatten(2))
                 if layer.bias is not None and layer.bias_moves:
                     torch.sum(alpha, dim=-2, out=self.slots.fed(layer.bias).grad)
                 for run in self._solving_runs:

@@ -1,9 +1,9 @@
 """Trials that no database holds, as series: a sweep's on the terminal, a bundle's.
 
 And what the comparison of all methods on every UCI table says, which comes with the program: made
-of its bundle by the code that makes every scorecard, once, because its 118,800 trials take minutes
-to score. `make tables` trains what is missing of the bundle and judges it anew; a test does it
-again for some of the tables.
+of its bundle by the code that makes every scorecard, once, because to read and score its 118,800
+trials takes half a minute. `make tables` trains what is missing of the bundle and judges it anew; a
+test does it again for some of the tables.
 """
 
 import gzip

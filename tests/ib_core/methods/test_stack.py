@@ -26,13 +26,13 @@ def stack(members, seed=1, dtype=torch.float64):
     return model, build_optimizer(model, members, output_loss="cross_entropy", loss_at_zero=1.0986)
 
 
-def train(model, optimizer, steps=8, seed=3):
+def train(model, optimizer, steps=8, seed=3, rows=7):
     draw = torch.Generator().manual_seed(seed)
     dtype = next(model.parameters()).dtype
     members = len(optimizer.members)
     for _ in range(steps):
-        x = torch.randn(7, 4, generator=draw, dtype=dtype).expand(members, 7, 4)
-        y = torch.randint(0, 3, (7,), generator=draw).expand(members, 7)
+        x = torch.randn(rows, 4, generator=draw, dtype=dtype).expand(members, rows, 4)
+        y = torch.randint(0, 3, (rows,), generator=draw).expand(members, rows)
 
         def closure(x=x, y=y):
             losses = LOSSES["cross_entropy"].per_row(model(x), y).mean(-1)
@@ -341,3 +341,24 @@ def test_muon_remembers_one_number_a_weight_of_a_matrix_and_two_of_the_rest():
         for is_matrix in (True, False)
     )
     assert sum(one.numel() for one in kept if one.is_floating_point()) == matrices + 2 * rest + 2
+
+
+def test_a_batch_of_one_row_is_multiplied_to_the_bits_of_a_sum_of_one(monkeypatch):
+    plain, sums = torch.mul, []
+
+    def summed(one, other, *, out=None):
+        if out is None or one.dim() != 3 or one.shape[-1] != 1 or other.shape[-2] != 1:
+            return plain(one, other, out=out)
+        sums.append(out.shape)
+        return torch.bmm(one, other, out=out)
+
+    def ends():
+        model, optimizer = stack(EVERY_KIND, dtype=torch.float32)
+        train(model, optimizer, rows=1)
+        return [parameter.detach().clone() for parameter in model.parameters()]
+
+    ours = ends()
+    monkeypatch.setattr(torch, "mul", summed)
+    theirs = ends()
+    assert sums
+    assert all(torch.equal(*pair) for pair in zip(ours, theirs, strict=True))
