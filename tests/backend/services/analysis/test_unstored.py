@@ -20,7 +20,7 @@ from ib_core.reproduction import (
 from ib_core.reproduction.bundle import SHIPPED_METHODS
 from ib_core.sweep import ENGINE_VERSION
 
-SOME = ("balloons", "iris", "car", "bank")
+SOME = ("balloons", "iris", "car", "statlog-shuttle")
 
 
 @pytest.fixture(scope="module")
