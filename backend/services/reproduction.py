@@ -8,7 +8,8 @@ it is computed again before anything is stored.
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -23,8 +24,10 @@ from backend.schemas import PaperRead, StudyCreate
 from backend.services import studies, timings
 from backend.services.trials import (
     COUNTED,
+    chunks,
     curve_row,
     ids_at,
+    insert_or_replace_rows,
     result_columns,
     spec_of,
     store_recordings,
@@ -50,6 +53,7 @@ from ib_core.sweep import (
     TrialResult,
     TrialSpec,
     fingerprint,
+    finite_or_none,
     read_options,
     specs_of,
 )
@@ -148,7 +152,38 @@ def _insert_trials(session: Session, held: dict[str, TrialResult]) -> int:
         insert_for(session, CurveRow).on_conflict_do_nothing(),
         [curve_row(ids[result.fingerprint], result.curve) for result in fresh if result.curve],
     )
+    _lengthen_curves(session, {known[one]: held[one] for one in held if one in known})
     return len(fresh)
+
+
+def _lengthen_curves(session: Session, known: Mapping[int, TrialResult]) -> None:
+    """Give trials their losses over training where a bundle without them was stored before.
+
+    So that the same is here in the end, in whatever order bundles come. A trial that ended
+    otherwise here keeps what it has.
+    """
+    ways = [one for one, result in known.items() if len(result.curve) > 1]
+    for some in chunks(ways):
+        bare = (
+            select(TrialRow.id, TrialRow.train_loss)
+            .outerjoin(CurveRow, CurveRow.trial_id == TrialRow.id)
+            .where(TrialRow.id.in_(some), TrialRow.state.in_(COUNTED))
+            .where(func.coalesce(CurveRow.points, 0) <= 1)
+        )
+        same = [one for one, loss in session.execute(bare) if _ended_at(known[one], loss)]
+        if not same:
+            continue
+        insert_or_replace_rows(session, [curve_row(one, known[one].curve) for one in same])
+        # What was answered of them before is no longer true, and this is what tells.
+        session.execute(update(TrialRow).where(TrialRow.id.in_(same)).values(finished_at=clock()))
+
+
+def _ended_at(result: TrialResult, loss: float | None) -> bool:
+    """Return whether a result is that of a stored trial, whose losses may have fewer digits."""
+    own = finite_or_none(result.train_loss)
+    return own is loss is None or (
+        own is not None and loss is not None and math.isclose(own, loss, rel_tol=1e-6)
+    )
 
 
 def _trial_row(result: TrialResult) -> dict[str, Any]:

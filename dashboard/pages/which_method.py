@@ -24,7 +24,17 @@ from backend.schemas import (
     TablesRead,
 )
 from dashboard import ids as shared
-from dashboard.api_client import ask, get_visitor, may_write, task_names
+from dashboard.api_client import (
+    FRESH_SECONDS,
+    Cache,
+    ask,
+    asked_client,
+    get_catalog,
+    get_visitor,
+    may_write,
+    now_in_steps,
+    task_names,
+)
 from dashboard.components import (
     bundle_offer,
     button_link,
@@ -49,6 +59,8 @@ TAGS = ("compare", "methods")
 PRESET = "compare/methods"
 #: The same on every UCI table: what it says comes along, its trials once somebody loads them.
 TABLES_TAGS = ("compare", "uci")
+#: How the names of its tasks begin.
+UCI = "uci/"
 #: Losses on rows that no method has seen; rates are chosen on others.
 METRIC: Metric = "test_loss"
 #: Who competes: IB, those that cut their rate by the loss, those with a rate a weight, the rest.
@@ -61,6 +73,8 @@ FAMILIES = {
     "EB": ("eb", "momentum"),
     "ProxProp": ("proxprop",),
 }
+#: What came along, by whose it is.
+TABLES: Cache[TablesRead] = Cache(4, owner=asked_client)
 #: What the methods are called in sentences.
 SHORT = {name: method.short for name, method in METHODS.items()}
 #: A scorecard's numbers by task, method and name.
@@ -77,9 +91,10 @@ HEADINGS = ("Method", "Rank, tuned", "Rank, untuned", "Step", "Memory", "What it
 
 async def layout(**_: str) -> Component:
     """Return the page."""
-    page, found_tables, bundle, visitor = await asyncio.gather(
+    page, found_tables, catalog, bundle, visitor = await asyncio.gather(
         ask(calls.studies(tag=TAGS[0], limit=50)),
-        ask(calls.tables()),
+        _tables(),
+        get_catalog(),
         ask(calls.bundle()),
         get_visitor(),
     )
@@ -87,7 +102,8 @@ async def layout(**_: str) -> Component:
         next((one for one in page.items if set(tags) <= set(one.tags)), None)
         for tags in (TAGS, TABLES_TAGS)
     )
-    tables = _on_every_table(found_tables, on_tables)
+    every = [one.name.removeprefix(UCI) for one in catalog.tasks if one.name.startswith(UCI)]
+    tables = _on_every_table(found_tables, on_tables, every)
     if study is None:
         return html.Div([_head(None, None), _offer(bundle, writes=may_write(visitor)), tables])
     found = await ask(calls.scorecard(study.id, metric=METRIC))
@@ -116,7 +132,13 @@ async def layout(**_: str) -> Component:
     )
 
 
-def _on_every_table(found: TablesRead, study: StudyRead | None) -> Component:
+async def _tables() -> TablesRead:
+    """Return what came along: a megabyte that never changes, for the words and for the picture."""
+    version = now_in_steps(FRESH_SECONDS)
+    return await TABLES.get("tables", version, lambda: ask(calls.tables()))
+
+
+def _on_every_table(found: TablesRead, study: StudyRead | None, every: Sequence[str]) -> Component:
     """Return the card of what all methods do on all tables, not on some chosen by size."""
     tasks: Tasks = {}
     for row in found.rows:
@@ -129,6 +151,8 @@ def _on_every_table(found: TablesRead, study: StudyRead | None) -> Component:
         f"{counted(found.trials, 'trial')}; the rate chosen on a fifth of the training rows, test "
         "losses. On a table alone so few seeds show little; the ranks say what can be told apart."
     )
+    if missing := [name for name in every if name not in tasks]:
+        words += f" Not among them: {', '.join(missing)}."
     said = counts_told(tasks, FAMILIES, SHORT, noun="table")
     said += _ranks_of(found.across, tasks, "tables")
     return card(
@@ -162,7 +186,7 @@ def _trials_of_tables(study: StudyRead | None) -> list[Component | str]:
 )
 async def draw_tables(scheme: str, narrow: bool) -> tuple[Any, Any]:
     """Draw the ranks over all tables; of so many methods the rest fills a page of its own."""
-    across = (await ask(calls.tables())).across
+    across = (await _tables()).across
     rest: dict[str, Any] = {name: [] for name in ("profiles", "times", "chances", "iqm")}
     return await _drawn(across and across.model_copy(update=rest), scheme, narrow)
 

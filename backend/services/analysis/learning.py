@@ -90,8 +90,11 @@ def _rates(
     unknown = {row.lr for row in rows if row.state == TrialState.COMPLETED} - {
         row.lr for row, _ in curves if row.state == TrialState.COMPLETED
     }
-    # Those that broke would stand for all, where of the others nothing is known.
-    curves = [(row, own) for row, own in curves if row.lr not in unknown]
+    # Those that broke would stand for all, where of the others nothing is known; and nothing is of
+    # those that broke, where of them, too, the start alone came with a bundle.
+    went = {row.lr for row, own in curves if own.steps.size > 1}
+    kept = went - unknown if unknown else {row.lr for row, _ in curves}
+    curves = [(row, own) for row, own in curves if row.lr in kept]
     # As for final values: nobody's may mean that the task has no such number.
     known = any(np.isfinite(own.losses).any() for _, own in curves)
     if not known and not all(own.diverged for _, own in curves):

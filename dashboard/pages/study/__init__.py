@@ -8,6 +8,7 @@ The page's layout and its discussion stand here; its other parts, each with its 
 | `controls` | what the page can be asked to show, and the address that asks for it |
 | `answer` | what the study says: answer, strip, scorecard; testing a gap, measuring a step |
 | `curves` | the picture: asked for, drawn, and kept until the study changes |
+| `words` | what stands below the picture, and in its place where there is none |
 | `progress` | how far the study is, while it runs |
 | `sweeps` | the list of sweeps: cancel, retry, run again, copy as a command |
 | `trials` | the table of trials, and those behind a point of the picture |

@@ -96,7 +96,9 @@ async def score(scored: list[Any], measured: Any, study_id: int) -> tuple[Any, .
         return html.P(error.message, className="muted"), NOTHING, NOTHING, []
     rows = of_task(found.rows, task)
     if not rows:
-        words = html.P("Numbers appear with the first finished trials.", className="muted")
+        what = " whose losses over training are known" if reducer == "best" else ""
+        said = f"Numbers appear with the first finished trials{what}."
+        words = html.P(said, className="muted")
         return words, NOTHING, NOTHING, []
     tasks = [one.task for one in found.answers]
     moves = movement(found.answers, rows)

@@ -17,7 +17,6 @@ from backend.schemas import (
     DifferenceKind,
     DifferencesRead,
     ScorecardRead,
-    SensitivityRead,
     StudyRead,
 )
 from dashboard.api_client import (
@@ -35,7 +34,6 @@ from dashboard.dash_blocks import Component, callback, html
 from dashboard.figures import (
     COORDINATES,
     FAMILY_VIEWS,
-    QUANTITY,
     STEPS,
     Answers,
     Picture,
@@ -63,7 +61,8 @@ from dashboard.pages.study.controls import (
     pairs_of_task,
     task_shown,
 )
-from dashboard.theme import PALETTE, Scheme, counted, scheme_of, template
+from dashboard.pages.study.words import caption_of, first_of, why_empty
+from dashboard.theme import PALETTE, Scheme, scheme_of, template
 from ib_core.metrics import KINDS
 
 #: What each picture of differences is made from.
@@ -172,9 +171,9 @@ async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     rates = check_rates(series, picture) if view.picture == COORDINATES else None
     ways = view.picture in (STEPS, COORDINATES)
     recorded = await recordings_of(series, rates) if ways else {}
-    caption, choices = _caption(found, view.picture), choices_of(every)
+    caption, choices = caption_of(found, view.picture), choices_of(every)
     if not any(line.points for line in series):
-        words = _why_empty(found, view)
+        words = why_empty(found, view)
         return await _beside(
             partial(blank, words, picture.scheme), caption, words, picture, choices=choices
         )
@@ -195,34 +194,6 @@ async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
 def _drawn_or_said(view: str, answers: Answers, picture: Picture) -> go.Figure:
     made = view_figure(view, answers, picture)
     return blank(made, picture.scheme) if isinstance(made, str) else made
-
-
-def _why_empty(found: SensitivityRead, view: StudyView) -> str:
-    if any(line.points for line in found.series):
-        return "No curve matches what was chosen."
-    if any(line.unfinished for line in found.series):
-        return "No trial has ended yet. Curves appear with the first that do."
-    if any(line.failed for line in found.series):
-        return "Every trial failed or was cancelled."
-    return f"No trial here has recorded its {QUANTITY[view.metric]}."
-
-
-def _caption(found: SensitivityRead, view: str) -> Component:
-    """Say what is drawn around the curves, and what is missing; other views have no band."""
-    curves = view == "curves"
-    failed = sum(line.failed for line in found.series)
-    waiting = sum(line.unfinished for line in found.series)
-    shown = f"The first {len(found.series):,} of {len(found.series) + found.left_out:,} series."
-    parts = [
-        shown if found.left_out else "",
-        f"Band: {found.band_definition}" if found.band_definition and curves else "",
-        f"{counted(waiting, 'trial')} to come." if waiting else "",
-        f"{counted(failed, 'trial')} failed or cancelled, in no mean." if failed else "",
-        "Click a point for its trials."
-        if curves and any(line.points for line in found.series)
-        else "",
-    ]
-    return html.P(" ".join(part for part in parts if part), className="history-meta")
 
 
 async def _scores(study: StudyRead, version: str, view: StudyView) -> ScorecardRead:
@@ -269,7 +240,9 @@ async def _scored(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
             draw = partial(blank, words, picture.scheme)
             return await _beside(draw, html.P(), words, picture)
         draw = partial(across_figure, found.across, replace(picture, title=""), found.rows)
-        told = " ".join(found.across.definitions.values())
+        told = (
+            f"{first_of(found.rows, found.left_out)} {' '.join(found.across.definitions.values())}"
+        )
         return await _beside(
             draw, html.P(told, className="history-meta"), found.across, picture, view
         )

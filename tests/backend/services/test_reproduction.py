@@ -2,16 +2,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from backend.db import reading, transaction
 from backend.models import CurveRow, SweepRow, TrialRow
 from backend.schemas import TrialState
 from backend.services import analysis, studies
 from backend.services.reproduction import get, store_bundle, version
-from backend.services.trials import recording, stored_results
+from backend.services.trials import ids_at, recording, stored_results
 from ib_core.errors import CorruptData
-from ib_core.reproduction.bundle import DENSE, PACKED, Bundle
+from ib_core.reproduction.bundle import COLUMNS, DENSE, PACKED, Bundle
 from ib_core.sweep.recording import Recording
 from ib_core.sweep.result import Outcome
 from tests.backend.paper.bundles import good_ib, make_bundle, result_of
@@ -94,6 +94,38 @@ def test_a_bundle_of_further_seeds_joins_the_sweeps_that_another_has_brought(
         assert {tuple(sweep.spec["seeds"]) for sweep in sweeps} == {(1, 2, 3)}
         sweep = next(one for one in sweeps if one.total == 42)
         assert studies.get(session, study_id=sweep.study_id).progress["completed"] == 42
+
+
+@pytest.mark.parametrize("ends_first", [True, False])
+def test_losses_over_training_are_here_whichever_bundle_comes_first(
+    sqlite_database, tmp_path, ends_first
+):
+    whole = make_bundle(tmp_path / "whole", good_ib, seeds=1)
+    ends = Bundle(tmp_path / "ends")
+    for result in whole.results.values():
+        ends.append(result)
+    ends.pack(whole.studies(), form=COLUMNS)
+    ends = Bundle(ends.folder)
+    assert {len(result.curve) for result in ends.results.values()} == {1}
+    first, second = (ends, whole) if ends_first else (whole, ends)
+    put(first)
+    (spec, other), versions = list(whole.results)[:2], []
+    with transaction() as session:
+        # Trained here to another end, and not trained yet: neither is the bundle's to change.
+        ids = ids_at(session, [whole.results[one].fingerprint for one in (spec, other)])
+        own, queued = (ids[whole.results[one].fingerprint] for one in (spec, other))
+        session.execute(update(TrialRow).where(TrialRow.id == own).values(train_loss=7.0))
+        waits = {"state": "queued", "train_loss": None, "finished_at": None}
+        session.execute(update(TrialRow).where(TrialRow.id == queued).values(**waits))
+        versions.append(analysis.studies_version(session, study_ids=[1]))
+    assert put(second).new == 0
+    with reading() as session:
+        points = dict(session.execute(select(CurveRow.trial_id, CurveRow.points)).all())
+        versions.append(analysis.studies_version(session, study_ids=[1]))
+    kept = 1 if ends_first else 2
+    assert [points.pop(one) for one in (own, queued)] == [kept, kept]
+    assert set(points.values()) == {2}
+    assert (versions[0] != versions[1]) == ends_first  # pictures from before are not shown again
 
 
 def test_what_was_stored_can_be_found_again_as_results(sqlite_database, tmp_path):

@@ -7,11 +7,13 @@ from dashboard.ids import Study as ids
 from dashboard.pages import study
 from dashboard.pages.study import answer, controls, curves
 from dashboard.pages.study.controls import StudyView, pairs_of_task
+from dashboard.pages.study.words import NO_WAYS
 from tests.coroutines import run
 from tests.dashboard import fake_api
 from tests.dashboard.answers import paired, recording
 from tests.dashboard.dispatch import by_id, text_of
 from tests.dashboard.pages.test_study import CHOSEN, FAMILY, drawn
+from tests.dashboard.scored_answers import across
 
 
 @pytest.mark.parametrize("view", ["curves", "map", "against", "learning", "box", "best_of"])
@@ -145,3 +147,47 @@ def test_of_more_series_than_are_told_at_once_those_of_the_task_are_asked_for(
     told = [call for call in api.sent if call.path.endswith(ends)]
     assert told
     assert {call.parameters.get("task") for call in told} == set(alone or [None])
+
+
+def test_where_only_ends_are_known_there_is_no_best_epoch(api):
+    told = api._sensitivity
+
+    def nothing(*asked):
+        found = told(*asked)
+        lines = [one.model_copy(update={"points": []}) for one in found.series]
+        return found.model_copy(update={"series": lines})
+
+    api._sensitivity = nothing
+    for quantity, words in (("loss", NO_WAYS), ("accuracy", "No trial here has recorded its")):
+        figure, *_ = drawn(quantity, "train", "best", *CHOSEN[3:])
+        assert figure.layout.annotations[0].text.startswith(words)
+
+
+def test_tasks_compared_by_the_first_of_very_many_series_are_said_to_be_few(api, monkeypatch):
+    told, left_out = answer.scores_of, 0
+
+    async def scores(*asked):
+        found = await told(*asked)
+        return found.model_copy(update={"across": across(), "left_out": left_out})
+
+    monkeypatch.setattr(curves, "scores_of", scores)
+    _, caption, _ = drawn(*CHOSEN[:4], "across", *CHOSEN[5:])
+    assert "series." not in text_of(caption)
+    left_out = 1160
+    _, caption, _ = drawn(*CHOSEN[:4], "across", *CHOSEN[5:], narrow=True)
+    assert "The first 2 of 1,162 series." in text_of(caption)
+
+
+@pytest.mark.parametrize(
+    ("reducer", "words"),
+    [("final", "finished trials."), ("best", "whose losses over training are known.")],
+)
+def test_numbers_that_are_not_there_yet_are_said_to_come(api, monkeypatch, reducer, words):
+    told = answer.scores_of
+
+    async def nothing(*asked):
+        return (await told(*asked)).model_copy(update={"rows": []})
+
+    monkeypatch.setattr(answer, "scores_of", nothing)
+    said, *_ = run(answer.score(["v", "train_loss", reducer, None], None, 1))
+    assert text_of(said).endswith(words)

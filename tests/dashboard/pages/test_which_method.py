@@ -82,6 +82,17 @@ def test_tables_are_counted_as_their_numbers_are(compared):
     assert told in words
 
 
+def test_of_every_table_it_says_which_are_not_there_and_asks_once(api):
+    known = api.catalog.tasks[0]
+    uci = [known.model_copy(update={"name": f"uci/{name}"}) for name in ("iris", "miniboone")]
+    api.catalog = api.catalog.model_copy(update={"tasks": [*api.catalog.tasks, *uci]})
+    words = text_of(run(which_method.layout()))
+    assert "Not among them: miniboone." in words
+    run(which_method.draw_tables("light", False))
+    run(which_method.layout())
+    assert [call.path for call in api.sent].count("/api/bundle/tables") == 1
+
+
 def test_the_ranks_over_all_tables_are_drawn():
     figure, style = run(which_method.draw_tables("dark", True))
     assert style == {"height": f"{figure.layout.height}px"}
