@@ -71,7 +71,7 @@ FAMILIES = {
         *("adam", "adamw", "nadam", "rmsprop", "lion", "muon", "schedule_free", "prodigy"),
     ),
     "EB": ("eb", "momentum"),
-    "ProxProp": ("proxprop",),
+    "Prox": ("proxprop",),
 }
 #: What came along, by whose it is.
 TABLES: Cache[TablesRead] = Cache(4, owner=asked_client)
@@ -173,7 +173,7 @@ def _on_every_table(found: TablesRead, study: StudyRead | None, every: Sequence[
 def _trials_of_tables(study: StudyRead | None) -> list[Component | str]:
     """Return where every trial of it is, or how they come here."""
     if study is not None:
-        return ["Every curve and trial: ", link(study.name, f"/studies/{study.id}"), "."]
+        return ["Every trial: ", link(study.name, f"/studies/{study.id}"), "."]
     command = html.Code("etascope import-bundle tables")
     return ["Its trials come with Etascope; ", command, " puts them into the history."]
 

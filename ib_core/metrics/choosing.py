@@ -116,21 +116,24 @@ def counts_told(
     if len(here) < 2:
         return []
     subject, found = next(iter(families.values()))[0], []
-    against = []
+    against, behind = [], []
     for number, words, (less, more) in VERSUS:
-        ends = [
-            (own.value, other.value)
-            for row in tasks.values()
+        ends = {
+            name: own.value - other.value
+            for name, row in tasks.items()
             if (own := _number(row, subject, number)) and own.value is not None
             if (other := _number(row, yardstick, number)) and other.value is not None
-        ]
+        }
         if ends:
-            lower, higher = sum(a < b for a, b in ends), sum(a > b for a, b in ends)
+            lower, higher = ([one for one in ends if s * ends[one] > 0] for s in (-1, 1))
             of = f"{len(ends)} {noun}{'s' if len(ends) > 1 else ''}"
-            against.append(f"{words} {less} on {lower} of {of}, and {more} on {higher}")
+            against.append(f"{words} {less} on {len(lower)} of {of}, and {more} on {len(higher)}")
+            # Of a hundred names those are told that are fewer; the others follow.
+            told, fewer = min((less, lower), (more, higher), key=lambda one: len(one[1]))
+            behind += [f"{told[0].upper()}{told[1:]} on {_and(fewer)}."] if fewer else []
     if against:
         asked = " against ".join(names.get(one, one) for one in (subject, yardstick))
-        found.append(Said(asked, f"{'; '.join(against)}."))
+        found.append(Said(asked, f"{'; '.join(against)}.", " ".join(behind)))
     for number, words in QUESTIONS:
         won, count = _wins(number, tasks, here)
         if count:
@@ -265,7 +268,7 @@ def _winners(
 def _given_up(
     tasks: ByTask, families: Mapping[str, Sequence[str]], noun: str = "task"
 ) -> Said | None:
-    told = []
+    told, fewest = [], len(tasks)
     for family, kin in families.items():
         prices = [
             price
@@ -273,11 +276,13 @@ def _given_up(
             if (best := _best(row, kin, TUNED)) and (price := row[best]["price"].value) is not None
         ]
         if prices:
+            fewest = min(fewest, len(prices))
             told.append(f"{family} {number_text(100 * median(prices), 2)} %")
     if not told:
         return None
     words = "at its best rate a family's best method ends above the lowest by"
-    return Said("Price of robustness", f"{words} {_and(told)}, the median over the {noun}s.")
+    over = f"the {noun}s" if fewest == len(tasks) else f"the {fewest} {noun}s or more that have it"
+    return Said("Price of robustness", f"{words} {_and(told)}, the median over {over}.")
 
 
 def _costs(tasks: ByTask, families: Mapping[str, Sequence[str]], names: Mapping[str, str]) -> Said:

@@ -67,11 +67,28 @@ show_more_from(ids.MORE, ids.NUMBERS, ids.SCORECARD)
 
 
 async def scores_of(
-    study_id: int, version: str, metric: Metric, reducer: Reducer, alone: str | None = None
+    study_id: int,
+    version: str,
+    metric: Metric,
+    reducer: Reducer,
+    alone: str | None = None,
+    task: str | None = None,
 ) -> ScorecardRead:
-    """Return a study's scorecard, or that of one task, asked for once a version."""
+    """Return a study's scorecard, asked for once a version.
+
+    Args:
+        study_id: Whose.
+        version: Of it.
+        metric: What is scored.
+        reducer: Final or best.
+        alone: The only task that is asked for; None: all of them.
+        task: The one that is shown, and asked for alone where of all some series are left out.
+    """
     call = calls.scorecard(study_id, metric=metric, reducer=reducer, task=alone)
-    return await SCORES.get((study_id, metric, reducer, alone), version, lambda: ask(call))
+    found = await SCORES.get((study_id, metric, reducer, alone), version, lambda: ask(call))
+    if found.left_out and task and not alone:
+        return await scores_of(study_id, version, metric, reducer, task)
+    return found
 
 
 @callback(
@@ -91,7 +108,7 @@ async def score(scored: list[Any], measured: Any, study_id: int) -> tuple[Any, .
     version, metric, reducer, task, *alone = scored
     known = f"{version} {measured}" if measured else version
     try:
-        found = await scores_of(study_id, known, metric, reducer, *alone)
+        found = await scores_of(study_id, known, metric, reducer, alone[0] if alone else None, task)
     except ApiError as error:
         return html.P(error.message, className="muted"), NOTHING, NOTHING, []
     rows = of_task(found.rows, task)

@@ -153,12 +153,14 @@ async def _series(study: StudyRead, view: StudyView, picture: Picture) -> Drawn:
     task, only = task_shown(view.task, study.tasks), view.family.only
     alone = asked_alone(study, task)
     metric, reducer = view.metric, view.reducer
-    curves = calls.sensitivity(study.id, metric=metric, reducer=reducer, band=view.band, task=alone)
+    curves = partial(calls.sensitivity, study.id, metric=metric, reducer=reducer, band=view.band)
     found, initial, scored = await asyncio.gather(
-        ask(curves),
+        ask(curves(task=alone)),
         _initial_loss(study) if view.metric == "train_loss" else _none(),
         _scores(study, progress.version(study), view) if needs_rows(view.picture) else _none(),
     )
+    if found.left_out and task and not alone:  # clips, rules and widths make series, too
+        found = await ask(curves(task=task))
     every = [line for line in of_task(found.series, task) if view.shows(line)]
     titles = await task_names(study.tasks)
     series = with_titles(named_apart(shown_only(every, only)), titles)
@@ -197,8 +199,9 @@ def _drawn_or_said(view: str, answers: Answers, picture: Picture) -> go.Figure:
 
 
 async def _scores(study: StudyRead, version: str, view: StudyView) -> ScorecardRead:
-    alone = asked_alone(study, task_shown(view.task, study.tasks))
-    return await scores_of(study.id, version, view.scored, view.reducer, alone)
+    task = task_shown(view.task, study.tasks)
+    alone = asked_alone(study, task)
+    return await scores_of(study.id, version, view.scored, view.reducer, alone, task)
 
 
 async def _none() -> None:

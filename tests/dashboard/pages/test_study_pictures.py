@@ -191,3 +191,30 @@ def test_numbers_that_are_not_there_yet_are_said_to_come(api, monkeypatch, reduc
     monkeypatch.setattr(answer, "scores_of", nothing)
     said, *_ = run(answer.score(["v", "train_loss", reducer, None], None, 1))
     assert text_of(said).endswith(words)
+
+
+def test_where_more_series_are_left_out_than_tasks_and_methods_foretell_the_task_is_asked_for(
+    api, monkeypatch
+):
+    tasks = [f"uci/{name}" for name in ("iris", "wine", "car", "zoo", "adult")]
+    api.studies[1] = api.studies[1].model_copy(update={"tasks": tasks})
+
+    def leaving_out(ask):
+        async def asked(call):
+            found = await ask(call)
+            left = 0 if call.parameters.get("task") else 7
+            return (
+                found.model_copy(update={"left_out": left}) if hasattr(found, "left_out") else found
+            )
+
+        return asked
+
+    for module in (curves, answer):
+        monkeypatch.setattr(module, "ask", leaving_out(module.ask))
+    chosen = (*CHOSEN[:-1], "uci/zoo", *FAMILY)
+    _, caption, _, to_score, _ = run(curves.draw("v", *chosen, "light", False, 1, None, None, None))
+    assert "The first" not in text_of(caption)
+    run(answer.score(to_score, None, 1))
+    for end in ("sensitivity", "scorecard"):
+        asked = [call.parameters.get("task") for call in api.sent if call.path.endswith(end)]
+        assert asked == [None, "uci/zoo"]

@@ -67,7 +67,7 @@ def test_what_all_methods_do_on_every_table_is_there_whether_the_study_is_or_not
     )
     api.studies[2] = study
     words = text_of(run(which_method.layout()))
-    assert "Every curve and trial:  All tables ." in words
+    assert "Every trial:  All tables ." in words
     assert "import-bundle" not in words
     assert "not loaded" in words  # the other comparison still is not
 

@@ -111,13 +111,15 @@ def test_of_very_many_tasks_wins_are_counted_and_ties_are_nobodys():
         "IB against EB",
         "at its best rate it ends lower on 1 of 3 tables, and ends higher on 1; with any rate of "
         "the common range it gives up less on 1 of 3 tables, and gives up more on 2.",
-        "",
+        "Ends lower on A. Gives up less on A.",
     )
     assert tuned.told == "IB (2 methods) on 1 of 3, SPS on 1 and EB on 0."
     assert untuned.told == blind.told == "IB (2 methods) on 1 of 3, SPS on 1 and EB on 0."
     assert price.told.endswith(
-        "above the lowest by IB 0 %, SPS 15 % and EB 0 %, the median over the tables."
+        "IB 0 %, SPS 15 % and EB 0 %, the median over the 2 tables or more that have it."
     )
+    whole = {name: {**tasks["A"], "sps": told(1.0, 0.5)} for name in "AB"}
+    assert counts_told(whole, FAMILIES, NAMES)[-1].told.endswith(", the median over the tasks.")
     assert counts_told({"Alone": tasks["Alone"]}, FAMILIES, NAMES) == []
     assert counts_told({}, FAMILIES, NAMES) == []
 
