@@ -300,3 +300,43 @@ def test_what_is_written_in_a_picture_is_never_markup(scripts: Page) -> None:
         figure,
     )
     assert found == [0, None]
+
+
+def limit(page: Page, **asked: Any) -> tuple[dict[str, Any], list[str]]:
+    return page.evaluate(
+        """([asked, rule]) => { const view = window.etascope.nodeUpdate(asked, rule);
+          return [window.etascope.limitFigure(view, inLight), window.etascope.limitWords(view)]; }""",
+        [{**RELU, **asked}, EXACT],
+    )
+
+
+def test_the_limit_of_a_step_is_drawn_for_both_methods_and_directions(scripts: Page) -> None:
+    """A relu's implicit step down ends at its bend; out of the flat it alone goes.
+
+    Going to s + rate gains rate and costs half of it: it pays above a rate of 2 * 0.3.
+    """
+    figure, words = limit(scripts, lr=7)
+    lines = {one["name"]: dict(zip(one["x"], one["y"], strict=True)) for one in figure["data"]}
+    eb, ib = METHOD_STYLE["eb"].short, METHOD_STYLE["ib"].short
+    rates = list(lines[f"{eb}, b > 0"])
+    assert (len(lines), rates[-1]) == (4, pytest.approx(10_000))
+    for rate in rates:
+        assert lines[f"{eb}, b > 0"][rate] == pytest.approx(rate)
+        assert lines[f"{ib}, b > 0"][rate] == pytest.approx(min(rate, 0.3))
+        assert lines[f"{eb}, b < 0"][rate] is None
+        out = lines[f"{ib}, b < 0"][rate]
+        assert out == pytest.approx(rate) if rate > 0.6 else out is None
+    assert words == [
+        "b > 0: IB’s step stays near 0.3 however high the rate; EB’s is 1×10⁴ at 10,000.",
+        "b < 0: IB’s step grows on, to 1×10⁴ at a rate of 10,000; EB’s is 0.",
+    ]
+    (mark,) = figure["layout"]["shapes"]
+    assert (mark["x0"], mark["x1"]) == (7, 7)
+    low, high = figure["layout"]["yaxis"]["range"]
+    assert 10**low < rates[0] < rates[-1] < 10**high
+
+
+def test_where_no_step_is_made_a_log_axis_has_no_line(scripts: Page) -> None:
+    figure, words = limit(scripts, s=-1)  # left of the bend a relu has no slope
+    assert all(y is None for one in figure["data"] if "> 0" in one["name"] for y in one["y"])
+    assert words[0] == "b > 0: IB makes no step at the largest rates; EB’s is 0."
