@@ -305,7 +305,8 @@ def test_what_is_written_in_a_picture_is_never_markup(scripts: Page) -> None:
 def limit(page: Page, **asked: Any) -> tuple[dict[str, Any], list[str]]:
     return page.evaluate(
         """([asked, rule]) => { const view = window.etascope.nodeUpdate(asked, rule);
-          return [window.etascope.limitFigure(view, inLight), window.etascope.limitWords(view)]; }""",
+          const { limitFigure, limitWords } = window.etascope;
+          return [limitFigure(view, inLight), limitWords(view)]; }""",
         [{**RELU, **asked}, EXACT],
     )
 
