@@ -39,7 +39,8 @@ class SeedResult:
         loss: The chosen loss; None, NaN and infinity all mean "not finite".
         initial_loss: The same loss before the first step, None when it was not recorded.
         outcome: ``"completed"`` or ``"diverged"``.
-        validation_loss: Loss on the validation part, by which rates are then chosen.
+        validation_loss: Loss on the validation part, by which rates are then chosen; already capped
+            at a loss at the start, if it is to be.
         above_start: Whether the final *training* loss is above its initial one; None: read it
             off `loss`, which then is the training loss.
         at_zero: Whether restarts left the weights at theta = 0 in the end.

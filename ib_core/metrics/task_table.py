@@ -47,7 +47,7 @@ class TaskTable:
         present: Whether a trial is there.
         loss: Its loss, infinite where it is not finite.
         initial: Its initial loss, NaN where it was not recorded.
-        validation: Its validation loss, NaN where there is none.
+        validation: Its validation loss, capped, NaN where there is none, infinite where it is lost.
         broken: Whether it broke.
         on_test: Whether the loss is a test loss, so that choosing by it is choosing on test.
     """
@@ -164,8 +164,8 @@ class TaskTable:
         missing: Flags = (self.present & np.isnan(self.validation)).sum(axis=(1, 2)) > 0
         if missing.all():
             return self.means
-        finite = np.where(np.isfinite(self.validation), self.validation, np.inf)
-        found = _means(np.fmin(finite, self.initial), self.present)
+        known = np.where(np.isfinite(self.validation), self.validation, self.initial)
+        found = _means(known, self.present)
         return np.where(missing[:, None, None], self.means, found)
 
     @cached_property

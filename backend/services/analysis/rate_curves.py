@@ -148,7 +148,23 @@ def _numbers(
         starts = [None] * len(rows)
     if not has_validation(rows):
         return values, starts, [None] * len(rows)
-    return values, starts, [inf if one is None else measure.loss(one) for one in judged]
+    caps = starts if measure.higher_is_better else [row.initial_loss for row in rows]
+    return values, starts, _capped(judged, caps, measure)
+
+
+def _capped(
+    judged: Sequence[float | None], caps: Sequence[float | None], measure: Measure
+) -> list[float | None]:
+    """Return the losses that rates are chosen by; those that are lost count as their caps.
+
+    A validation loss is capped at the training loss at the start: that of every trial is known, so
+    the same rate is best whatever is shown, and rows of the test have no say in it.
+    """
+    ends, tops = ([measure.loss(one) for one in some] for some in (judged, caps))
+    return [
+        min(inf if end is None else end, inf if top is None else top)
+        for end, top in zip(ends, tops, strict=True)
+    ]
 
 
 def _from_curves(rows: Sequence[Finished], measure: Measure) -> tuple[Any, Any, Any]:

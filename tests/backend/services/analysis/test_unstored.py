@@ -1,5 +1,7 @@
 """What all methods do on every UCI table: what is shipped is what its trials say."""
 
+from math import isfinite
+
 import pytest
 
 from backend.db import transaction
@@ -59,6 +61,30 @@ def test_the_trials_of_some_tables_give_the_numbers_that_are_shipped(some):
     for place, metrics in again.items():
         assert metrics == rows_by_place(shipped)[place]
         assert tuple(metrics) == SHOWN
+
+
+def test_best_rates_and_their_means_are_those_of_a_plain_reckoning(some):
+    """Chosen by mean validation losses, each at most the training loss at the start; then test."""
+    cells = {}
+    for spec, one in some.results.items():
+        cells.setdefault((spec.task, spec.method), {}).setdefault(spec.lr, []).append(one)
+    shipped, found = rows_by_place(stored_tables()), 0
+    for (task, method), by_rate in cells.items():
+        chosen, means = {}, {}
+        for lr, seeds in by_rate.items():
+            ends = [
+                (one.validation_loss, one.initial_loss, one.test_loss, one.curve[0].test_loss)
+                for one in seeds
+            ]
+            chosen[lr] = sum(min(v, top) if isfinite(v) else top for v, top, _, _ in ends) / 5
+            means[lr] = sum(min(t, top) if isfinite(t) else top for _, _, t, top in ends) / 5
+        best = min(chosen, key=lambda lr: (round(chosen[lr], 12), lr))
+        mine = shipped[task.removeprefix("uci/"), method]
+        if mine["best_rate"].value is not None:
+            assert (method, mine["best_rate"].value) == (method, best)
+            assert mine["best_mean"].value == pytest.approx(means[best], rel=5e-5)
+            found += 1
+    assert found > 60
 
 
 def test_a_table_of_the_smaller_comparison_has_the_same_trials_here(some):
